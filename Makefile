@@ -1,0 +1,113 @@
+# `make verify` is what continuous integration runs (.ci/run), on a clean
+# machine with nothing but Go, git, make and a C compiler (for -race).
+# `make help` lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# The steps print to one terminal and share two cores: one after another.
+.NOTPARALLEL:
+
+# A go.work on a developer's machine must not change what is verified.
+export GOWORK := off
+
+GO ?= go
+# Every module of this repository: each has its own dependencies on purpose.
+MODULES := . conformance tools
+# The modules whose code we lint (tools pins programs and has no code).
+CODE_MODULES := . conformance
+BIN := $(CURDIR)/.bin
+GOLANGCI_LINT := $(BIN)/golangci-lint
+FUZZTIME ?= 10m
+# Where golden files live, and which packages know how to rewrite them.
+TESTDATA_DIRS = $$(find . -name testdata -type d -not -path './.git/*' -not -path '*/testdata/*' | sort)
+GOLDEN_PACKAGES = $$(grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -r -n1 dirname | sort -u)
+
+step = @printf '==> %s: %s\n' '$@' '$(1)'
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: verify
+verify: fmt vet lint test conformance-short golden ## everything continuous integration runs
+
+.PHONY: fmt
+fmt: ## fail if a file is not gofmt'd
+	$(call step,gofmt finds nothing to change in any module)
+	@unformatted=$$(gofmt -l .); \
+	if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+
+.PHONY: vet
+vet: ## go vet in every module
+	$(call step,go vet in every module)
+	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...); done
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## golangci-lint at the version pinned in tools/go.mod
+	$(call step,golangci-lint in every module with code)
+	@for m in $(CODE_MODULES); do (cd $$m && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); done
+
+# Built from the module cache, so that its dependencies are checked against
+# tools/go.sum, and rebuilt when the pin or the Go release changes.
+$(GOLANGCI_LINT): tools/go.mod tools/go.sum
+	@printf '==> %s\n' 'lint: building the pinned golangci-lint (once per pin)'
+	@mkdir -p $(BIN)
+	@cd tools && $(GO) build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: test
+test: ## all tests of the library, under the race detector
+	$(call step,go test -race in the root module)
+	@$(GO) test -race ./...
+
+# Without the race detector: these tests measure time and memory.
+.PHONY: linear
+linear: ## cost grows no faster than the input
+	$(call step,hostile inputs of 10 and 100 times the size)
+	@$(GO) test -count=1 -run CostIsLinear .
+
+.PHONY: conformance-short
+conformance-short: ## differential tests against upstream, short form (minutes)
+	$(call step,the same inputs through Espalier and upstream (short form))
+	@cd conformance && $(GO) run ./cmd/conform -short
+
+.PHONY: conformance
+conformance: ## differential tests against upstream, long form
+	$(call step,the same inputs through Espalier and upstream (long form))
+	@cd conformance && $(GO) run ./cmd/conform
+
+.PHONY: golden
+golden: ## regenerate golden files; fail if one changes
+	$(call step,regenerating golden files changes nothing)
+	@before=$$(mktemp -d); trap 'rm -rf "$$before"' EXIT; \
+	for d in $(TESTDATA_DIRS); do mkdir -p "$$before/$$d"; cp -R "$$d/." "$$before/$$d/"; done; \
+	for p in $(GOLDEN_PACKAGES); do \
+	  out=$$($(GO) test "$$p" -count=1 -run 'Golden|Documents' -update) || { echo "$$out"; exit 1; }; echo "$$out"; \
+	  case "$$out" in *'no tests to run'*) echo "$$p has an -update flag and no test called Golden or Documents"; exit 1;; esac; \
+	done; \
+	changed=0; \
+	for d in $(TESTDATA_DIRS); do diff -ruN "$$before/$$d" "$$d" || changed=1; done; \
+	if [ $$changed = 1 ]; then echo "golden files changed: read the difference above, then commit it or mend the code"; exit 1; fi
+
+.PHONY: bench-engine
+bench-engine: ## time and allocations of the engine beside upstream's
+	$(call step,the engine beside upstream on the same objects)
+	@cd conformance && $(GO) run ./cmd/bench-engine
+
+# The first run takes long to build: fuzzing instruments every dependency.
+# `go test -list` prints the names of a package's targets, then "ok <package>".
+.PHONY: fuzz
+fuzz: ## each native fuzz target for FUZZTIME (default 10m), one after another
+	$(call step,each fuzz target for $(FUZZTIME))
+	@for m in $(CODE_MODULES); do ( cd $$m; \
+	  $(GO) test -list '^Fuzz' ./... \
+	    | awk '/^Fuzz/ { name[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, name[i]; n = 0 } /^\?/ { n = 0 }' \
+	    | while read -r pkg target; do \
+	        printf '==> fuzz: %s %s\n' "$$pkg" "$$target"; \
+	        $(GO) test "$$pkg" -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(FUZZTIME)' < /dev/null; \
+	      done ); \
+	done
+
+.PHONY: clean
+clean: ## remove built tools
+	@rm -rf $(BIN)

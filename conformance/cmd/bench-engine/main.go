@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/espalier-dev/espalier/conformance/corpus"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench-engine:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var (
+		rounds  = flag.Int("rounds", 15, "rounds per row and side; the median counts")
+		batch   = flag.Duration("batch", 6*time.Millisecond, "length of one round of one side")
+		compile = flag.Bool("compile", true, "compile the whole corpus, too")
+		norm    = flag.Bool("normalize", true, "normalize objects")
+		limit   = flag.Int("schemas", 0, "compile at most this many schemas (0: all)")
+	)
+	flag.Parse()
+	set, err := corpus.Load(context.Background(), corpus.Options{Progress: os.Stderr, Parallel: 4})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("corpus: %d CRDs, %d versions, %d distinct schemas, %.1f MB\n\n", set.CRDs, set.Versions, len(set.Schemas), float64(set.Bytes())/1e6)
+	if *norm {
+		if err := normalize(set, *rounds, *batch); err != nil {
+			return err
+		}
+	}
+	if *compile {
+		schemas := set.Schemas
+		if *limit > 0 && *limit < len(schemas) {
+			schemas = schemas[:*limit]
+		}
+		return compileAll(schemas)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/conformance/corpus"
+	"github.com/espalier-dev/espalier/conformance/oracle"
+)
+
+// A side does the whole job once.
+type side struct {
+	name   string
+	once   func() error
+	n      int       // times per round
+	rounds []float64 // ns per time
+	allocs float64
+}
+
+func (s *side) median() float64 {
+	slices.Sort(s.rounds)
+	return s.rounds[len(s.rounds)/2]
+}
+
+func normalize(set *corpus.Set, rounds int, batch time.Duration) error {
+	list, err := subjects(set)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("normalize, bytes to bytes, as a request, nothing recorded. %d rounds of %v for each side in turn, medians.\n", rounds, batch)
+	fmt.Printf("%-34s %-9s %7s | %9s %7s %6s | %10s %7s %7s | %9s %7s %6s | %9s %9s\n", "", "", "", "ours", "", "", "upstream", "", "", "scan", "", "", "upstream", "ours")
+	fmt.Printf("%-34s %-9s %7s | %9s %7s %6s | %10s %7s %7s | %9s %7s %6s | %9s %9s\n", "object", "form", "bytes", "ns/op", "MB/s", "allocs", "ns/op", "MB/s", "allocs", "ns/op", "MB/s", "allocs", "/ours", "/scan")
+	var logUp, logScan, worst float64
+	for _, s := range list {
+		sides, err := sidesOf(s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.crd, err)
+		}
+		if err := measure(sides, rounds, batch); err != nil {
+			return fmt.Errorf("%s: %w", s.crd, err)
+		}
+		ours, up, scan := sides[0], sides[1], sides[2]
+		a, b, c := ours.median(), up.median(), scan.median()
+		logUp += math.Log(b / a)
+		logScan += math.Log(a / c)
+		if s.form == "canonical" {
+			worst = max(worst, ours.allocs)
+		}
+		rate := func(ns float64) float64 { return float64(len(s.object)) / ns * 1e3 }
+		fmt.Printf("%-34.34s %-9s %7d | %9.0f %7.1f %6.0f | %10.0f %7.1f %7.0f | %9.0f %7.1f %6.0f | %9.2f %9.2f\n", s.crd, s.form, len(s.object),
+			a, rate(a), ours.allocs, b, rate(b), up.allocs, c, rate(c), scan.allocs, b/a, a/c)
+	}
+	n := float64(len(list))
+	fmt.Printf("normalize geomean: upstream/ours=%.2f ours/scan=%.2f allocs=%.0f\n\n", math.Exp(logUp/n), math.Exp(logScan/n), worst)
+	return nil
+}
+
+// sidesOf prepares the three sides and checks that the two engines agree on the object.
+func sidesOf(s subject) ([]*side, error) {
+	theirs, err := oracle.Compile(s.schema)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := espalier.Compile(s.schema, espalier.CompileOptions{})
+	if err != nil {
+		return nil, err
+	}
+	res, err := ours.Normalize(s.object, espalier.NormalizeOptions{})
+	if err != nil {
+		return nil, err
+	}
+	want := theirs.Normalize(s.object, oracle.Request)
+	if want.Err != nil || !bytes.Equal(res.Bytes, want.Bytes) {
+		return nil, errors.New("the two sides do not agree on the result")
+	}
+	if s.form == "canonical" && !bytes.Equal(s.object, want.Bytes) {
+		return nil, errors.New("the canonical form is not canonical")
+	}
+	var out, in bytes.Buffer
+	dec := jsontext.NewDecoder(&in)
+	return []*side{
+		{name: "ours", once: func() error {
+			_, err := ours.Normalize(s.object, espalier.NormalizeOptions{})
+			return err
+		}},
+		{name: "upstream", once: func() error {
+			out.Reset()
+			return theirs.Encode(s.object, oracle.Request, &out)
+		}},
+		{name: "scan", once: func() error {
+			in = *bytes.NewBuffer(s.object) // a Buffer is read in place
+			dec.Reset(&in)
+			for {
+				if _, err := dec.ReadToken(); err != nil {
+					if err == io.EOF {
+						return nil
+					}
+					return err
+				}
+			}
+		}},
+	}, nil
+}
+
+// measure lets the sides take turns.
+func measure(sides []*side, rounds int, batch time.Duration) error {
+	for _, s := range sides {
+		if err := s.calibrate(batch); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	for round := range rounds {
+		for i := range sides {
+			s := sides[(i+round)%len(sides)]
+			began := time.Now()
+			for range s.n {
+				if err := s.once(); err != nil {
+					return err
+				}
+			}
+			s.rounds = append(s.rounds, float64(time.Since(began).Nanoseconds())/float64(s.n))
+		}
+	}
+	return nil
+}
+
+// calibrate finds how often the job fits into a batch, and counts allocations.
+func (s *side) calibrate(batch time.Duration) error {
+	for range 3 { // warm up: pools, caches
+		if err := s.once(); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	n := 0
+	for time.Since(began) < batch {
+		if err := s.once(); err != nil {
+			return err
+		}
+		n++
+	}
+	s.n = max(n, 1)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var before, after runtime.MemStats
+	const times = 20
+	runtime.ReadMemStats(&before)
+	for range times {
+		if err := s.once(); err != nil {
+			return err
+		}
+	}
+	runtime.ReadMemStats(&after)
+	s.allocs = float64((after.Mallocs - before.Mallocs) / times)
+	return nil
+}

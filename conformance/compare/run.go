@@ -1,0 +1,310 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/espalier-dev/espalier/conformance/corpus"
+	"github.com/espalier-dev/espalier/conformance/generate"
+	"github.com/espalier-dev/espalier/conformance/mutate"
+	"github.com/espalier-dev/espalier/conformance/oracle"
+)
+
+// Config says how much to compare.
+type Config struct {
+	Seed     uint64
+	Mutants  int            // mutated schemas
+	Objects  int            // object runs over the schemas as they are: one object, one source, both sides
+	Variants int            // schemas varied within the rules; each gets objectsPerVariant object runs
+	Duration time.Duration  // go on with further seeds until this much time has passed; 0 stops at the numbers
+	Workers  int            // default 2
+	Show     int            // differences to shrink and print; default 10
+	Ignore   *regexp.Regexp // reproducers that match are counted apart: to see what is behind a known defect
+	Progress io.Writer      // nil for silence
+	Every    time.Duration  // between lines of progress; default 5s
+}
+
+// Counts is what has been compared.
+type Counts struct {
+	Verdicts, Mutants, Accepted, Objects, Refused, Differences, Ignored, Panics atomic.Int64
+}
+
+// String is a line of progress.
+func (c *Counts) String() string {
+	return fmt.Sprintf("verdicts %d, mutated schemas %d (accepted %d), object runs %d (refused %d), differences %d, crashes of the reference %d",
+		c.Verdicts.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), c.Differences.Load(), c.Panics.Load())
+}
+
+// objectsPerMutant is how many objects every accepted mutant gets: mutants have combinations that real schemas lack.
+const objectsPerMutant = 6
+
+// objectsPerVariant is the same for variants.
+const objectsPerVariant = 24
+
+// Run compares everything over the schemas. It returns what was compared and the shrunk differences, Show at most.
+func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*Difference, error) {
+	if cfg.Workers <= 0 {
+		cfg.Workers = 2
+	}
+	if cfg.Show <= 0 {
+		cfg.Show = 10
+	}
+	if cfg.Every <= 0 {
+		cfg.Every = 5 * time.Second
+	}
+	r := &runner{cfg: cfg, schemas: schemas, until: time.Now().Add(cfg.Duration), kinds: map[string]int{}, seen: map[string]bool{}}
+	r.ctx, r.stop = context.WithCancel(ctx)
+	defer r.stop()
+	go r.report()
+
+	r.say("verdicts on %d schemas", len(schemas))
+	usable := r.verdicts()
+	pool := &mutate.Pool{}
+	for _, s := range schemas {
+		if err := pool.Add(s.Name, s.JSON, 2); err != nil {
+			return &r.counts, nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+	}
+	for round := uint64(0); r.ctx.Err() == nil; round++ {
+		if cfg.Mutants > 0 && pool.Len() > 0 {
+			r.say("%d mutated schemas from %d parts", cfg.Mutants, pool.Len())
+			r.mutants(pool, round)
+		}
+		if cfg.Variants > 0 && pool.Len() > 0 {
+			r.say("%d varied schemas with %d object runs each", cfg.Variants, objectsPerVariant)
+			r.variants(pool, round)
+		}
+		if cfg.Objects > 0 && len(usable) > 0 {
+			r.say("%d object runs over %d schemas", cfg.Objects, len(usable))
+			r.objects(usable, round)
+		}
+		if cfg.Duration == 0 || time.Now().After(r.until) {
+			break
+		}
+	}
+	return &r.counts, r.found, ctx.Err()
+}
+
+type runner struct {
+	cfg     Config
+	ctx     context.Context
+	stop    func()
+	schemas []corpus.Schema
+	until   time.Time
+	counts  Counts
+
+	mu    sync.Mutex
+	found []*Difference
+	kinds map[string]int  // differences by signature
+	seen  map[string]bool // shapes of those kept
+}
+
+func (r *runner) say(format string, args ...any) {
+	if r.cfg.Progress != nil {
+		fmt.Fprintf(r.cfg.Progress, format+"\n", args...)
+	}
+}
+
+func (r *runner) report() {
+	tick := time.NewTicker(r.cfg.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-tick.C:
+			r.say("  %s", &r.counts)
+		}
+	}
+}
+
+// each runs n pieces of work on the workers.
+func (r *runner) each(n int, work func(i int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range r.cfg.Workers {
+		wg.Go(func() {
+			for r.ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				work(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// triesPerKind bounds how many differences of one rough kind are shrunk, in search of others behind them.
+const triesPerKind = 12
+
+// differ counts a difference. Some of each kind are shrunk; those that remain different from each other are kept.
+func (r *runner) differ(d *Difference, origin string) {
+	if r.cfg.Ignore != nil && r.cfg.Ignore.MatchString(d.String()) {
+		r.counts.Ignored.Add(1)
+		return
+	}
+	r.counts.Differences.Add(1)
+	d.Origin = origin
+	rough := signature(d)
+	r.mu.Lock()
+	r.kinds[rough]++
+	skip := r.kinds[rough] > triesPerKind || len(r.found) >= r.cfg.Show
+	r.mu.Unlock()
+	if skip {
+		return
+	}
+	d = Shrink(d, 10*time.Second)
+	fine := shape(d)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen[fine] || len(r.found) >= r.cfg.Show {
+		return
+	}
+	r.seen[fine] = true
+	r.found = append(r.found, d)
+	r.say("%s", d)
+}
+
+// verdicts compares the verdicts on the schemas as they are and returns those that both sides accept.
+func (r *runner) verdicts() []corpus.Schema {
+	ok := make([]bool, len(r.schemas))
+	r.each(len(r.schemas), func(i int) {
+		s := r.schemas[i]
+		d, theirs := Verdict(s.JSON, s.Status)
+		r.counts.Verdicts.Add(1)
+		if d != nil {
+			r.differ(d, s.Name+" of "+s.Source)
+			return
+		}
+		ok[i] = theirs.Accepted()
+	})
+	var usable []corpus.Schema
+	for i, yes := range ok {
+		if yes {
+			usable = append(usable, r.schemas[i])
+		}
+	}
+	return usable
+}
+
+func (r *runner) mutants(pool *mutate.Pool, round uint64) {
+	r.each(r.cfg.Mutants, func(i int) {
+		seed := r.cfg.Seed + round*uint64(r.cfg.Mutants) + uint64(i)
+		m := pool.Make(seed)
+		origin := fmt.Sprintf("mutant %d of %s %v", seed, m.Base, m.Applied)
+		d, theirs := Verdict(m.Schema, m.Status)
+		r.counts.Mutants.Add(1)
+		if theirs.Panic != nil {
+			r.counts.Panics.Add(1)
+		}
+		if d != nil {
+			r.differ(d, origin)
+			return
+		}
+		if !theirs.Accepted() {
+			return
+		}
+		if !m.Status {
+			r.counts.Accepted.Add(1)
+			r.schema(m.Schema, origin, seed, objectsPerMutant)
+		}
+	})
+}
+
+// variants compares verdicts on, and objects of, schemas that are rich in what normalization looks at.
+func (r *runner) variants(pool *mutate.Pool, round uint64) {
+	r.each(r.cfg.Variants, func(i int) {
+		seed := r.cfg.Seed + round*uint64(r.cfg.Variants) + uint64(i)
+		m := pool.Vary(seed)
+		origin := fmt.Sprintf("variant %d of %s %v", seed, m.Base, m.Applied)
+		d, theirs := Verdict(m.Schema, false)
+		r.counts.Mutants.Add(1)
+		if d != nil {
+			r.differ(d, origin)
+			return
+		}
+		if theirs.Accepted() {
+			r.counts.Accepted.Add(1)
+			r.schema(m.Schema, origin, seed<<8, objectsPerVariant)
+		}
+	})
+}
+
+// objects spreads the object runs evenly over the schemas.
+func (r *runner) objects(usable []corpus.Schema, round uint64) {
+	n := len(usable)
+	r.each(n, func(i int) {
+		count := r.cfg.Objects * (i + 1) / n
+		count -= r.cfg.Objects * i / n
+		seed := r.cfg.Seed + round<<40 + uint64(i)<<20
+		r.schema(usable[i].JSON, usable[i].Name+" of "+usable[i].Source, seed, count)
+	})
+}
+
+// schema makes object runs with one schema.
+func (r *runner) schema(schema []byte, origin string, seed uint64, count int) {
+	if count == 0 {
+		return
+	}
+	pair, d := Compile(schema)
+	if d != nil {
+		r.differ(d, origin)
+	}
+	if pair == nil {
+		return
+	}
+	plan, err := generate.Compile(schema)
+	if err != nil {
+		return
+	}
+	var buf []byte
+	for done := 0; done < count && r.ctx.Err() == nil; seed++ {
+		mode := [...]generate.Mode{generate.Hostile, generate.Near, generate.Hostile, generate.Valid, generate.Hostile}[seed%5]
+		o := generate.Options{Mode: mode}
+		if seed%199 == 0 {
+			o.Size = 60000 // most objects are small, and some are not
+		}
+		buf = plan.Append(buf[:0], seed, o)
+		done += r.object(pair, buf, fmt.Sprintf("%s, object %d", origin, seed), count-done, seed%8 == 0)
+	}
+}
+
+// object runs one object from both sources, and sometimes what became of it once more: that is the canonical form.
+// It returns the number of runs, limit at most.
+func (r *runner) object(pair *Pair, object []byte, origin string, limit int, again bool) int {
+	runs := 0
+	for _, source := range []oracle.Source{oracle.Request, oracle.Storage} {
+		in := object
+		for range 2 {
+			if runs == limit {
+				return runs
+			}
+			runs++
+			d, out := pair.Normalize(in, source)
+			r.counts.Objects.Add(1)
+			if out.Err != nil {
+				r.counts.Refused.Add(1)
+			}
+			if d == nil && again {
+				d = pair.Routes(in, source, out)
+			}
+			if d != nil {
+				d.Object = append([]byte(nil), d.Object...) // the buffer is reused
+				r.differ(d, origin)
+				break
+			}
+			if !again || out.Err != nil {
+				break
+			}
+			in = out.Bytes
+		}
+	}
+	return runs
+}

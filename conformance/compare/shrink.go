@@ -1,0 +1,170 @@
+package compare
+
+import (
+	"bytes"
+	"strings"
+	"time"
+
+	"github.com/espalier-dev/espalier/conformance/oracle"
+	"github.com/espalier-dev/espalier/conformance/tree"
+)
+
+// Shrink makes a difference smaller while it remains a difference of the same kind, for at most the given time.
+func Shrink(d *Difference, limit time.Duration) *Difference {
+	s := &shrinker{best: d, until: time.Now().Add(limit)}
+	for round := 0; round < 3; round++ {
+		before := len(s.best.Schema) + len(s.best.Object)
+		if d.Object != nil {
+			s.reduce(func() []byte { return s.best.Object }, func(b []byte) *Difference { return s.retry(s.best.Schema, b) })
+		}
+		s.reduce(func() []byte { return s.best.Schema }, func(b []byte) *Difference { return s.retry(b, s.best.Object) })
+		if len(s.best.Schema)+len(s.best.Object) == before {
+			break
+		}
+	}
+	return s.best
+}
+
+type shrinker struct {
+	best     *Difference
+	until    time.Time
+	compiled []byte // the schema of pair, to compile once while the object shrinks
+	pair     *Pair
+}
+
+func (s *shrinker) late() bool { return time.Now().After(s.until) }
+
+// retry compares again with other inputs.
+func (s *shrinker) retry(schema, object []byte) *Difference {
+	var d *Difference
+	switch {
+	case s.best.What == "verdict":
+		d, _ = Verdict(schema, s.best.Status)
+	case s.best.What == "compile":
+		if v, theirs := Verdict(schema, false); v != nil || !theirs.Accepted() {
+			return nil
+		}
+		_, d = Compile(schema)
+	default:
+		if !bytes.Equal(schema, s.compiled) {
+			s.pair, _ = Compile(schema)
+			s.compiled = schema
+		}
+		if s.pair == nil {
+			return nil
+		}
+		var out oracle.Outcome
+		d, out = s.pair.normalize(object, s.best.Source, patience)
+		if d == nil && strings.HasPrefix(s.best.What, routes) {
+			d = s.pair.Routes(object, s.best.Source, out)
+		}
+	}
+	if d == nil || d.What != s.best.What || failed(d.Ours) != failed(s.best.Ours) || failed(d.Theirs) != failed(s.best.Theirs) {
+		return nil
+	}
+	d.Origin = s.best.Origin
+	return d
+}
+
+// failed tells the kinds of results apart, so that shrinking does not slip from one difference into another.
+func failed(result string) byte {
+	if result == "" {
+		return 0
+	}
+	switch c := result[0]; c {
+	case 'm', 'r', 'u', 'w', 'a', '(', '<':
+		return c
+	}
+	return 0
+}
+
+// reduce shrinks one document: by its structure if it has one, byte by byte otherwise.
+func (s *shrinker) reduce(get func() []byte, try func([]byte) *Difference) {
+	root, err := tree.Parse(get())
+	if err != nil {
+		s.reduceBytes(get, try)
+		return
+	}
+	if d := try(root.Bytes()); d != nil { // without whitespace
+		s.best = d
+	}
+	accept := func() bool {
+		d := try(root.Bytes())
+		if d != nil {
+			s.best = d
+		}
+		return d != nil
+	}
+	for changed := true; changed && !s.late(); {
+		changed = s.pass(&root, root, func(n *tree.Node) { root = n }, accept)
+	}
+}
+
+// pass tries simplifications at n and below; replace puts another node in n's place.
+func (s *shrinker) pass(root **tree.Node, n *tree.Node, replace func(*tree.Node), accept func() bool) bool {
+	changed := s.chunks(n, accept)
+	for i := len(n.Kids) - 1; i >= 0 && !s.late(); i-- {
+		keys, kids := n.Keys, n.Kids
+		n.Cut(i)
+		if accept() {
+			changed = true
+			continue
+		}
+		n.Keys, n.Kids = keys, kids
+	}
+	for i := 0; i < len(n.Kids) && !s.late(); i++ {
+		if s.pass(root, n.Kids[i], func(k *tree.Node) { n.Kids[i] = k }, accept) {
+			changed = true
+		}
+	}
+	if n.Kind == tree.Scalar || n == *root {
+		return changed
+	}
+	for _, simpler := range append([]*tree.Node{tree.Lit("null"), tree.Lit("1"), tree.Obj()}, n.Kids...) {
+		if s.late() || simpler.Kind == tree.Object && len(n.Kids) == 0 {
+			break
+		}
+		replace(simpler)
+		if accept() {
+			return true
+		}
+		replace(n)
+	}
+	return changed
+}
+
+// chunks cuts runs of kids, long ones first: large documents would take too long one by one.
+func (s *shrinker) chunks(n *tree.Node, accept func() bool) bool {
+	changed := false
+	for size := len(n.Kids) / 2; size > 1; size /= 2 {
+		for at := 0; at+size <= len(n.Kids) && !s.late(); {
+			keys, kids := n.Keys, n.Kids
+			n.Kids = append(append([]*tree.Node(nil), kids[:at]...), kids[at+size:]...)
+			if n.Kind == tree.Object {
+				n.Keys = append(append([]string(nil), keys[:at]...), keys[at+size:]...)
+			}
+			if accept() {
+				changed = true
+				continue
+			}
+			n.Keys, n.Kids = keys, kids
+			at += size
+		}
+	}
+	return changed
+}
+
+// reduceBytes removes chunks, large ones first.
+func (s *shrinker) reduceBytes(get func() []byte, try func([]byte) *Difference) {
+	for size := len(get()) / 2; size > 0 && !s.late(); size /= 2 {
+		for at := 0; at+size <= len(get()) && !s.late(); {
+			b := get()
+			cut := append(append([]byte(nil), b[:at]...), b[at+size:]...)
+			if d := try(cut); d != nil {
+				s.best = d
+			} else {
+				at += size
+			}
+		}
+	}
+}

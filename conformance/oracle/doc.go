@@ -1,0 +1,18 @@
+// Package oracle asks the reference implementation, k8s.io/apiextensions-apiserver, what it makes of a schema or an
+// object. It calls exported functions only, in the order in which the reference's request handler calls them.
+//
+// Data flow:
+//
+//	schema bytes → v1.JSONSchemaProps → internal JSONSchemaProps ┬→ CRD validation, minus defaults and CEL → Verdict
+//	                                                            └→ Structural, defaults pruned         → *Schema
+//	object bytes → map[string]any → prune, nulls, metadata, default (*Schema) → Outcome
+//
+// Two classes of the reference's findings are taken out of a Verdict and kept beside it:
+//
+//   - the errors of ValidateDefaults: it validates default values, which is value validation. The oracle calls
+//     ValidateDefaults itself and subtracts its errors from the whole, as multisets;
+//   - the errors of CEL compilation and cost. They are told from the purely syntactic errors of
+//     x-kubernetes-validations by type and place (see isCEL): the reference never emits the two at one place.
+//
+// Nothing that the oracle returns shares memory with what it was given.
+package oracle

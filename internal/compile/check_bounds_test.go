@@ -1,0 +1,156 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/syntax"
+)
+
+// nest wraps inner n times.
+func nest(n int, before, inner, after string) string {
+	return strings.Repeat(before, n) + inner + strings.Repeat(after, n)
+}
+
+// wide makes n members of an object.
+func wide(n int, member func(i int) string) string {
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = member(i)
+	}
+	return strings.Join(parts, ",")
+}
+
+// TestBounded checks that schemas made to have as many and as long findings as
+// possible neither take quadratic memory nor lose their verdict.
+func TestBounded(t *testing.T) {
+	const (
+		room  = 1 << 20
+		depth = 1500
+	)
+	for name, src := range map[string]string{
+		"deep errors":       nest(depth, `{"properties":{"a":`, `{}`, `}}`),
+		"deep warnings":     `{"type":"string","properties":{"a":` + nest(depth-10, `{"type":"object","foo":1,"properties":{"a":`, `{"type":"string"}`, `}}`) + `}}`,
+		"deep incomplete":   `{"type":"object","properties":{"a":` + nest(depth-10, `{"type":"object","properties":{"a":`, `{"type":"object"}`, `}}`) + `},"not":` + nest(depth-10, `{"properties":{"b":{},"a":`, `{}`, `}}`) + `}`,
+		"repeated keys":     `{"type":"object","properties":{"a":{"type":"array","x-kubernetes-list-type":"map","items":{"type":"object"},"x-kubernetes-list-map-keys":[` + wide(2000, func(int) string { return `"k"` }) + `]}}}`,
+		"tuples in tuples":  `{"type":"object","properties":{"a":` + nest(depth-10, `{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":[`, `{}`, `]}`) + `}}`,
+		"many wrong unions": `{"type":"array","x-kubernetes-unions":[` + wide(5000, func(int) string { return `{"discriminator":"` + strings.Repeat("d", 100) + `","fields":{"x":"y"}}` }) + `]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := parse(t, src)
+			list := check(s, CheckOptions{}, room)
+			size, errors := 0, 0
+			for i := range list {
+				f := &list[i]
+				size += len(f.Path) + len(f.Pointer) + len(f.Detail)
+				if f.Severity == Error {
+					errors++
+				}
+			}
+			if size > 3*room {
+				t.Errorf("%d findings have %d bytes", len(list), size)
+			}
+			if errors == 0 {
+				t.Error("the errors got lost")
+			}
+			if !slices.ContainsFunc(list, func(f Finding) bool { return f.Rule == "too-many-findings" }) {
+				t.Errorf("%d findings of %d bytes are all there are?", len(list), size)
+			}
+		})
+	}
+}
+
+// TestLinear checks that doubling a schema does not much more than double the
+// time its check takes.
+func TestLinear(t *testing.T) {
+	shapes := map[string]func(n int) string{
+		"deep": func(n int) string {
+			return nest(n/20, `{"type":"object","anyOf":[{"required":["a"]}],"x-kubernetes-validations":[{"rule":"true","fieldPath":".a"}],"properties":{"a":`, `{"type":"string"}`, `}}`)
+		},
+		"wide": func(n int) string {
+			return `{"type":"object","properties":{` + wide(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string"}`, i) }) + `}}`
+		},
+		"branches of a wide object": func(n int) string {
+			return `{"type":"object","properties":{` + wide(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string"}`, i) }) + `},"anyOf":[` +
+				wide(n, func(i int) string { return fmt.Sprintf(`{"properties":{"p%d":{"pattern":"a"}}}`, i) }) + `]}`
+		},
+		"junctors in junctors": func(n int) string {
+			return `{"type":"object","properties":{"a":{"type":"string"}},"not":` + nest(n/10, `{"not":`, `{"properties":{"a":{"pattern":"x"}}}`, `}`) + `}`
+		},
+	}
+	for name, shape := range shapes {
+		t.Run(name, func(t *testing.T) {
+			measure := func(n int) time.Duration {
+				s := parse(t, shape(n))
+				best := time.Duration(1 << 62)
+				for range 5 {
+					start := time.Now()
+					Check(s, CheckOptions{})
+					best = min(best, time.Since(start))
+				}
+				return best
+			}
+			small, large := measure(5000), measure(20000)
+			if large > 16*small && large > 200*time.Millisecond {
+				t.Errorf("four times the size takes %v instead of %v", large, small)
+			}
+		})
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	for _, c := range readCases(f) {
+		f.Add([]byte(c.schema), c.options.StatusSubresource)
+	}
+	f.Fuzz(func(t *testing.T, src []byte, status bool) {
+		d, err := jsondoc.Parse(src, jsondoc.Limits{MaxBytes: 1 << 16})
+		if err != nil {
+			return
+		}
+		defer d.Release()
+		s, problems := syntax.Parse(d, jsondoc.Root)
+		list := Check(s, CheckOptions{StatusSubresource: status})
+		if !slices.IsSortedFunc(list, func(a, b Finding) int { return strings.Compare(a.Path, b.Path) }) {
+			t.Error("not sorted")
+		}
+		for i := range list {
+			if _, ok := RuleByID(list[i].Rule); !ok || list[i].Error() == "" || list[i].Offset > len(src) {
+				t.Errorf("finding %+v", list[i])
+			}
+		}
+		// What a schema means does not depend on how it is written.
+		if len(problems) > 0 || slices.ContainsFunc(list, func(f Finding) bool { return f.Rule == "items-ignored" }) {
+			return
+		}
+		again := parse(t, string(s.AppendJSON(nil)))
+		if a, b := errorsOf(list), errorsOf(Check(again, CheckOptions{StatusSubresource: status})); !slices.Equal(a, b) {
+			t.Errorf("%s\nhas\n%s\nbut written again\n%s", src, strings.Join(a, "\n"), strings.Join(b, "\n"))
+		}
+	})
+}
+
+func errorsOf(list []Finding) []string {
+	var out []string
+	for i := range list {
+		if list[i].Severity == Error {
+			out = append(out, list[i].Rule+" "+list[i].Error())
+		}
+	}
+	return out
+}
+
+func BenchmarkCheck(b *testing.B) {
+	s := parse(b, `{"type":"object","properties":{`+wide(30, func(i int) string {
+		return fmt.Sprintf(`"f%d":{"type":"object","description":"field","properties":{"a":{"type":"string","pattern":"^[a-z]+$"},"b":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"},"c":{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]}},"oneOf":[{"required":["a"]},{"required":["b"]}]}`, i)
+	})+`}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if Check(s, CheckOptions{}) != nil {
+			b.Fatal("not accepted")
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package lint
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	module       = "github.com/espalier-dev/espalier"
+	apimachinery = "k8s.io/apimachinery/pkg/"
+	apiextAPIs   = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/"
+)
+
+// layers lists the directories of the root module from the bottom up. An
+// import points to the same layer or to a lower one; which of the same layer,
+// the allow-lists say for the engine. A directory stands for itself and for
+// what is below it, except "." which is the root package alone.
+var layers = [][]string{
+	{"internal/jsondoc"},
+	{"internal/syntax", "internal/plan"},
+	{"internal/exec"},
+	{"internal/compile"},
+	{"."},
+	{"rules", "crd", "openapi"},
+	{"server"},
+	{"espaliertest", "internal/cli"},
+	{"cmd"},
+}
+
+// outside lists directories that take no part in the layers: they have their
+// own go.mod, or are not product code. Nothing in the layers imports them.
+var outside = []string{"conformance", "tools", "internal/lint"}
+
+// An allowance says what a package's own code may import beyond the standard
+// library. Its tests may import more, except what is banned.
+type allowance struct {
+	dir  string
+	may  []string // import paths, those of this module without its name
+	only string   // completes "imports only": said when something else is imported
+}
+
+// allowed keeps the engine small. Packages above it may import what they need
+// within the layers and the bans.
+var allowed = []allowance{
+	{
+		dir:  "internal/jsondoc",
+		only: "the standard library: it is what everything else stands on, and reads hostile bytes",
+	},
+	{
+		dir:  "internal/syntax",
+		may:  []string{"internal/jsondoc"},
+		only: "the standard library and jsondoc: a schema as written has no opinion on field errors or plans",
+	},
+	{
+		dir:  "internal/plan",
+		may:  []string{"internal/jsondoc"},
+		only: "the standard library and jsondoc: a plan is data, and outlives the syntax it was lowered from",
+	},
+	{
+		dir: "internal/compile",
+		may: []string{
+			"internal/jsondoc", "internal/syntax", "internal/plan", "internal/exec",
+			apimachinery + "util/validation/field",
+		},
+		only: "syntax, plan, jsondoc, apimachinery's field errors, and exec because defaults are normalized by the code that normalizes objects",
+	},
+	{
+		dir: "internal/exec",
+		may: []string{
+			"internal/jsondoc", "internal/plan",
+			apimachinery + "apis/meta/v1",
+			apimachinery + "runtime",
+			apimachinery + "types",
+			apimachinery + "util/validation/field",
+			"sigs.k8s.io/json", // the decoder whose errors are the API server's
+		},
+		only: "plan, jsondoc and what defines and decodes ObjectMeta: it runs plans and must not know how they were written",
+	},
+	{
+		dir: ".",
+		may: []string{
+			"internal/jsondoc", "internal/syntax", "internal/plan", "internal/compile", "internal/exec",
+			apimachinery + "util/validation/field",
+		},
+		only: "the engine's internal packages and apimachinery's field errors: whoever imports Espalier gets its dependencies too",
+	},
+}
+
+// A ban names what may not be imported, tests included, because a test's
+// import is in go.mod as well.
+type ban struct {
+	path   string   // an import path and all below it
+	in     []string // directories; empty means all of the root module
+	except []string // exact import paths that are fine
+	why    string
+}
+
+var engine = []string{".", "internal/jsondoc", "internal/syntax", "internal/plan", "internal/compile", "internal/exec"}
+
+var bans = []ban{
+	{
+		path: "k8s.io/apiserver",
+		in:   engine,
+		why:  "the engine is for tools that want a few packages, not a server's 300",
+	},
+	{
+		path: "k8s.io/client-go",
+		in:   engine,
+		why:  "the engine talks to no server, and tools pin client-go to versions of their own",
+	},
+	{
+		path: "k8s.io/apiextensions-apiserver",
+		in:   engine,
+		why:  "the engine reads schemas as bytes; upstream's types belong to crd/, its implementation to the conformance module",
+	},
+	{
+		path:   "k8s.io/apiextensions-apiserver",
+		except: []string{apiextAPIs + "v1", apiextAPIs + "v1beta1"},
+		why:    "only upstream's API types are a wire contract; its implementation is what we are measured against, in the conformance module",
+	},
+	{
+		path: module + "/conformance",
+		why:  "the conformance module depends on this one",
+	},
+	{
+		path: module + "/internal/lint",
+		why:  "house rules are not product code",
+	},
+}
+
+// checkImports applies the layers, the allow-lists and the bans.
+func checkImports(t *tree) []Finding {
+	var found []Finding
+	for dir, files := range t.packages {
+		if under(dir, outside) {
+			continue
+		}
+		from := layerOf(dir)
+		if from < 0 {
+			found = append(found, Finding{File: dir, Text: "package has no place in the layers: decide which way its imports point and add it to the table in internal/lint/imports.go"})
+			continue
+		}
+		for _, f := range files {
+			for _, spec := range f.syntax.Imports {
+				imported, err := strconv.Unquote(spec.Path.Value)
+				if err != nil {
+					continue // the parser accepts only quoted paths
+				}
+				if text := judgeImport(dir, from, imported, f.isTest()); text != "" {
+					found = append(found, Finding{f.path, f.line(spec.Pos()), text})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// judgeImport says what is wrong with an import, or nothing. The most specific
+// reason wins: a ban, then the direction, then the allow-list.
+func judgeImport(dir string, from int, imported string, test bool) string {
+	for _, b := range bans {
+		if len(b.in) > 0 && !under(dir, b.in) {
+			continue
+		}
+		if below(imported, b.path) && !slices.Contains(b.except, imported) {
+			return "must not import " + imported + ": " + b.why
+		}
+	}
+	local, ours := cutModule(imported)
+	if test || !ours && isStandard(imported) {
+		return ""
+	}
+	if ours && layerOf(local) > from {
+		return "must not import " + imported + ": imports point one way, and " + local + " is built on " + dir
+	}
+	name := imported
+	if ours {
+		name = local
+	}
+	for _, a := range allowed {
+		if under(dir, []string{a.dir}) && !slices.Contains(a.may, name) {
+			return "must not import " + imported + ": " + a.dir + " imports only " + a.only
+		}
+	}
+	return ""
+}
+
+// layerOf is the index into layers, or -1.
+func layerOf(dir string) int {
+	return slices.IndexFunc(layers, func(layer []string) bool { return under(dir, layer) })
+}
+
+// under reports whether dir is one of dirs or below one of them.
+func under(dir string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool {
+		return dir == d || d != "." && below(dir, d)
+	})
+}
+
+func below(p, parent string) bool {
+	return p == parent || strings.HasPrefix(p, parent+"/")
+}
+
+// cutModule turns an import path of this module into a directory.
+func cutModule(imported string) (dir string, ours bool) {
+	if !below(imported, module) {
+		return "", false
+	}
+	return path.Join(".", strings.TrimPrefix(imported, module)), true
+}
+
+// isStandard relies on the rule that only the standard library has import
+// paths without a dot in the first element.
+func isStandard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".")
+}

@@ -1,0 +1,156 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func leaf(b *Builder, f Flags) *Node { return b.Node(&Node{Accepts: 1, Flags: f}) }
+
+func TestEqualContentIsOneNode(t *testing.T) {
+	before := Count()
+	var a, b Builder
+	build := func(b *Builder) *Node {
+		return b.Node(&Node{
+			Accepts: AnyKind,
+			Props:   NewProps([]Prop{{"y", leaf(b, 0)}, {"x", leaf(b, Nullable)}}),
+			Items:   leaf(b, 0),
+			Asserts: []Assert{{Op: Pattern, Text: "a+"}, {Op: AnyOf, Nodes: []*Node{leaf(b, Integer)}}},
+			Rare:    &Rare{Default: `{}`, ListMapKeys: []string{"x"}, Unions: []Union{{"d", []UnionField{{"x", "X"}}}}, Rules: []Rule{{Rule: "true"}}},
+		})
+	}
+	n, m := build(&a), build(&b)
+	if n != m {
+		t.Error("equal content, two nodes")
+	}
+	if got := Count() - before; got != 4 {
+		t.Errorf("%d nodes, want 4", got)
+	}
+	Hold(n)
+	a.Close()
+	b.Close()
+	if got := Count() - before; got != 4 {
+		t.Errorf("%d nodes while one is held, want 4", got)
+	}
+	Release(n)
+	if got := Count() - before; got != 0 {
+		t.Errorf("%d nodes after the last release, want 0", got)
+	}
+}
+
+// Each pair differs in one respect, and must not be taken for equal.
+func TestDifferentContentDiffers(t *testing.T) {
+	var b Builder
+	defer b.Close()
+	x, y := leaf(&b, 0), leaf(&b, Nullable)
+	variants := []*Node{
+		{}, {Accepts: 2}, {Flags: Nullable}, {Flags: ReadOnly}, {Items: x}, {Items: y}, {Additional: x},
+		{Props: NewProps([]Prop{{"a", x}})}, {Props: NewProps([]Prop{{"b", x}})}, {Props: NewProps([]Prop{{"a", y}})},
+		{Props: NewProps([]Prop{{"a", x}, {"b", x}})},
+		{Asserts: []Assert{{Op: Format, Text: "a"}}}, {Asserts: []Assert{{Op: Pattern, Text: "a"}}}, {Asserts: []Assert{{Op: MaxItems, Num: 1}}},
+		{Asserts: []Assert{{Op: Required, List: []string{"a", "b"}}}}, {Asserts: []Assert{{Op: Required, List: []string{"ab"}}}},
+		{Asserts: []Assert{{Op: Not, Nodes: []*Node{x}}}}, {Asserts: []Assert{{Op: Not, Nodes: []*Node{y}}}},
+		{Rare: &Rare{Default: "1"}}, {Rare: &Rare{Default: "2"}}, {Rare: &Rare{ListMapKeys: []string{"1"}}},
+		{Rare: &Rare{Unions: []Union{{Discriminator: "d"}}}}, {Rare: &Rare{Unions: []Union{{Fields: []UnionField{{"d", ""}}}}}},
+		{Rare: &Rare{Rules: []Rule{{Rule: "a"}}}}, {Rare: &Rare{Rules: []Rule{{Message: "a"}}}}, {Rare: &Rare{Rules: []Rule{{OptionalOldSelf: 1}}}},
+	}
+	seen := map[*Node]int{}
+	for i, v := range variants {
+		n := b.Node(v)
+		if j, ok := seen[n]; ok {
+			t.Errorf("variants %d and %d are one node", j, i)
+		}
+		seen[n] = i
+	}
+}
+
+func TestDeepPlanIsReleased(t *testing.T) {
+	before := Count()
+	var b Builder
+	n := leaf(&b, 0)
+	for range 100_000 {
+		n = b.Node(&Node{Items: n})
+	}
+	Hold(n)
+	b.Close()
+	Release(n)
+	if got := Count() - before; got != 0 {
+		t.Errorf("%d nodes are left", got)
+	}
+}
+
+func TestLookup(t *testing.T) {
+	sets := map[string]func(i int) string{
+		"numbered": func(i int) string { return fmt.Sprint("field", i) },
+		"short":    func(i int) string { return strings.Repeat(string(rune('a'+i%26)), i/26) },
+		// Same length, same first and last eight bytes: all hash alike.
+		"colliding": func(i int) string { return fmt.Sprintf("aaaaaaaa%06dzzzzzzzz", i) },
+	}
+	for name, key := range sets {
+		for _, n := range []int{0, 1, 2, 7, 100, 5000} {
+			var list []Prop
+			seen := map[string]bool{}
+			for i := range n {
+				if k := key(i); !seen[k] {
+					seen[k] = true
+					list = append(list, Prop{Name: k})
+				}
+			}
+			p := NewProps(list)
+			if p.Len() != len(list) {
+				t.Fatalf("%s: %d properties, want %d", name, p.Len(), len(list))
+			}
+			for i := range p.Len() {
+				if i > 0 && p.At(i-1).Name >= p.At(i).Name {
+					t.Fatalf("%s: not sorted at %d", name, i)
+				}
+				if got := p.Lookup([]byte(p.At(i).Name)); got != i {
+					t.Fatalf("%s: Lookup(%q) = %d, want %d", name, p.At(i).Name, got, i)
+				}
+			}
+			for _, absent := range []string{"absent", "-", "aaaaaaaaxxxxxxzzzzzzzz", strings.Repeat("q", 300)} {
+				if got := p.Lookup([]byte(absent)); got != -1 {
+					t.Errorf("%s: Lookup(%q) = %d", name, absent, got)
+				}
+			}
+		}
+	}
+	if got := (*Props)(nil).Lookup([]byte("a")); got != -1 {
+		t.Errorf("a nil Props has property %d", got)
+	}
+}
+
+func TestManyProperties(t *testing.T) {
+	var b Builder
+	defer b.Close()
+	d := b.Node(&Node{Flags: HasDefault, Rare: &Rare{Default: "1"}})
+	var list []Prop
+	for i := range maxRank + 10 {
+		list = append(list, Prop{Name: fmt.Sprintf("p%07d", i), Node: d})
+	}
+	p := NewProps(list)
+	if got := p.Lookup([]byte("p0065540")); got != 65540 {
+		t.Errorf("rank %d, want 65540", got)
+	}
+	if len(p.Defaults) != len(list) {
+		t.Errorf("%d defaults, want %d", len(p.Defaults), len(list))
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	var list []Prop
+	var keys [][]byte
+	for _, name := range strings.Fields("additionalOutputFormats commonName dnsNames duration emailAddresses encodeUsagesInRequest ipAddresses isCA issuerRef keystores literalSubject nameConstraints otherNames privateKey renewBefore renewBeforePercentage revisionHistoryLimit secretName secretTemplate signatureAlgorithm subject uris usages") {
+		list = append(list, Prop{Name: name})
+		keys = append(keys, []byte(name))
+	}
+	p := NewProps(list)
+	i := 0
+	for b.Loop() {
+		if p.Lookup(keys[i%len(keys)]) < 0 {
+			b.Fatal("not found")
+		}
+		i++
+	}
+}

@@ -1,0 +1,293 @@
+package espalier_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier"
+)
+
+// hostileSchema gives each family of objects below a part of its own.
+const hostileSchema = `{"type":"object","properties":{
+	"deep":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
+	"map":{"type":"object","additionalProperties":{"type":"string","nullable":true}},
+	"closed":{"type":"object","properties":{"known":{"type":"string","default":"x"},"other":{"type":"integer"}}},
+	"list":{"type":"array","items":{"type":"object","properties":{"a":{"type":"integer","default":1},"b":{"type":"string"}}}},
+	"lists":{"type":"array","items":{"type":"array","items":{"type":"string"}}},
+	"text":{"type":"string"},
+	"embedded":{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"metadata":{"type":"object","properties":{"labels":{"type":"object","additionalProperties":{"type":"string"}}}}}}
+}}`
+
+// hostileObjects are families of objects that grow with n.
+var hostileObjects = map[string]func(n int) string{
+	"depth": func(n int) string {
+		n = min(n, 9990)
+		return `{"deep":` + strings.Repeat(`{"b":`, n) + `1` + strings.Repeat(`,"a":2}`, n) + `}`
+	},
+	"depth-arrays": func(n int) string {
+		n = min(n, 9990)
+		return `{"lists":` + strings.Repeat(`[`, n) + strings.Repeat(`]`, n) + `}`
+	},
+	"depth-unspecified": func(n int) string {
+		n = min(n, 9990)
+		return `{"closed":` + strings.Repeat(`{"known":`, n) + `1` + strings.Repeat(`}`, n) + `}`
+	},
+	"width-sorted":   func(n int) string { return `{"map":{` + members(n, `"key%08d":"v"`, 1) + `}}` },
+	"width-unsorted": func(n int) string { return `{"map":{` + members(n, `"key%08d":"v"`, 7919) + `}}` },
+	"width-long-prefix": func(n int) string {
+		return `{"map":{` + members(n, `"a-prefix-that-they-all-have%08d":"v"`, 7919) + `}}`
+	},
+	"width-escaped-keys": func(n int) string { return `{"map":{` + members(n, `"\u006bey%08d":"v"`, 7919) + `}}` },
+	"duplicate-keys":     func(n int) string { return `{"map":{` + members(n, `"key":"%08d"`, 1) + `}}` },
+	"duplicate-pairs": func(n int) string {
+		return `{"map":{` + members(n, `"key%08d":"v"`, 7919) + `,` + members(n, `"key%08d":"w"`, 1) + `}}`
+	},
+	"unknown-fields":      func(n int) string { return `{"closed":{` + members(n, `"unknown%08d":1`, 7919) + `}}` },
+	"unknown-root":        func(n int) string { return `{` + members(n, `"unknown%08d":{"a":[1]}`, 7919) + `}` },
+	"nulls":               func(n int) string { return `{"map":{` + members(n, `"key%08d":null`, 7919) + `}}` },
+	"items":               func(n int) string { return `{"list":[` + members(n, `{"b":"%08d"}`, 1) + `]}` },
+	"items-mismatched":    func(n int) string { return `{"list":[` + members(n, `{"c":%d,"b":1}`, 1) + `]}` },
+	"long-string":         func(n int) string { return `{"text":"` + strings.Repeat("abcdefghijklmnop", n) + `"}` },
+	"long-string-escaped": func(n int) string { return `{"text":"` + strings.Repeat(`\u00e9\n<"`[:9], n) + `"}` },
+	"long-string-unicode": func(n int) string { return `{"text":"` + strings.Repeat("é漢\u2028", n) + `"}` },
+	"long-key":            func(n int) string { return `{"map":{"` + strings.Repeat("abcdefghijklmnop", n) + `":"v"}}` },
+	"long-number":         func(n int) string { return `{"deep":{"n":0.` + strings.Repeat("12345678", n) + `}}` },
+	"whitespace":          func(n int) string { return `{` + strings.Repeat(" \n\t\r", 4*n) + `}` },
+	"metadata-labels":     func(n int) string { return `{"metadata":{"labels":{` + members(n, `"key%08d":"v"`, 7919) + `}}}` },
+	"metadata-unknown":    func(n int) string { return `{"metadata":{` + members(n, `"key%08d":"v"`, 7919) + `}}` },
+	"metadata-owners": func(n int) string {
+		return `{"metadata":{"ownerReferences":[` + members(n, `{"name":"%08d"}`, 1) + `]}}`
+	},
+	"metadata-malformed": func(n int) string { return `{"metadata":{"labels":{` + members(n, `"key%08d":1`, 1) + `}}}` },
+	"embedded-labels": func(n int) string {
+		return `{"embedded":{"metadata":{"labels":{` + members(n, `"key%08d":null`, 1) + `}}}}`
+	},
+	"syntax-error-at-end":  func(n int) string { return `{"map":{` + members(n, `"key%08d":"v"`, 7919) + `}` },
+	"deep-then-unfinished": func(n int) string { return strings.Repeat(`{"a":`, min(n, 9990)) },
+}
+
+// members joins n members, numbered in steps so that their order is not sorted.
+func members(n int, format string, step int) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, format, i*step%n)
+	}
+	return b.String()
+}
+
+// cost is what a run takes.
+type cost struct {
+	input []byte
+	time  time.Duration // the best so far
+	alloc uint64
+}
+
+// space measures the memory of a run that starts with empty pools (a pool
+// survives one collection), so that small and large inputs alike pay for theirs.
+func (c *cost) space(run func([]byte)) {
+	runtime.GC()
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	run(c.input)
+	runtime.ReadMemStats(&after)
+	c.alloc = after.TotalAlloc - before.TotalAlloc
+}
+
+// clock measures the time of some runs; the best of all counts, because the
+// machine is shared and getting memory from the operating system is not what
+// is tested.
+func (c *cost) clock(run func([]byte)) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for i, spent := 0, time.Duration(0); i < 2 || spent < 5*time.Millisecond && i < 50; i++ {
+		start := threadTime()
+		run(c.input)
+		d := threadTime() - start
+		spent += d
+		c.time = min(c.time, d)
+	}
+}
+
+// The sizes to which a family grows.
+var factors = [...]int{1, 10, 100}
+
+// sizes returns the inputs of a family: about 10 kB, 100 kB and 1 MB.
+func sizes(family func(int) string) (costs [len(factors)]cost) {
+	base := max(20, 10_000*10/len(family(10)))
+	if len(family(100_000)) == len(family(200_000)) {
+		base = 100 // the family is bounded by the depth limit
+	}
+	for i, f := range factors {
+		costs[i] = cost{input: []byte(family(base * f)), time: 1 << 62}
+	}
+	return costs
+}
+
+// limit is how much faster than the input time and memory may grow.
+const limit = 1.3
+
+// checkLinear grows a family tenfold and a hundredfold and demands that time
+// and memory grow at most 1.3 times as fast as the input.
+//
+// Caches have a say in time: a million scattered reads take longer than a
+// thousand times a thousand. For families that make the engine read in another
+// order than that of the document, the measure of growth is therefore not the
+// input but the time that encoding/json takes for it, a known linear algorithm.
+func checkLinear(t *testing.T, family func(int) string, scattered bool, run func([]byte)) {
+	t.Helper()
+	ours := sizes(family)
+	reference := sizes(family)
+	for i := range ours {
+		ours[i].space(run)
+	}
+	var worst string
+	for range 12 { // until the machine is quiet enough, but not for ever
+		for i := range ours {
+			ours[i].clock(run)
+			if scattered {
+				reference[i].clock(func(b []byte) {
+					var x any
+					_ = json.Unmarshal(b, &x)
+				})
+			}
+		}
+		worst = ""
+		for i := 1; i < len(factors); i++ {
+			grown := float64(len(ours[i].input)) / float64(len(ours[0].input))
+			allowed := grown
+			if scattered {
+				allowed = max(grown, float64(reference[i].time)/float64(reference[0].time))
+			}
+			// Below these a run is noise, not growth.
+			times := float64(ours[i].time) / float64(max(ours[0].time, 20*time.Microsecond))
+			space := float64(ours[i].alloc) / float64(max(ours[0].alloc, 64<<10))
+			if times > limit*allowed || space > limit*grown {
+				worst = fmt.Sprintf("input %d → %d bytes: %.0f×; time %v → %v: %.0f×, allowed %.0f×; memory %d → %d: %.0f×",
+					len(ours[0].input), len(ours[i].input), grown, ours[0].time, ours[i].time, times, limit*allowed, ours[0].alloc, ours[i].alloc, space)
+			}
+		}
+		if worst == "" {
+			return
+		}
+	}
+	t.Error(worst)
+}
+
+// scattered are the families of objects and schemas whose members have to be
+// sorted, or compared across the document.
+var scattered = regexp.MustCompile(`^(width|duplicate|unknown|nulls|metadata|embedded|map-keys|violations|default)`)
+
+func TestObjectCostIsLinear(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("measures time: not with -short, nor under the race detector")
+	}
+	schema, err := espalier.Compile([]byte(hostileSchema), espalier.CompileOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, family := range hostileObjects {
+		t.Run(name, func(t *testing.T) {
+			checkLinear(t, family, scattered.MatchString(name), func(b []byte) {
+				_, _ = schema.Normalize(b, espalier.NormalizeOptions{})
+			})
+		})
+		t.Run(name+"/storage", func(t *testing.T) {
+			checkLinear(t, family, scattered.MatchString(name), func(b []byte) {
+				_, _ = schema.Normalize(b, espalier.NormalizeOptions{Source: espalier.Storage})
+			})
+		})
+		if !strings.HasPrefix(name, "depth") { // paths are as long as the object is deep; Report bounds them
+			t.Run(name+"/report", func(t *testing.T) {
+				checkLinear(t, family, scattered.MatchString(name), func(b []byte) {
+					_, _ = schema.Normalize(b, espalier.NormalizeOptions{Report: new(espalier.Report)})
+				})
+			})
+		}
+	}
+}
+
+// hostileSchemas are families of schemas that grow with n.
+var hostileSchemas = map[string]func(n int) string{
+	"depth": func(n int) string {
+		n = min(n, 4900)
+		return strings.Repeat(`{"type":"object","properties":{"a":`, n) + `{"type":"string"}` + strings.Repeat(`}}`, n)
+	},
+	"depth-junctors": func(n int) string {
+		n = min(n, 4900)
+		return `{"type":"object","not":` + strings.Repeat(`{"allOf":[`, n) + `{}` + strings.Repeat(`]}`, n) + `}`
+	},
+	"width": func(n int) string {
+		return `{"type":"object","properties":{` + members(n, `"p%08d":{"type":"string","default":"x"}`, 7919) + `}}`
+	},
+	"width-collide": func(n int) string {
+		return `{"type":"object","properties":{` + members(n, `"aaaaaaaa%08dzzzzzzzz":{"type":"string"}`, 7919) + `}}`
+	},
+	"violations": func(n int) string {
+		return `{"type":"object","properties":{` + members(n, `"p%08d":{"nullable":true}`, 7919) + `}}`
+	},
+	"unknown": func(n int) string { return `{"type":"object",` + members(n, `"k%08d":1`, 7919) + `}` },
+	"duplicates": func(n int) string {
+		return `{"type":"object","properties":{` + members(n, `"p":{"type":"string","maxLength":%d}`, 1) + `}}`
+	},
+	"map-keys": func(n int) string {
+		return `{"type":"object","properties":{"l":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":[` + members(n, `"p%08d"`, 1) +
+			`],"items":{"type":"object","properties":{` + members(n, `"p%08d":{"type":"string"}`, 1) + `}}}}}`
+	},
+	"enum": func(n int) string {
+		return `{"type":"object","properties":{"e":{"type":"string","enum":[` + members(n, `"v%08d"`, 1) + `]}}}`
+	},
+	"required": func(n int) string { return `{"type":"object","required":[` + members(n, `"v%08d"`, 1) + `]}` },
+	"default": func(n int) string {
+		return `{"type":"object","properties":{"d":{"type":"object","additionalProperties":{"type":"integer"},"default":{` + members(n, `"v%08d":1`, 7919) + `}}}}`
+	},
+	"defaults-below-defaults": func(n int) string {
+		return `{"type":"object","properties":{"d":{"type":"object","default":{},"properties":{` + members(n, `"v%08d":{"type":"integer","default":1}`, 1) + `}}}}`
+	},
+}
+
+func TestSchemaCostIsLinear(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("measures time: not with -short, nor under the race detector")
+	}
+	for name, family := range hostileSchemas {
+		t.Run(name, func(t *testing.T) {
+			checkLinear(t, family, scattered.MatchString(name), func(b []byte) {
+				_, _ = espalier.Compile(b, espalier.CompileOptions{})
+			})
+		})
+	}
+}
+
+// TestHostileInputsAgree makes sure that the families do what their names say
+// and that nothing of them is lost unnoticed.
+func TestHostileInputsAgree(t *testing.T) {
+	schema, err := espalier.Compile([]byte(hostileSchema), espalier.CompileOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, family := range hostileObjects {
+		report := new(espalier.Report)
+		with, errWith := schema.Normalize([]byte(family(40)), espalier.NormalizeOptions{Report: report})
+		without, err := schema.Normalize([]byte(family(40)), espalier.NormalizeOptions{})
+		if (err == nil) != (errWith == nil) || !bytes.Equal(with.Bytes, without.Bytes) || with.Changes != without.Changes {
+			t.Errorf("%s: a report changes the result: %s %v / %s %v", name, with.Bytes, with.Changes, without.Bytes, without.Changes)
+		}
+		var reported espalier.Changes
+		for _, c := range report.Changes {
+			reported |= c.What
+		}
+		if err == nil && reported != with.Changes {
+			t.Errorf("%s: changes %v, reported %v", name, with.Changes, reported)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package espalier
+
+import (
+	"fmt"
+	"runtime"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-dev/espalier/internal/compile"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/plan"
+	"github.com/espalier-dev/espalier/internal/syntax"
+)
+
+// Severity tells what is refused from what is only worth knowing.
+type Severity uint8
+
+// The severities of findings.
+const (
+	// Error findings make a schema unusable, here and for the API server.
+	Error Severity = iota
+	// Warning findings are what the documents reject and clusters accept.
+	Warning
+)
+
+// String returns "error" or "warning".
+func (s Severity) String() string {
+	if s == Warning {
+		return "warning"
+	}
+	return "error"
+}
+
+// Finding is one thing that is wrong with a schema.
+type Finding struct {
+	Rule     string          // stable identifier of the rule, such as "type-required"
+	Severity Severity        //
+	Type     field.ErrorType // the API server's error type
+	Path     string          // the API server's field path, such as properties[spec].type
+	BadValue any             // the API server's bad value
+	Detail   string          // the API server's words
+	Pointer  string          // RFC 6901 pointer into the schema document
+	Offset   int             // byte offset in the schema document
+}
+
+// Error renders the finding as the API server would.
+func (f Finding) Error() string {
+	return (&field.Error{Type: f.Type, Field: f.Path, BadValue: f.BadValue, Detail: f.Detail}).Error()
+}
+
+// Limits bound the documents that are accepted. Zero fields mean the defaults:
+// 1 GiB, and a nesting of 10,000 as in the API server.
+type Limits struct {
+	MaxBytes int
+	MaxDepth int
+}
+
+// CheckOptions say in which surroundings a schema is checked.
+type CheckOptions struct {
+	// Path is the field path of the schema, put before the paths of findings:
+	// spec.versions[0].schema.openAPIV3Schema, say.
+	Path string
+	// StatusSubresource applies the rules for schemas of resources whose
+	// status subresource is enabled.
+	StatusSubresource bool
+	Limits            Limits
+}
+
+// CompileOptions say how a schema is compiled.
+type CompileOptions struct {
+	// InheritPreserve reads x-kubernetes-preserve-unknown-fields as KEP-2332
+	// does in its examples 7 and 9: it also covers specified children that
+	// have no properties of their own. Clusters do not.
+	InheritPreserve bool
+	Limits          Limits
+}
+
+// Schema is a compiled schema. It is immutable and safe for concurrent use.
+// Parts that are equal, of this schema or of others, share memory.
+type Schema struct {
+	plan *plan.Node
+}
+
+// SchemaError is returned for a schema that is not structural.
+type SchemaError struct {
+	Findings []Finding // of severity Error, at least one
+}
+
+// Error names the first finding and counts the others.
+func (e *SchemaError) Error() string {
+	first := e.Findings[0].Error()
+	if n := len(e.Findings) - 1; n > 0 {
+		return fmt.Sprintf("schema is not structural: %s (and %d more)", first, n)
+	}
+	return "schema is not structural: " + first
+}
+
+// SyntaxError is returned for bytes that are not JSON, or exceed a limit, or,
+// in a schema, hold a keyword with a value of the wrong type.
+type SyntaxError struct {
+	Offset  int    // of the first byte that cannot be
+	Pointer string // RFC 6901 pointer to the value, where there is one
+	Msg     string
+}
+
+// Error says what is wrong and where.
+func (e *SyntaxError) Error() string {
+	if e.Pointer != "" {
+		return fmt.Sprintf("byte %d (%s): %s", e.Offset, e.Pointer, e.Msg)
+	}
+	return fmt.Sprintf("byte %d: %s", e.Offset, e.Msg)
+}
+
+// Check reports everything that is wrong with schema, the JSON of an
+// openAPIV3Schema: all violations of the rules for structural schemas and, as
+// warnings, what the documents reject and clusters accept. The error is for
+// input that cannot be read as a schema at all.
+func Check(schema []byte, o CheckOptions) ([]Finding, error) {
+	s, release, err := read(schema, o.Limits)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return check(s, o), nil
+}
+
+// Compile checks a schema and prepares it for running. It fails with a
+// *SchemaError if Check has findings of severity Error.
+func Compile(schema []byte, o CompileOptions) (*Schema, error) {
+	s, release, err := read(schema, o.Limits)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if errs := errorsOnly(check(s, CheckOptions{})); len(errs) > 0 {
+		return nil, &SchemaError{errs}
+	}
+	n, err := compile.Lower(s, compile.LowerOptions{InheritPreserve: o.InheritPreserve})
+	if err != nil {
+		return nil, err
+	}
+	compiled := &Schema{plan: n}
+	runtime.AddCleanup(compiled, plan.Release, n)
+	return compiled, nil
+}
+
+// read parses the JSON of a schema. The tree may refer to the document until
+// release is called.
+func read(schema []byte, lim Limits) (*syntax.Schema, func(), error) {
+	d, err := jsondoc.Parse(schema, jsondoc.Limits(lim))
+	if err != nil {
+		return nil, nil, syntaxError(err)
+	}
+	s, problems := syntax.Parse(d, jsondoc.Root)
+	if len(problems) > 0 {
+		p := problems[0]
+		d.Release()
+		return nil, nil, &SyntaxError{Offset: p.Offset, Pointer: p.Pointer, Msg: p.Message}
+	}
+	return s, d.Release, nil
+}
+
+func check(s *syntax.Schema, o CheckOptions) []Finding {
+	var at *field.Path
+	if o.Path != "" {
+		at = field.NewPath(o.Path)
+	}
+	found := compile.Check(s, compile.CheckOptions{Path: at, StatusSubresource: o.StatusSubresource})
+	findings := make([]Finding, len(found))
+	for i, f := range found {
+		findings[i] = Finding{
+			Rule: f.Rule, Severity: Severity(f.Severity), Type: f.Type, Path: f.Path,
+			BadValue: f.BadValue, Detail: f.Detail, Pointer: f.Pointer, Offset: f.Offset,
+		}
+	}
+	return findings
+}
+
+func errorsOnly(all []Finding) []Finding {
+	var errs []Finding
+	for _, f := range all {
+		if f.Severity == Error {
+			errs = append(errs, f)
+		}
+	}
+	return errs
+}
+
+func syntaxError(err error) error {
+	if se, ok := err.(*jsondoc.SyntaxError); ok {
+		return &SyntaxError{Offset: se.Offset, Msg: se.Msg}
+	}
+	return err
+}
