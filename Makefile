@@ -30,7 +30,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: verify
-verify: fmt vet lint test conformance-short golden ## everything continuous integration runs
+verify: fmt vet lint test linear-coarse conformance-short golden ## everything continuous integration runs
 
 .PHONY: fmt
 fmt: ## fail if a file is not gofmt'd
@@ -60,10 +60,17 @@ test: ## all tests of the library, under the race detector
 	$(call step,go test -race in the root module)
 	@$(GO) test -race ./...
 
-# Without the race detector: these tests measure time and memory.
+# Without the race detector: these tests measure time and memory. On shared
+# cores 1.3 is at times the neighbours' doing, so that only four times as fast as
+# the input fails a build; `make linear` is exact.
+.PHONY: linear-coarse
+linear-coarse:
+	$(call step,cost of hostile inputs of 10 and 100 times the size)
+	@$(GO) test -count=1 -run CostIsLinear . -growth 4
+
 .PHONY: linear
-linear: ## cost grows no faster than the input
-	$(call step,hostile inputs of 10 and 100 times the size)
+linear: ## cost grows at most 1.3 times as fast as the input (wants a quiet machine)
+	$(call step,cost of hostile inputs of 10 and 100 times the size)
 	@$(GO) test -count=1 -run CostIsLinear .
 
 .PHONY: conformance-short

@@ -139,6 +139,9 @@ func (f *findings) add(r rule, at path, x fault) {
 	}
 	pointer := x.in.appendPointer(at.appendPointer(nil))
 	f.room[info.Severity] -= len(name) + len(pointer) + len(x.detail) + sizeOf(x.bad) + 64
+	if len(f.list) == cap(f.list) {
+		f.list = slices.Grow(f.list, max(8, len(f.list))) // append would grow by quarters, and copy more
+	}
 	f.list = append(f.list, Finding{
 		Rule: info.ID, Severity: info.Severity,
 		Type: x.kind, Path: string(name), BadValue: x.bad, Detail: x.detail,

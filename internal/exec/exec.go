@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -78,7 +79,8 @@ type walker struct {
 	track   bool // keep path, for a report or an error
 	path    path
 	rec     *Recorder
-	base    int // byte offset to report for values of derived documents; -1 for the original
+	ranks   []rankedKey // scratch of rank
+	base    int         // byte offset to report for values of derived documents; -1 for the original
 	buf     []byte
 }
 
@@ -91,7 +93,7 @@ func newWalker(d *jsondoc.Doc, steps Steps, o Options) *walker {
 	w.d, w.steps, w.storage, w.rec = d, steps, o.Storage, o.Record
 	w.changes, w.base = 0, -1
 	w.track = o.Record != nil
-	w.path = w.path[:0]
+	w.path, w.ranks = w.path[:0], w.ranks[:0]
 	w.out.Reset(d, w.buf)
 	return w
 }
@@ -125,9 +127,6 @@ func Normalize(n *plan.Node, src []byte, o Options) ([]byte, Changes, error) {
 	defer d.Release()
 	if d.Kind(jsondoc.Root) != jsondoc.Object {
 		return nil, 0, &Error{Err: errNotObject, Offset: d.Offset(jsondoc.Root)}
-	}
-	if err := checkTypeMeta(d); err != nil {
-		return nil, 0, err
 	}
 	w := newWalker(d, AllSteps, o)
 	defer w.release()
@@ -179,33 +178,32 @@ func run(n *plan.Node, src []byte, steps Steps, o Options, keepNumbers bool) ([]
 	return w.finish(), w.changes, nil
 }
 
-// checkTypeMeta refuses a kind or apiVersion that is not what it has to be,
-// in upstream's order and words.
-func checkTypeMeta(d *jsondoc.Doc) error {
+// rootError returns what upstream would refuse the resource for, given that
+// the walk failed with err: it reads kind, apiVersion and the resource's own
+// metadata before it looks into embedded resources.
+func (w *walker) rootError(err error) error {
 	for _, field := range [...]string{"kind", "apiVersion"} {
-		v, ok := d.Get(jsondoc.Root, field)
-		if !ok || d.Kind(v) == jsondoc.String {
-			continue
+		if v, ok := w.d.Get(jsondoc.Root, field); ok && w.d.Kind(v) != jsondoc.String {
+			x := w.d.Any(v)
+			return &Error{Path: field, Offset: w.d.Offset(v),
+				Err: fmt.Errorf(".%s accessor error: %v is of the type %T, expected string", field, x, x)}
 		}
-		x := d.Any(v)
-		return &Error{Path: field, Offset: d.Offset(v),
-			Err: fmt.Errorf(".%s accessor error: %v is of the type %T, expected string", field, x, x)}
 	}
-	return nil
+	if v, ok := w.d.Get(jsondoc.Root, "metadata"); ok {
+		if _, err := readMetadata(w.d, v, w.storage, nil); err != nil {
+			return &Error{Path: "metadata", Offset: w.d.Offset(v), Err: err}
+		}
+	}
+	if v, ok := w.d.Get(jsondoc.Root, "apiVersion"); ok && severalSlashes(w.d, v) {
+		return &Error{Path: "apiVersion", Offset: w.d.Offset(v), Err: fmt.Errorf("unexpected GroupVersion string: %v", w.d.Text(v))}
+	}
+	return err
 }
 
-// checkGroupVersion refuses an apiVersion with more than one slash. Upstream
-// does so after it has read metadata, so its error comes second.
-func checkGroupVersion(d *jsondoc.Doc) error {
-	v, ok := d.Get(jsondoc.Root, "apiVersion")
-	if !ok {
-		return nil
+// severalSlashes reports whether an apiVersion has more than one slash.
+func severalSlashes(d *jsondoc.Doc, v jsondoc.Value) bool {
+	if d.Plain(v) {
+		return bytes.Count(d.Raw(v), []byte{'/'}) > 1
 	}
-	if s := d.Raw(v); d.Plain(v) && strings.Count(string(s), "/") <= 1 {
-		return nil
-	}
-	if s := d.Text(v); strings.Count(s, "/") > 1 {
-		return &Error{Path: "apiVersion", Offset: d.Offset(v), Err: fmt.Errorf("unexpected GroupVersion string: %v", s)}
-	}
-	return nil
+	return strings.Count(d.Text(v), "/") > 1
 }

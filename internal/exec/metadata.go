@@ -12,22 +12,15 @@ import (
 
 var metadataKey = []byte("metadata")
 
-// root writes a whole resource. apiVersion and kind have been checked.
+// errTypeMeta stands for what rootError says about apiVersion and kind.
+var errTypeMeta = errors.New("apiVersion or kind cannot be")
+
+// root writes a whole resource.
 func (w *walker) root(n *plan.Node) error {
-	err := w.rootObject(n)
-	if err != nil {
-		// Upstream reads the resource's own metadata, then its apiVersion,
-		// before it looks into embedded resources.
-		if v, ok := w.d.Get(jsondoc.Root, "metadata"); ok {
-			if _, first := readMetadata(w.d, v, w.storage, nil); first != nil {
-				return &Error{Path: "metadata", Offset: w.d.Offset(v), Err: first}
-			}
-		}
+	if err := w.rootObject(n); err != nil {
+		return w.rootError(err)
 	}
-	if first := checkGroupVersion(w.d); first != nil {
-		return first
-	}
-	return err
+	return nil
 }
 
 func (w *walker) rootObject(n *plan.Node) error {
@@ -46,11 +39,16 @@ func (w *walker) rootObject(n *plan.Node) error {
 		}
 		if isMetaField(key) {
 			w.member(c.key, &first)
-			if w.d.Kind(c.val) == jsondoc.String && len(key) != len("metadata") {
-				w.out.Scalar(c.val)
-			} else if err := w.metadata(c.val, true); err != nil {
-				return err
+			if len(key) == len("metadata") {
+				if err := w.metadata(c.val, true); err != nil {
+					return err
+				}
+				continue
 			}
+			if w.d.Kind(c.val) != jsondoc.String || len(key) == len("apiVersion") && severalSlashes(w.d, c.val) {
+				return errTypeMeta
+			}
+			w.out.Scalar(c.val)
 			continue
 		}
 		if err := w.field(c.key, key, rank, n, keep, &first); err != nil {

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/espalier-dev/espalier/internal/jsondoc"
@@ -119,6 +120,9 @@ func (r *Recorder) full() bool {
 
 func (r *Recorder) add(c Change) *Change {
 	r.pathBytes += len(c.Path)
+	if len(r.Changes) == cap(r.Changes) {
+		r.Changes = slices.Grow(r.Changes, max(16, len(r.Changes))) // append would grow by quarters, and copy more
+	}
 	r.Changes = append(r.Changes, c)
 	return &r.Changes[len(r.Changes)-1]
 }

@@ -16,17 +16,26 @@ func (w *walker) value(v jsondoc.Value, n *plan.Node, keep bool) error {
 		return nil
 	}
 	kind := w.d.Kind(v)
-	if !n.Accepts.Has(kind) || kind == jsondoc.Number && n.Flags&plan.Integer != 0 && !integral(w.d, v) {
+	if kind < jsondoc.Array {
+		w.scalar(v, kind, n)
+		return nil
+	}
+	if !n.Accepts.Has(kind) {
 		w.mismatch(v, n)
 	}
-	switch kind {
-	case jsondoc.Object:
-		return w.object(v, n, keep || n.Flags&plan.PreserveUnknown != 0 || w.steps&Prune == 0)
-	case jsondoc.Array:
-		return w.array(v, n, keep || n.Flags&plan.PreserveUnknown != 0 || w.steps&Prune == 0)
+	keep = keep || n.Flags&plan.PreserveUnknown != 0 || w.steps&Prune == 0
+	if kind == jsondoc.Object {
+		return w.object(v, n, keep)
+	}
+	return w.array(v, n, keep)
+}
+
+// scalar writes a value that is neither object nor array.
+func (w *walker) scalar(v jsondoc.Value, kind jsondoc.Kind, n *plan.Node) {
+	if n != nil && (!n.Accepts.Has(kind) || kind == jsondoc.Number && n.Flags&plan.Integer != 0 && !integral(w.d, v)) {
+		w.mismatch(v, n)
 	}
 	w.out.Scalar(v)
-	return nil
 }
 
 // unspecified writes a value that no schema describes: objects lose all their
@@ -148,11 +157,8 @@ func (c *cursor) nextSorted() bool {
 
 // member writes the comma and the key before a member's value.
 func (w *walker) member(k jsondoc.Value, first *bool) {
-	if !*first {
-		w.out.Byte(',')
-	}
+	w.out.Member(k, *first)
 	*first = false
-	w.out.Key(k)
 }
 
 // object writes an object described by n.
@@ -162,29 +168,102 @@ func (w *walker) object(v jsondoc.Value, n *plan.Node, keep bool) error {
 		fill.ranks = n.Props.Defaults
 	}
 	embedded := n.Flags&plan.Embedded != 0 && w.steps&Coerce != 0
+	if !embedded && !w.d.Sorted(v) && w.rec == nil {
+		if from, ok := w.rank(v, n); ok {
+			return w.ranked(v, n, from, &fill)
+		}
+	}
 	w.out.Byte('{')
 	first := true
-	for c := w.cursor(v); c.next(); {
-		key := w.d.Key(c.key)
-		rank := n.Props.Lookup(key)
-		if len(fill.ranks) > 0 {
-			w.fillBefore(&fill, rank, key, v, &first)
-		}
-		if embedded && isMetaField(key) {
-			var child *plan.Node
-			if rank >= 0 {
-				child = n.Props.At(rank).Node
-			}
-			if err := w.metaMember(c.key, key, child, &first); err != nil {
+	if w.d.Sorted(v) {
+		end := w.d.Next(v)
+		for k := v + 1; k < end; k = w.d.Next(k + 1) {
+			if err := w.memberOf(v, k, n, keep, embedded, &fill, &first); err != nil {
 				return err
 			}
-			continue
 		}
-		if err := w.field(c.key, key, rank, n, keep, &first); err != nil {
-			return err
+	} else {
+		for c := w.cursor(v); c.next(); {
+			if err := w.memberOf(v, c.key, n, keep, embedded, &fill, &first); err != nil {
+				return err
+			}
 		}
 	}
 	w.fillRest(&fill, v, &first)
+	w.out.Byte('}')
+	return nil
+}
+
+// memberOf writes the member k of the object v, which n describes, and the
+// defaults that come before it.
+func (w *walker) memberOf(v, k jsondoc.Value, n *plan.Node, keep, embedded bool, fill *filler, first *bool) error {
+	key := w.d.Key(k)
+	rank := n.Props.Lookup(key)
+	if len(fill.ranks) > 0 {
+		w.fillBefore(fill, rank, key, v, first)
+	}
+	if embedded && isMetaField(key) {
+		var child *plan.Node
+		if rank >= 0 {
+			child = n.Props.At(rank).Node
+		}
+		return w.metaMember(k, key, child, first)
+	}
+	return w.field(k, key, rank, n, keep, first)
+}
+
+// rankedKey is a member of an object and the rank of its property.
+type rankedKey struct {
+	rank uint32
+	key  jsondoc.Value
+}
+
+// maxRanked is how many members insertion sort is good for.
+const maxRanked = 48
+
+// rank sorts the members of an object all of whose keys are properties: by
+// their ranks, which compare faster than names. It reports false, and the
+// caller sorts by name, if there are other keys or too many.
+func (w *walker) rank(v jsondoc.Value, n *plan.Node) (from int, ok bool) {
+	from = len(w.ranks)
+	end := w.d.Next(v)
+	for k := v + 1; k < end; k = w.d.Next(k + 1) {
+		r := n.Props.Lookup(w.d.Key(k))
+		if r < 0 || len(w.ranks)-from == maxRanked {
+			w.ranks = w.ranks[:from]
+			return 0, false
+		}
+		w.ranks = append(w.ranks, rankedKey{uint32(r), k})
+		list := w.ranks[from:]
+		i := len(list) - 1
+		for ; i > 0 && list[i-1].rank > uint32(r); i-- {
+			list[i] = list[i-1]
+		}
+		list[i] = rankedKey{uint32(r), k}
+	}
+	return from, true
+}
+
+// ranked writes the object whose members rank has sorted.
+func (w *walker) ranked(v jsondoc.Value, n *plan.Node, from int, fill *filler) error {
+	w.out.Byte('{')
+	first := true
+	end := len(w.ranks)
+	for i := from; i < end; i++ {
+		r := w.ranks[i]
+		if i+1 < end && w.ranks[i+1].rank == r.rank {
+			w.changes |= Duplicated
+			continue // a later one counts
+		}
+		if len(fill.ranks) > 0 {
+			w.fillBefore(fill, int(r.rank), nil, v, &first)
+		}
+		if err := w.field(r.key, w.d.Key(r.key), int(r.rank), n, false, &first); err != nil {
+			return err
+		}
+	}
+	w.ranks = w.ranks[:from]
+	w.fillRest(fill, v, &first)
 	w.out.Byte('}')
 	return nil
 }
@@ -211,10 +290,15 @@ func (w *walker) field(k jsondoc.Value, key []byte, rank int, n *plan.Node, keep
 		w.notePruned(k, n)
 		return nil
 	}
-	if child != nil && w.d.Kind(v) == jsondoc.Null && child.Flags&plan.Nullable == 0 && w.null(k, child, first) {
+	kind := w.d.Kind(v)
+	if kind == jsondoc.Null && child != nil && child.Flags&plan.Nullable == 0 && w.null(k, child, first) {
 		return nil
 	}
 	w.member(k, first)
+	if kind < jsondoc.Array && !w.track {
+		w.scalar(v, kind, child)
+		return nil
+	}
 	w.push(at)
 	err := w.value(v, child, false)
 	w.pop()
@@ -249,7 +333,12 @@ func (w *walker) array(v jsondoc.Value, n *plan.Node, keep bool) error {
 		if i > 0 {
 			w.out.Byte(',')
 		}
-		w.push(step{kind: indexStep, index: i})
+		i++
+		if kind := w.d.Kind(c); !w.track && jsondoc.Null < kind && kind < jsondoc.Array {
+			w.scalar(c, kind, items)
+			continue
+		}
+		w.push(step{kind: indexStep, index: i - 1})
 		if items != nil && items.Flags&(plan.HasDefault|plan.Nullable) == plan.HasDefault && w.d.Kind(c) == jsondoc.Null && w.steps&Default != 0 {
 			w.out.Insert(items.Rare.Default)
 			w.note(Defaulted, c, nil, "null is not allowed here; the default takes its place")
@@ -257,7 +346,6 @@ func (w *walker) array(v jsondoc.Value, n *plan.Node, keep bool) error {
 			return err
 		}
 		w.pop()
-		i++
 	}
 	w.out.Byte(']')
 	return nil

@@ -351,20 +351,24 @@ const (
 	highs = 0x8080808080808080
 )
 
+// special marks, with their high bits, the bytes of x that need a look: quotes,
+// backslashes, control characters, all beyond ASCII, and < > & which
+// encoding/json escapes. A byte that is looked for becomes 0 and borrows into
+// its high bit. Borrowing may mark bytes after it, too, but the first mark is
+// always right.
+func special(x uint64) uint64 {
+	return (((x | 0x04*ones) ^ '&'*ones - ones) | // '"' | 4 == '&'
+		((x | 0x02*ones) ^ '>'*ones - ones) | // '<' | 2 == '>'
+		(x ^ '\\'*ones - ones) | (x - 0x20*ones) | x) & highs
+}
+
 // scanString returns the end of the string whose opening quote is at i.
 func scanString(src []byte, i int) (end int, info uint32, err error) {
 	i++
 	for {
-		// Eight bytes at a time while nothing in them needs a look: no quote,
-		// no backslash, no control character, nothing beyond ASCII, and none
-		// of < > & which encoding/json escapes.
+		// Eight bytes at a time while nothing in them needs a look.
 		for i+8 <= len(src) {
-			x := binary.LittleEndian.Uint64(src[i:])
-			quoteAmp := (x | 0x04*ones) ^ '&'*ones // '"' | 4 == '&'
-			angle := (x | 0x02*ones) ^ '>'*ones    // '<' | 2 == '>'
-			slash := x ^ '\\'*ones
-			m := ((quoteAmp - ones) & ^quoteAmp) | ((angle - ones) & ^angle) | ((slash - ones) & ^slash) | ((x - 0x20*ones) & ^x) | x
-			if m &= highs; m != 0 {
+			if m := special(binary.LittleEndian.Uint64(src[i:])); m != 0 {
 				i += bits.TrailingZeros64(m) >> 3
 				break
 			}

@@ -236,7 +236,7 @@ func (d *Doc) radixSort(keys, tmp []sortKey, depth, level int) {
 	for i := range keys {
 		keys[i].prefix = prefixOf(d.Key(keys[i].key)[common:])
 	}
-	sortByPrefix(keys, tmp)
+	sortByPrefix(keys, tmp, 56)
 	for i := 0; i < len(keys); {
 		j := i + 1
 		for j < len(keys) && keys[j].prefix == keys[i].prefix {
@@ -252,31 +252,48 @@ func (d *Doc) radixSort(keys, tmp []sortKey, depth, level int) {
 	}
 }
 
-// sortByPrefix is a radix sort by prefix, least significant byte first.
-func sortByPrefix(keys, tmp []sortKey) {
-	src, dst := keys, tmp[:len(keys)]
-	for shift := 0; shift < 64; shift += 8 {
-		var counts [256]int
-		for i := range src {
-			counts[byte(src[i].prefix>>shift)]++
+// sortByPrefix sorts stably by prefix, most significant byte first: what is
+// sorted after the first byte stays close together in memory.
+func sortByPrefix(keys, tmp []sortKey, shift int) {
+	for len(keys) > 2*insertionMax && shift >= 0 {
+		var ends [256]int
+		for i := range keys {
+			ends[byte(keys[i].prefix>>shift)]++
 		}
-		if counts[byte(src[0].prefix>>shift)] == len(src) {
-			continue // all equal in this byte
+		if ends[byte(keys[0].prefix>>shift)] == len(keys) {
+			shift -= 8 // all equal in this byte
+			continue
 		}
 		sum := 0
-		for i, n := range counts {
-			counts[i] = sum
+		for i, n := range ends {
+			ends[i] = sum
 			sum += n
 		}
-		for i := range src {
-			b := byte(src[i].prefix >> shift)
-			dst[counts[b]] = src[i]
-			counts[b]++
+		for i := range keys {
+			b := byte(keys[i].prefix >> shift)
+			tmp[ends[b]] = keys[i]
+			ends[b]++
 		}
-		src, dst = dst, src
+		copy(keys, tmp[:len(keys)])
+		from := 0
+		for _, end := range ends {
+			if end-from > 1 {
+				sortByPrefix(keys[from:end], tmp, shift-8)
+			}
+			from = end
+		}
+		return
 	}
-	if &src[0] != &keys[0] {
-		copy(keys, src)
+	if shift < 0 {
+		return
+	}
+	for i := 1; i < len(keys); i++ {
+		k := keys[i]
+		j := i
+		for ; j > 0 && keys[j-1].prefix > k.prefix; j-- {
+			keys[j] = keys[j-1]
+		}
+		keys[j] = k
 	}
 }
 

@@ -67,6 +67,7 @@ func (w *Writer) Byte(c byte) {
 	w.byteSlow(c)
 }
 
+//go:noinline
 func (w *Writer) byteSlow(c byte) {
 	w.flush()
 	w.buf = append(w.buf, c)
@@ -99,9 +100,21 @@ func (w *Writer) Text(s string) {
 	w.buf = AppendString(w.buf, s)
 }
 
-// Key emits the key k and its colon.
-func (w *Writer) Key(k Value) {
+// Member emits what comes before a member's value: a comma, unless it is the
+// first, the key k and a colon.
+func (w *Writer) Member(k Value, first bool) {
 	n := &w.doc.tape[k]
+	if n.info&recode == 0 && !first && w.to+1 == n.off && w.src[w.to] == ',' && w.src[n.end] == ':' {
+		w.to = n.end + 1 // the run goes on
+		return
+	}
+	w.memberSlow(n, first)
+}
+
+func (w *Writer) memberSlow(n *node, first bool) {
+	if !first {
+		w.Byte(',')
+	}
 	if n.info&recode == 0 {
 		w.raw(n.off, n.end)
 	} else {
@@ -145,10 +158,7 @@ func (w *Writer) Value(v Value) {
 		w.Byte('{')
 		end := Value(n.next)
 		for k := v + 1; k < end; k = d.Next(k + 1) {
-			if k > v+1 {
-				w.Byte(',')
-			}
-			w.Key(k)
+			w.Member(k, k == v+1)
 			w.Value(k + 1)
 		}
 		w.Byte('}')
@@ -156,11 +166,8 @@ func (w *Writer) Value(v Value) {
 		w.Byte('{')
 		keys := d.SortedKeys(v)
 		for i := range keys.Len() {
-			if i > 0 {
-				w.Byte(',')
-			}
 			k, _ := keys.At(i)
-			w.Key(k)
+			w.Member(k, i == 0)
 			w.Value(k + 1)
 		}
 		w.Duplicates += keys.Duplicates

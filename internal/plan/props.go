@@ -93,18 +93,14 @@ func (p *Props) Lookup(name []byte) int {
 	if p.table == nil {
 		return p.search(name)
 	}
-	i := int(hashBytes(name) >> p.shift)
-	for {
-		t := p.table[i]
+	mask := len(p.table) - 1
+	for i := int(hashBytes(name) >> p.shift); ; i++ {
+		t := p.table[i&mask]
 		if t == 0 {
 			return -1
 		}
 		if p.list[t-1].Name == string(name) {
 			return int(t - 1)
-		}
-		i++
-		if i == len(p.table) {
-			i = 0
 		}
 	}
 }

@@ -19,7 +19,7 @@ func main() {
 
 func run() error {
 	var (
-		rounds  = flag.Int("rounds", 15, "rounds per row and side; the median counts")
+		rounds  = flag.Int("rounds", 60, "rounds of all rows and sides; the best counts")
 		batch   = flag.Duration("batch", 6*time.Millisecond, "length of one round of one side")
 		compile = flag.Bool("compile", true, "compile the whole corpus, too")
 		norm    = flag.Bool("normalize", true, "normalize objects")

@@ -26,30 +26,40 @@ type side struct {
 	allocs float64
 }
 
-func (s *side) median() float64 {
-	slices.Sort(s.rounds)
-	return s.rounds[len(s.rounds)/2]
-}
+// best is the round that the rest of the machine disturbed least. A median would do where noise is small; on shared
+// cores it measures the neighbours.
+func (s *side) best() float64 { return slices.Min(s.rounds) }
 
 func normalize(set *corpus.Set, rounds int, batch time.Duration) error {
 	list, err := subjects(set)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("normalize, bytes to bytes, as a request, nothing recorded. %d rounds of %v for each side in turn, medians.\n", rounds, batch)
+	fmt.Printf("normalize, bytes to bytes, as a request, nothing recorded. %d rounds of %v for each side in turn, the best of each.\n", rounds, batch)
 	fmt.Printf("%-34s %-9s %7s | %9s %7s %6s | %10s %7s %7s | %9s %7s %6s | %9s %9s\n", "", "", "", "ours", "", "", "upstream", "", "", "scan", "", "", "upstream", "ours")
 	fmt.Printf("%-34s %-9s %7s | %9s %7s %6s | %10s %7s %7s | %9s %7s %6s | %9s %9s\n", "object", "form", "bytes", "ns/op", "MB/s", "allocs", "ns/op", "MB/s", "allocs", "ns/op", "MB/s", "allocs", "/ours", "/scan")
+	rows := make([][]*side, len(list))
+	for i, s := range list {
+		if rows[i], err = sidesOf(s); err != nil {
+			return fmt.Errorf("%s: %w", s.crd, err)
+		}
+		for _, side := range rows[i] {
+			if err := side.calibrate(batch); err != nil {
+				return fmt.Errorf("%s: %s: %w", s.crd, side.name, err)
+			}
+		}
+	}
+	for round := range rounds { // every row in every round, so that a busy minute hits all of them
+		for i, s := range list {
+			if err := measure(rows[i], round); err != nil {
+				return fmt.Errorf("%s: %w", s.crd, err)
+			}
+		}
+	}
 	var logUp, logScan, worst float64
-	for _, s := range list {
-		sides, err := sidesOf(s)
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.crd, err)
-		}
-		if err := measure(sides, rounds, batch); err != nil {
-			return fmt.Errorf("%s: %w", s.crd, err)
-		}
-		ours, up, scan := sides[0], sides[1], sides[2]
-		a, b, c := ours.median(), up.median(), scan.median()
+	for i, s := range list {
+		ours, up, scan := rows[i][0], rows[i][1], rows[i][2]
+		a, b, c := ours.best(), up.best(), scan.best()
 		logUp += math.Log(b / a)
 		logScan += math.Log(a / c)
 		if s.form == "canonical" {
@@ -111,24 +121,17 @@ func sidesOf(s subject) ([]*side, error) {
 	}, nil
 }
 
-// measure lets the sides take turns.
-func measure(sides []*side, rounds int, batch time.Duration) error {
-	for _, s := range sides {
-		if err := s.calibrate(batch); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-	}
-	for round := range rounds {
-		for i := range sides {
-			s := sides[(i+round)%len(sides)]
-			began := time.Now()
-			for range s.n {
-				if err := s.once(); err != nil {
-					return err
-				}
+// measure gives each side a turn.
+func measure(sides []*side, round int) error {
+	for i := range sides {
+		s := sides[(i+round)%len(sides)]
+		began := time.Now()
+		for range s.n {
+			if err := s.once(); err != nil {
+				return err
 			}
-			s.rounds = append(s.rounds, float64(time.Since(began).Nanoseconds())/float64(s.n))
 		}
+		s.rounds = append(s.rounds, float64(time.Since(began).Nanoseconds())/float64(s.n))
 	}
 	return nil
 }
