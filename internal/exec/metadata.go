@@ -17,46 +17,24 @@ var errTypeMeta = errors.New("apiVersion or kind cannot be")
 
 // root writes a whole resource.
 func (w *walker) root(n *plan.Node) error {
-	if err := w.rootObject(n); err != nil {
+	if err := w.object(jsondoc.Root, n, n.Flags&plan.PreserveUnknown != 0, rootResource); err != nil {
 		return w.rootError(err)
 	}
 	return nil
 }
 
-func (w *walker) rootObject(n *plan.Node) error {
-	keep := n.Flags&plan.PreserveUnknown != 0
-	fill := filler{props: n.Props}
-	if n.Props != nil {
-		fill.ranks = n.Props.Defaults
+// rootMember writes apiVersion, kind or metadata of the resource itself,
+// whatever the schema says about them.
+func (w *walker) rootMember(k jsondoc.Value, key []byte, first *bool) error {
+	v := k + 1
+	w.member(k, first)
+	if len(key) == len("metadata") {
+		return w.metadata(v, true)
 	}
-	w.out.Byte('{')
-	first := true
-	for c := w.cursor(jsondoc.Root); c.next(); {
-		key := w.d.Key(c.key)
-		rank := n.Props.Lookup(key)
-		if len(fill.ranks) > 0 {
-			w.fillBefore(&fill, rank, key, jsondoc.Root, &first)
-		}
-		if isMetaField(key) {
-			w.member(c.key, &first)
-			if len(key) == len("metadata") {
-				if err := w.metadata(c.val, true); err != nil {
-					return err
-				}
-				continue
-			}
-			if w.d.Kind(c.val) != jsondoc.String || len(key) == len("apiVersion") && severalSlashes(w.d, c.val) {
-				return errTypeMeta
-			}
-			w.out.Scalar(c.val)
-			continue
-		}
-		if err := w.field(c.key, key, rank, n, keep, &first); err != nil {
-			return err
-		}
+	if w.d.Kind(v) != jsondoc.String || len(key) == len("apiVersion") && severalSlashes(w.d, v) {
+		return errTypeMeta
 	}
-	w.fillRest(&fill, jsondoc.Root, &first)
-	w.out.Byte('}')
+	w.out.Scalar(v)
 	return nil
 }
 

@@ -24,10 +24,14 @@ func (w *walker) value(v jsondoc.Value, n *plan.Node, keep bool) error {
 		w.mismatch(v, n)
 	}
 	keep = keep || n.Flags&plan.PreserveUnknown != 0 || w.steps&Prune == 0
-	if kind == jsondoc.Object {
-		return w.object(v, n, keep)
+	if kind == jsondoc.Array {
+		return w.array(v, n, keep)
 	}
-	return w.array(v, n, keep)
+	is := noResource
+	if n.Flags&plan.Embedded != 0 && w.steps&Coerce != 0 {
+		is = embeddedResource
+	}
+	return w.object(v, n, keep, is)
 }
 
 // scalar writes a value that is neither object nor array.
@@ -161,30 +165,39 @@ func (w *walker) member(k jsondoc.Value, first *bool) {
 	*first = false
 }
 
+// role is what an object is besides an object.
+type role uint8
+
+const (
+	noResource role = iota
+	rootResource
+	embeddedResource
+)
+
 // object writes an object described by n.
-func (w *walker) object(v jsondoc.Value, n *plan.Node, keep bool) error {
+func (w *walker) object(v jsondoc.Value, n *plan.Node, keep bool, is role) error {
 	fill := filler{props: n.Props}
 	if w.steps&Default != 0 && n.Props != nil {
 		fill.ranks = n.Props.Defaults
 	}
-	embedded := n.Flags&plan.Embedded != 0 && w.steps&Coerce != 0
-	if !embedded && !w.d.Sorted(v) && w.rec == nil {
+	sorted := w.d.Sorted(v)
+	if !sorted && is == noResource && w.rec == nil {
 		if from, ok := w.rank(v, n); ok {
 			return w.ranked(v, n, from, &fill)
 		}
 	}
 	w.out.Byte('{')
 	first := true
-	if w.d.Sorted(v) {
+	if sorted {
 		end := w.d.Next(v)
 		for k := v + 1; k < end; k = w.d.Next(k + 1) {
-			if err := w.memberOf(v, k, n, keep, embedded, &fill, &first); err != nil {
+			if err := w.memberOf(v, k, n, keep, is, &fill, &first); err != nil {
 				return err
 			}
 		}
 	} else {
 		for c := w.cursor(v); c.next(); {
-			if err := w.memberOf(v, c.key, n, keep, embedded, &fill, &first); err != nil {
+			if err := w.memberOf(v, c.key, n, keep, is, &fill, &first); err != nil {
 				return err
 			}
 		}
@@ -196,13 +209,16 @@ func (w *walker) object(v jsondoc.Value, n *plan.Node, keep bool) error {
 
 // memberOf writes the member k of the object v, which n describes, and the
 // defaults that come before it.
-func (w *walker) memberOf(v, k jsondoc.Value, n *plan.Node, keep, embedded bool, fill *filler, first *bool) error {
+func (w *walker) memberOf(v, k jsondoc.Value, n *plan.Node, keep bool, is role, fill *filler, first *bool) error {
 	key := w.d.Key(k)
 	rank := n.Props.Lookup(key)
 	if len(fill.ranks) > 0 {
 		w.fillBefore(fill, rank, key, v, first)
 	}
-	if embedded && isMetaField(key) {
+	if is != noResource && isMetaField(key) {
+		if is == rootResource {
+			return w.rootMember(k, key, first)
+		}
 		var child *plan.Node
 		if rank >= 0 {
 			child = n.Props.At(rank).Node
