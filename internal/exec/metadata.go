@@ -29,7 +29,7 @@ func (w *walker) rootMember(k jsondoc.Value, key []byte, first *bool) error {
 	v := k + 1
 	w.member(k, first)
 	if len(key) == len("metadata") {
-		return w.metadata(v, true)
+		return w.metadata(v, rootResource)
 	}
 	if w.d.Kind(v) != jsondoc.String || len(key) == len("apiVersion") && severalSlashes(w.d, v) {
 		return errTypeMeta
@@ -79,7 +79,7 @@ func (w *walker) metaMember(k jsondoc.Value, key []byte, child *plan.Node, first
 func (w *walker) embeddedMetadata(v jsondoc.Value, child *plan.Node) error {
 	plain := child == nil || child.Props == nil && child.Additional == nil && child.Items == nil
 	if k := w.d.Kind(v); plain || k != jsondoc.Object && k != jsondoc.Null || !w.staged(v, child) {
-		return w.metadata(v, false)
+		return w.metadata(v, embeddedResource)
 	}
 	o := Options{Storage: w.storage, Limits: jsondoc.Limits{MaxDepth: 1 << 20}}
 	src := w.d.AppendCanonical(nil, v)
@@ -142,7 +142,7 @@ func (w *walker) derivedMetadata(src []byte, at jsondoc.Value) ([]byte, error) {
 	sub.track = w.track
 	sub.path = append(sub.path[:0], w.path...)
 	sub.base = w.offset(at)
-	err = sub.metadata(jsondoc.Root, false)
+	err = sub.metadata(jsondoc.Root, embeddedResource)
 	w.changes |= sub.changes
 	if err != nil {
 		return nil, err
@@ -152,8 +152,8 @@ func (w *walker) derivedMetadata(src []byte, at jsondoc.Value) ([]byte, error) {
 
 // metadata writes v as a round trip through ObjectMeta leaves it. The path of
 // the walk is that of the metadata, except at the root, where it is empty.
-func (w *walker) metadata(v jsondoc.Value, root bool) error {
-	if root {
+func (w *walker) metadata(v jsondoc.Value, of role) error {
+	if of == rootResource {
 		w.push(step{key: metadataKey})
 		defer w.pop()
 	}
@@ -162,18 +162,18 @@ func (w *walker) metadata(v jsondoc.Value, root bool) error {
 	if w.rec != nil {
 		recorded = len(w.rec.Changes)
 	}
-	if w.objectMeta(v, root) {
+	if w.objectMeta(v, of) {
 		return nil
 	}
 	w.out, w.changes = saved, changes
 	if w.rec != nil {
 		w.rec.Changes = w.rec.Changes[:recorded]
 	}
-	return w.unusualMetadata(v, root)
+	return w.unusualMetadata(v, of)
 }
 
 // unusualMetadata does the round trip for real.
-func (w *walker) unusualMetadata(v jsondoc.Value, root bool) error {
+func (w *walker) unusualMetadata(v jsondoc.Value, of role) error {
 	note := func(what Changes, name, detail string) {
 		w.changes |= what
 		if w.rec != nil && !w.rec.full() {
@@ -183,7 +183,7 @@ func (w *walker) unusualMetadata(v jsondoc.Value, root bool) error {
 	meta, err := readMetadata(w.d, v, w.storage, note)
 	switch {
 	case err == nil:
-	case root:
+	case of == rootResource:
 		return &Error{Path: "metadata", Offset: w.offset(v), Err: err}
 	case w.storage:
 		// Embedded metadata that is no object at all stays for validation to refuse.
@@ -193,7 +193,7 @@ func (w *walker) unusualMetadata(v jsondoc.Value, root bool) error {
 		at := w.path.field()
 		return &Error{Path: at, Offset: w.offset(v), Err: field.Invalid(field.NewPath(at), w.d.Any(v), err.Error())}
 	}
-	if root && w.storage && meta.Generation == 0 {
+	if of == rootResource && w.storage && meta.Generation == 0 {
 		meta.Generation = 1
 		note(Coerced, "generation", "objects stored without a generation are in their first")
 	}

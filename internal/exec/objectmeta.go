@@ -74,17 +74,18 @@ var (
 // objectMeta writes metadata on the index, without decoding it. It reports
 // false for whatever it is not sure about; the caller then takes its output
 // back and does a real round trip.
-func (w *walker) objectMeta(v jsondoc.Value, root bool) bool {
+func (w *walker) objectMeta(v jsondoc.Value, of role) bool {
+	repair := of == rootResource && w.storage // a missing generation is to be added
 	if w.d.Kind(v) == jsondoc.Null {
-		if root && w.storage {
-			return false // a generation has to be added
+		if repair {
+			return false
 		}
 		w.out.Byte('{')
 		w.out.Byte('}')
 		w.note(Coerced, v, nil, "null reads as empty metadata")
 		return true
 	}
-	if root && w.storage {
+	if repair {
 		if g, ok := w.d.Get(v, "generation"); !ok || w.d.Kind(g) != jsondoc.Number || w.d.Raw(g)[0] == '0' || w.d.Raw(g)[0] == '-' {
 			return false
 		}
