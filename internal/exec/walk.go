@@ -58,6 +58,8 @@ func (w *walker) unspecified(v jsondoc.Value, keep bool) {
 			if end > v+1 {
 				w.changes |= Pruned
 			}
+			c := w.cursor(v) // knows of duplicates
+			c.abandon()
 			return
 		}
 		for c := w.cursor(v); c.next(); {
