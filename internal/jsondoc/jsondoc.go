@@ -146,9 +146,6 @@ func (d *Doc) Release() {
 	pool.Put(d)
 }
 
-// Source returns the document's bytes.
-func (d *Doc) Source() []byte { return d.src }
-
 // Canonical reports whether the whole source, to its last byte, is canonical.
 func (d *Doc) Canonical() bool {
 	return d.IsCanonical(Root) && d.tape[0].off == 0 && int(d.tape[0].end) == len(d.src)

@@ -26,19 +26,6 @@ func (w *Writer) Reset(d *Doc, buf []byte) {
 	*w = Writer{doc: d, src: d.src, buf: buf[:0]}
 }
 
-// Switch continues the same output with another document's bytes and returns
-// the state to switch back to.
-func (w *Writer) Switch(d *Doc) *Doc {
-	w.flush()
-	old := w.doc
-	w.doc, w.src = d, d.src
-	w.from, w.to = 0, 0
-	return old
-}
-
-// Doc returns the document the writer copies from.
-func (w *Writer) Doc() *Doc { return w.doc }
-
 // Finish completes the output. If it is the source, unchanged is true.
 func (w *Writer) Finish() (out []byte, unchanged bool) {
 	if len(w.buf) == 0 && w.from == 0 && int(w.to) == len(w.src) {
