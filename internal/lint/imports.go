@@ -18,7 +18,7 @@ const (
 // the allow-lists say for the engine. A directory stands for itself and for
 // what is below it, except "." which is the root package alone.
 var layers = [][]string{
-	{"internal/jsondoc"},
+	{"internal/jsondoc", "internal/pattern", "internal/format"},
 	{"internal/syntax", "internal/plan"},
 	{"internal/exec"},
 	{"internal/compile"},
@@ -49,34 +49,47 @@ var allowed = []allowance{
 		only: "the standard library: it is what everything else stands on, and reads hostile bytes",
 	},
 	{
+		dir:  "internal/pattern",
+		only: "the standard library: it knows of regular expressions and of nothing else",
+	},
+	{
+		dir:  "internal/format",
+		may:  []string{"internal/pattern"},
+		only: "the standard library and pattern: upstream's strfmt is what its tests compare it with",
+	},
+	{
 		dir:  "internal/syntax",
 		may:  []string{"internal/jsondoc"},
 		only: "the standard library and jsondoc: a schema as written has no opinion on field errors or plans",
 	},
 	{
 		dir:  "internal/plan",
-		may:  []string{"internal/jsondoc"},
-		only: "the standard library and jsondoc: a plan is data, and outlives the syntax it was lowered from",
+		may:  []string{"internal/jsondoc", "internal/pattern", "internal/format"},
+		only: "the standard library, jsondoc, pattern and format: a plan is data, and outlives the syntax it was lowered from",
 	},
 	{
 		dir: "internal/compile",
 		may: []string{
-			"internal/jsondoc", "internal/syntax", "internal/plan", "internal/exec",
+			"internal/jsondoc", "internal/pattern", "internal/format", "internal/syntax", "internal/plan", "internal/exec",
 			apimachinery + "util/validation/field",
 		},
-		only: "syntax, plan, jsondoc, apimachinery's field errors, and exec because defaults are normalized by the code that normalizes objects",
+		only: "syntax, plan, pattern, format, jsondoc, apimachinery's field errors, and exec because defaults are normalized by the code that normalizes objects",
 	},
 	{
 		dir: "internal/exec",
 		may: []string{
-			"internal/jsondoc", "internal/plan",
+			"internal/jsondoc", "internal/pattern", "internal/plan",
+			apimachinery + "api/validate/content",
+			apimachinery + "api/validation",
 			apimachinery + "apis/meta/v1",
 			apimachinery + "runtime",
+			apimachinery + "runtime/schema",
 			apimachinery + "types",
+			apimachinery + "util/validation",
 			apimachinery + "util/validation/field",
 			"sigs.k8s.io/json", // the decoder whose errors are the API server's
 		},
-		only: "plan, jsondoc and what defines and decodes ObjectMeta: it runs plans and must not know how they were written",
+		only: "plan, pattern, jsondoc and what defines, decodes and validates ObjectMeta: it runs plans and must not know how they were written",
 	},
 	{
 		dir: ".",
@@ -97,7 +110,7 @@ type ban struct {
 	why    string
 }
 
-var engine = []string{".", "internal/jsondoc", "internal/syntax", "internal/plan", "internal/compile", "internal/exec"}
+var engine = []string{".", "internal/jsondoc", "internal/pattern", "internal/format", "internal/syntax", "internal/plan", "internal/compile", "internal/exec"}
 
 var bans = []ban{
 	{
