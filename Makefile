@@ -75,8 +75,8 @@ linear: ## cost grows at most 1.3 times as fast as the input (wants a quiet mach
 
 .PHONY: conformance-short
 conformance-short: ## differential tests against upstream, short form (minutes)
-	$(call step,the same inputs through Espalier and upstream (short form))
-	@cd conformance && $(GO) run ./cmd/conform -short
+	$(call step,case tables and the same inputs through Espalier and upstream (short form))
+	@cd conformance && $(GO) test ./... && $(GO) run ./cmd/conform -short
 
 .PHONY: conformance
 conformance: ## differential tests against upstream, long form

@@ -1,5 +1,5 @@
-// Package espalier checks structural schemas and brings custom resources into
-// the form that they specify.
+// Package espalier checks structural schemas, brings custom resources into the
+// form that they specify, and validates them.
 //
 // It is the engine of the Kubernetes resource model, without Kubernetes: what
 // a CustomResourceDefinition's openAPIV3Schema says about an object is
@@ -7,6 +7,8 @@
 //
 //	schema bytes ── Check ──▶ findings
 //	schema bytes ── Compile ─▶ *Schema ── Normalize(object bytes) ─▶ canonical bytes, report
+//	                                  ├─ Validate(canonical bytes, old bytes) ─▶ violations
+//	                                  └─ Admit(object bytes, old bytes) ─▶ both
 //
 // # Terminology
 //
@@ -17,6 +19,10 @@
 //     be, with the value its schema gives.
 //   - To coerce is to bring metadata into the form of Kubernetes' ObjectMeta.
 //   - To normalize is all of these, in the order of the API server.
+//   - To validate is to find what is wrong with an object. On a change, what
+//     was wrong before and has not changed is forgiven: that is ratcheting.
+//   - Rules are the schema's x-kubernetes-validations, in CEL; package rules
+//     compiles them. They are separate so that who has none does not link CEL.
 //   - Canonical JSON is what encoding/json writes for the decoded value:
 //     compact, keys sorted, without duplicates.
 //

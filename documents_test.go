@@ -57,7 +57,7 @@ func TestDocuments(t *testing.T) {
 
 // expectations are the sections that a run produces; the others are its input.
 // A section that a run leaves empty is not in the archive.
-var expectations = []string{"error.txt", "findings.txt", "skeleton.json", "skeleton-findings.txt", "want.json", "report.txt"}
+var expectations = []string{"error.txt", "findings.txt", "skeleton.json", "skeleton-findings.txt", "want.json", "report.txt", "errors.txt", "cases.txt", "published.json"}
 
 type document struct {
 	archive  *txtar.Archive
@@ -77,7 +77,7 @@ func readDocument(file string) (*document, error) {
 	for _, f := range a.Files {
 		switch {
 		case slices.Contains(expectations, f.Name):
-		case slices.Contains([]string{"schema", "structural", "dropped", "object", "options"}, strings.TrimSuffix(f.Name, filepath.Ext(f.Name))):
+		case slices.Contains([]string{"schema", "structural", "dropped", "object", "cases", "options"}, strings.TrimSuffix(f.Name, filepath.Ext(f.Name))):
 		default:
 			return nil, fmt.Errorf("no section is called %s", f.Name)
 		}
@@ -123,7 +123,7 @@ func (d *document) input(t *testing.T, name string) []byte {
 }
 
 // run checks the schema, derives its skeleton where the archive asks for one,
-// and normalizes the object.
+// publishes it if it has unions, and normalizes and validates the object.
 func (d *document) run(t *testing.T) map[string]string {
 	got := map[string]string{}
 	schema := d.input(t, "schema")
@@ -153,14 +153,19 @@ func (d *document) run(t *testing.T) map[string]string {
 	if refused := new(espalier.SchemaError); hasErrors(findings) != errors.As(err, &refused) {
 		t.Errorf("the check finds\n%sand Compile says: %v", got["findings.txt"], err)
 	}
+	got["cases.txt"] = d.cases(t, schema)
 	if structural := d.input(t, "structural"); structural != nil {
 		schema = structural
 	}
 	object := d.input(t, "object")
+	if bytes.Contains(schema, []byte("x-kubernetes-unions")) {
+		got["published.json"] = d.published(t, schema, object)
+	}
 	if object == nil {
 		return got
 	}
 	got["want.json"], got["report.txt"] = d.normalized(t, schema, object)
+	got["errors.txt"] = d.validated(t, schema, object)
 	if dropped := d.input(t, "dropped"); dropped != nil {
 		bytes, report := d.normalized(t, dropped, object)
 		if bytes != got["want.json"] || report != got["report.txt"] {
@@ -207,6 +212,104 @@ func (d *document) normalized(t *testing.T, schema, object []byte) (result, repo
 		t.Errorf("as a value the object becomes\n%s (%b), as bytes\n%s (%b)", marshalled, changes, r.Bytes, r.Changes)
 	}
 	return indent(t, r.Bytes), report
+}
+
+// validated says what is wrong with the object after it is normalized, one
+// after the other and in one call.
+func (d *document) validated(t *testing.T, schema, object []byte) string {
+	t.Helper()
+	s, err := espalier.Compile(schema, d.compile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Normalize(object, d.normalize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := s.Validate(r.Bytes, espalier.ValidateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, admitted, err := s.Admit(object, espalier.AdmitOptions{Source: d.normalize.Source})
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs := renderErrors(v)
+	if at := renderErrors(admitted); at != errs {
+		t.Errorf("Admit says\n%sValidate\n%s", at, errs)
+	}
+	return errs
+}
+
+// cases judges the objects of the archive that are not normalized, one in each
+// line. A schema that is not structural is good enough for that, unless clusters
+// do not take it at all; then the one that was made structural has to do.
+func (d *document) cases(t *testing.T, schema []byte) string {
+	t.Helper()
+	lines := d.sections["cases.jsonl"]
+	if lines == nil {
+		return ""
+	}
+	s, err := espalier.Compile(schema, d.compile)
+	if refused := new(espalier.SchemaError); errors.As(err, &refused) {
+		o := d.compile
+		o.ValidationOnly = true
+		s, err = espalier.Compile(schema, o)
+		if structural := d.input(t, "structural"); err != nil && structural != nil {
+			s, err = espalier.Compile(structural, d.compile)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for line := range strings.Lines(string(lines)) {
+		v, err := s.Validate([]byte(line), espalier.ValidateOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		b.WriteString(line)
+		if v.Valid() {
+			b.WriteString("  valid\n")
+		}
+		for e := range strings.Lines(renderErrors(v)) {
+			b.WriteString("  " + e)
+		}
+	}
+	return b.String()
+}
+
+// published returns the schema with its unions unfolded, which has to pass the
+// check as the schema does, and to give the object the same verdict.
+func (d *document) published(t *testing.T, schema, object []byte) string {
+	t.Helper()
+	out, err := espalier.UnfoldUnions(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := espalier.UnfoldUnions(out); err != nil || !bytes.Equal(again, out) {
+		t.Errorf("published again the schema is %s (%v)", again, err)
+	}
+	before, err := espalier.Check(schema, d.check)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := espalier.Check(out, d.check)
+	if err != nil || renderFindings(after) != renderFindings(before) {
+		t.Errorf("in the published schema the check finds\n%s(%v)", renderFindings(after), err)
+	}
+	if object != nil && (d.validated(t, out, object) == "") != (d.validated(t, schema, object) == "") {
+		t.Errorf("the published schema says %q", d.validated(t, out, object))
+	}
+	return indent(t, out)
+}
+
+func renderErrors(v espalier.Validation) string {
+	var b strings.Builder
+	for i := range v.Errors {
+		b.WriteString(v.Errors[i].Error() + "\n")
+	}
+	return b.String()
 }
 
 func renderFindings(findings []espalier.Finding) string {

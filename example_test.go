@@ -14,9 +14,10 @@ func Example() {
 	  "properties": {
 	    "spec": {
 	      "type": "object",
+	      "required": ["shell"],
 	      "properties": {
-	        "shell":    {"type": "string"},
-	        "machines": {"type": "array", "items": {"type": "string"}},
+	        "shell":    {"type": "string", "maxLength": 20},
+	        "machines": {"type": "array", "items": {"type": "string", "pattern": "^az[0-9]+$"}},
 	        "retries":  {"type": "integer", "default": 3}
 	      }
 	    }
@@ -27,12 +28,12 @@ func Example() {
 	}
 
 	var report espalier.Report
-	result, err := schema.Normalize([]byte(`{
+	result, verdict, err := schema.Admit([]byte(`{
 	  "apiVersion": "operations.example.com/v1",
 	  "kind": "MaintenanceNightlyJob",
 	  "metadata": {"name": "cleanup"},
-	  "spec": {"shell": "make clean", "machines": ["az1"], "privileged": true}
-	}`), espalier.NormalizeOptions{Report: &report})
+	  "spec": {"shell": "make clean", "machines": ["az1", "moon"], "privileged": true}
+	}`), espalier.AdmitOptions{Report: &report})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,10 +42,14 @@ func Example() {
 	for _, c := range report.Changes {
 		fmt.Println(c.What, c.Path)
 	}
+	for _, v := range verdict.Errors {
+		fmt.Println(v.Error())
+	}
 	// Output:
-	// {"apiVersion":"operations.example.com/v1","kind":"MaintenanceNightlyJob","metadata":{"name":"cleanup"},"spec":{"machines":["az1"],"retries":3,"shell":"make clean"}}
+	// {"apiVersion":"operations.example.com/v1","kind":"MaintenanceNightlyJob","metadata":{"name":"cleanup"},"spec":{"machines":["az1","moon"],"retries":3,"shell":"make clean"}}
 	// pruned spec.privileged
 	// defaulted spec.retries
+	// spec.machines[1]: Invalid value: "moon": spec.machines[1] in body should match '^az[0-9]+$'
 }
 
 // A schema that is not structural: the type of a field stands inside of a
@@ -84,4 +89,81 @@ func ExampleSchema_NormalizeValue() {
 
 	fmt.Println(object, changes)
 	// Output: map[replicas:1] pruned,defaulted
+}
+
+// What an object becomes: pruned, without nulls that may not be, with defaults.
+func ExampleSchema_Normalize() {
+	schema, err := espalier.Compile([]byte(`{
+	  "type": "object",
+	  "properties": {"replicas": {"type": "integer", "default": 1}}
+	}`), espalier.CompileOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	result, err := schema.Normalize([]byte(`{"replicas": null, "replica": 3}`), espalier.NormalizeOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	fmt.Println(string(result.Bytes), result.Changes)
+	// Output: {"replicas":1} pruned,defaulted
+}
+
+// What is wrong with a change: the name is too long, as it was before, which is
+// forgiven; the port is new.
+func ExampleSchema_Validate() {
+	schema, err := espalier.Compile([]byte(`{
+	  "type": "object",
+	  "properties": {
+	    "name": {"type": "string", "maxLength": 3},
+	    "port": {"type": "integer", "maximum": 65535}
+	  }
+	}`), espalier.CompileOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	verdict, err := schema.Validate([]byte(`{"name":"long","port":70000}`), espalier.ValidateOptions{
+		Old: []byte(`{"name":"long"}`),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	for _, v := range verdict.Errors {
+		fmt.Println(v.Error())
+	}
+	// Output: port: Invalid value: 70000: port in body should be less than or equal to 65535
+}
+
+// An error from a junctor tells which branches were tried and why each failed.
+func ExampleViolation() {
+	schema, err := espalier.Compile([]byte(`{
+	  "type": "object",
+	  "properties": {
+	    "source": {
+	      "type": "object",
+	      "properties": {"url": {"type": "string"}, "path": {"type": "string"}},
+	      "oneOf": [{"required": ["url"]}, {"required": ["path"], "properties": {"path": {"pattern": "^/"}}}]
+	    }
+	  }
+	}`), espalier.CompileOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	verdict, err := schema.Validate([]byte(`{"source":{"path":"home"}}`), espalier.ValidateOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	for i, branch := range verdict.Errors[0].Branches {
+		for _, v := range branch {
+			fmt.Printf("branch %d: %s\n", i, v.Error())
+		}
+	}
+	// Output:
+	// branch 0: source.url: Required value
+	// branch 1: source.path: Invalid value: "home": source.path in body should match '^/'
 }

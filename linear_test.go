@@ -275,6 +275,64 @@ func TestSchemaCostIsLinear(t *testing.T) {
 	}
 }
 
+// hostileDefaults are families of schemas with defaults that grow with n. What
+// compiling makes of nested defaults has the size of all of them filled in;
+// checking has not.
+var hostileDefaults = map[string]func(n int) string{
+	"default-depth": func(n int) string {
+		n = min(n, 4900)
+		return strings.Repeat(`{"type":"object","default":{},"properties":{"a":`, n) + `{"type":"string"}` + strings.Repeat(`}}`, n)
+	},
+	"default-width": func(n int) string {
+		return `{"type":"object","properties":{` + members(n, `"p%08d":{"type":"string","pattern":"^x","default":"x"}`, 7919) + `}}`
+	},
+	"default-valid": func(n int) string {
+		return `{"type":"object","properties":{"d":{"type":"array","items":{"type":"object","properties":{"a":{"type":"integer","minimum":0}},"required":["a"]},"default":[` +
+			members(n, `{"a":%d}`, 1) + `]}}}`
+	},
+	"default-violations": func(n int) string {
+		return `{"type":"object","properties":{"d":{"type":"array","items":{"type":"string","maxLength":3},"default":[` + members(n, `"v%08d"`, 1) + `]}}}`
+	},
+	"default-unknown": func(n int) string {
+		return `{"type":"object","properties":{"d":{"type":"object","default":{` + members(n, `"v%08d":1`, 7919) + `}}}}`
+	},
+	"default-duplicates": func(n int) string {
+		return `{"type":"object","properties":{"d":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"default":{` + members(n, `"v":%d`, 1) + `}}}}`
+	},
+	"default-junctors": func(n int) string {
+		return `{"type":"object","properties":{"d":{"type":"array","items":{"type":"object","properties":{"a":{"type":"integer"}},"anyOf":[{"required":["b"]},{"properties":{"a":{"minimum":0}}}]},"default":[` +
+			members(n, `{"a":%d}`, 1) + `]}}}`
+	},
+	"default-embedded": func(n int) string {
+		return `{"type":"object","properties":{"d":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true,"default":{"apiVersion":"v1","kind":"K","metadata":{"labels":{` +
+			members(n, `"k%08d":"v"`, 7919) + `}}}}}}`
+	},
+	"default-metadata": func(n int) string {
+		return `{"type":"object","properties":{"d":{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"metadata":{"type":"object","properties":{"labels":{"type":"object","properties":{` +
+			members(n, `"k%08d":{"type":"string","default":"v"}`, 7919) + `}}}}}}}}`
+	},
+	"default-unchecked": func(n int) string {
+		return `{"type":"object","properties":{"d":{"type":"object","additionalProperties":{"type":"object","properties":{` + members(n, `"p%08d":{"type":"string","default":1}`, 7919) + `}}}}}`
+	},
+}
+
+func TestDefaultCostIsLinear(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("measures time: not with -short, nor under the race detector")
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	for name, family := range hostileDefaults {
+		if _, err := espalier.Check([]byte(family(20)), espalier.CheckOptions{}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		t.Run(name, func(t *testing.T) {
+			checkLinear(t, family, scattered.MatchString(name), func(b []byte) {
+				_, _ = espalier.Check(b, espalier.CheckOptions{})
+			})
+		})
+	}
+}
+
 // TestHostileInputsAgree makes sure that the families do what their names say
 // and that nothing of them is lost unnoticed.
 func TestHostileInputsAgree(t *testing.T) {

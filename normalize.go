@@ -96,6 +96,9 @@ func (r *Report) Pruned() []string {
 type NormalizeOptions struct {
 	Source Source
 	Report *Report // filled if not nil; asking for none costs nothing
+	// Keep has the result keep the index of the object, so that ValidateResult
+	// need not parse it. Release gives it back.
+	Keep   bool
 	Limits Limits
 }
 
@@ -105,6 +108,17 @@ type Result struct {
 	// input itself if that was canonical and needed no change.
 	Bytes   []byte
 	Changes Changes
+
+	doc   *jsondoc.Doc // the object as it was given, if it says the same as Bytes
+	typed bool         // every value of it is of its schema's type
+}
+
+// Release gives back what Keep has kept. Bytes and Changes stay.
+func (r *Result) Release() {
+	if r.doc != nil {
+		r.doc.Release()
+		r.doc = nil
+	}
 }
 
 // ObjectError is returned for an object whose apiVersion, kind or metadata, or
@@ -134,8 +148,11 @@ func (s *Schema) Normalize(object []byte, o NormalizeOptions) (Result, error) {
 	if o.Report != nil {
 		rec = new(exec.Recorder)
 	}
-	out, changes, err := exec.Normalize(s.plan, object, exec.Options{
-		Storage: o.Source == Storage, Record: rec, Limits: jsondoc.Limits(o.Limits),
+	if s.validationOnly {
+		return Result{}, ErrValidationOnly
+	}
+	out, changes, doc, err := exec.Normalize(s.plan, object, exec.Options{
+		Storage: o.Source == Storage, Record: rec, Limits: jsondoc.Limits(o.Limits), Keep: o.Keep,
 	})
 	if err != nil {
 		return Result{}, objectError(err)
@@ -143,7 +160,9 @@ func (s *Schema) Normalize(object []byte, o NormalizeOptions) (Result, error) {
 	if rec != nil {
 		o.Report.fill(rec)
 	}
-	return Result{Bytes: out, Changes: Changes(changes)}, nil
+	// Metadata read from storage is not checked as closely.
+	typed := changes&exec.Mismatched == 0 && o.Source == Request
+	return Result{Bytes: out, Changes: Changes(changes), doc: doc, typed: typed}, nil
 }
 
 func (r *Report) fill(rec *exec.Recorder) {

@@ -16,7 +16,8 @@ import (
 
 func compile(t testing.TB, schema string) *espalier.Schema {
 	t.Helper()
-	s, err := espalier.Compile([]byte(schema), espalier.CompileOptions{})
+	// Some defaults are such as only stored definitions have.
+	s, err := espalier.Compile([]byte(schema), espalier.CompileOptions{UncheckedDefaults: true})
 	if err != nil {
 		t.Fatalf("%s: %v", schema, err)
 	}

@@ -1,6 +1,7 @@
 package espalier
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -63,7 +64,14 @@ type CheckOptions struct {
 	// StatusSubresource applies the rules for schemas of resources whose
 	// status subresource is enabled.
 	StatusSubresource bool
-	Limits            Limits
+	// Strict also warns of what is accepted in nearly every schema and refused
+	// only by those that were compiled with the option of this name: arrays in
+	// place of strings that have a format.
+	Strict bool
+	Limits Limits
+
+	nonStructural     bool
+	uncheckedDefaults bool
 }
 
 // CompileOptions say how a schema is compiled.
@@ -72,16 +80,35 @@ type CompileOptions struct {
 	// does in its examples 7 and 9: it also covers specified children that
 	// have no properties of their own. Clusters do not.
 	InheritPreserve bool
-	Limits          Limits
+	// Strict judges values as JSON Schema does where clusters accept what they
+	// should not: arrays for strings with a format, numbers for others that
+	// they convert to in an enum, integers beyond a fractional bound. Check
+	// warns of schemas for which it makes a difference.
+	Strict bool
+	// ValidationOnly compiles a schema that need not be structural, as CRDs of
+	// apiextensions.k8s.io/v1beta1 with preserveUnknownFields have them. There
+	// is no normalizing with it.
+	ValidationOnly bool
+	// UncheckedDefaults compiles a schema although its defaults do not fit it,
+	// as API servers do with definitions that they have stored. What would be
+	// pruned of a default is never filled in.
+	UncheckedDefaults bool
+	Limits            Limits
 }
 
 // Schema is a compiled schema. It is immutable and safe for concurrent use.
 // Parts that are equal, of this schema or of others, share memory.
 type Schema struct {
-	plan *plan.Node
+	plan           *plan.Node
+	validationOnly bool
 }
 
-// SchemaError is returned for a schema that is not structural.
+// ErrValidationOnly is returned by Normalize for a schema that was compiled
+// with ValidationOnly.
+var ErrValidationOnly = errors.New("the schema was compiled for validation only: unspecified fields can be pruned and defaults filled in only by a structural schema")
+
+// SchemaError is returned for a schema that is not structural, or whose defaults
+// do not fit it.
 type SchemaError struct {
 	Findings []Finding // of severity Error, at least one
 }
@@ -90,9 +117,9 @@ type SchemaError struct {
 func (e *SchemaError) Error() string {
 	first := e.Findings[0].Error()
 	if n := len(e.Findings) - 1; n > 0 {
-		return fmt.Sprintf("schema is not structural: %s (and %d more)", first, n)
+		return fmt.Sprintf("schema is refused: %s (and %d more)", first, n)
 	}
-	return "schema is not structural: " + first
+	return "schema is refused: " + first
 }
 
 // SyntaxError is returned for bytes that are not JSON, or exceed a limit, or,
@@ -112,9 +139,9 @@ func (e *SyntaxError) Error() string {
 }
 
 // Check reports everything that is wrong with schema, the JSON of an
-// openAPIV3Schema: all violations of the rules for structural schemas and, as
-// warnings, what the documents reject and clusters accept. The error is for
-// input that cannot be read as a schema at all.
+// openAPIV3Schema: all violations of the rules for structural schemas, defaults
+// that do not fit and, as warnings, what the documents reject and clusters
+// accept. The error is for input that cannot be read as a schema at all.
 func Check(schema []byte, o CheckOptions) ([]Finding, error) {
 	s, release, err := read(schema, o.Limits)
 	if err != nil {
@@ -132,14 +159,14 @@ func Compile(schema []byte, o CompileOptions) (*Schema, error) {
 		return nil, err
 	}
 	defer release()
-	if errs := errorsOnly(check(s, CheckOptions{})); len(errs) > 0 {
+	if errs := errorsOnly(check(s, CheckOptions{nonStructural: o.ValidationOnly, uncheckedDefaults: o.UncheckedDefaults})); len(errs) > 0 {
 		return nil, &SchemaError{errs}
 	}
-	n, err := compile.Lower(s, compile.LowerOptions{InheritPreserve: o.InheritPreserve})
+	n, err := compile.Lower(s, compile.LowerOptions{InheritPreserve: o.InheritPreserve, Strict: o.Strict, ValidationOnly: o.ValidationOnly})
 	if err != nil {
 		return nil, err
 	}
-	compiled := &Schema{plan: n}
+	compiled := &Schema{plan: n, validationOnly: o.ValidationOnly}
 	runtime.AddCleanup(compiled, plan.Release, n)
 	return compiled, nil
 }
@@ -165,7 +192,10 @@ func check(s *syntax.Schema, o CheckOptions) []Finding {
 	if o.Path != "" {
 		at = field.NewPath(o.Path)
 	}
-	found := compile.Check(s, compile.CheckOptions{Path: at, StatusSubresource: o.StatusSubresource})
+	found := compile.Check(s, compile.CheckOptions{
+		Path: at, StatusSubresource: o.StatusSubresource, NonStructural: o.nonStructural,
+		UncheckedDefaults: o.uncheckedDefaults, Strict: o.Strict,
+	})
 	findings := make([]Finding, len(found))
 	for i, f := range found {
 		findings[i] = Finding{

@@ -31,9 +31,9 @@ func seeds(t testing.TB) []corpus.Schema {
 
 // TestDifferential is the differential run on the seed schemas: no downloads, a few seconds.
 func TestDifferential(t *testing.T) {
-	cfg := compare.Config{Seed: 42, Mutants: 2000, Variants: 300, Objects: 16000}
+	cfg := compare.Config{Seed: 42, Mutants: 2000, Variants: 300, Objects: 16000, Enriched: 80, Validations: 4000, Rules: true}
 	if testing.Short() {
-		cfg = compare.Config{Seed: 42, Mutants: 300, Variants: 50, Objects: 3000}
+		cfg = compare.Config{Seed: 42, Mutants: 300, Variants: 50, Objects: 3000, Enriched: 20, Validations: 1000, Rules: true}
 	}
 	counts, found, err := compare.Run(context.Background(), seeds(t), cfg)
 	if err != nil {
@@ -43,6 +43,9 @@ func TestDifferential(t *testing.T) {
 		t.Error(d)
 	}
 	t.Log(counts)
+	if counts.Runs() < int64(cfg.Validations) || counts.RulesCompiled.Load() == 0 || counts.RulesFalse.Load() == 0 {
+		t.Errorf("too little was compared: %v", &counts.ValidationCounts)
+	}
 }
 
 // FuzzDifferential hands the fuzzer's bytes to both sides, with one of the seed schemas.
@@ -73,6 +76,41 @@ func FuzzDifferential(f *testing.F) {
 			d = pair.Routes(object, source, out)
 		}
 		if d != nil {
+			t.Error(d)
+		}
+	})
+}
+
+// FuzzValidate hands the fuzzer's bytes to both sides as an object and what it was before, with one of the seed schemas.
+// Bytes that are no objects are none of its business.
+func FuzzValidate(f *testing.F) {
+	var pairs []*compare.Pair
+	for i, s := range seeds(f) {
+		pair, d := compare.Compile(s.JSON)
+		if d != nil || pair == nil {
+			f.Fatalf("%s does not compile: %v", s.Name, d)
+		}
+		pairs = append(pairs, pair)
+		plan, err := generate.Compile(s.JSON)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for seed := range uint64(4) {
+			old := plan.Append(nil, uint64(i)*7+seed, generate.Options{Mode: generate.Breach, Size: 300, Compact: true})
+			f.Add(uint8(i), uint8(seed), generate.Edit(old, old, seed), old)
+			f.Add(uint8(i), uint8(seed), old, []byte(nil))
+		}
+	}
+	f.Fuzz(func(t *testing.T, schema, how uint8, object, old []byte) {
+		obj, err := oracle.Decode(object)
+		if err != nil {
+			return
+		}
+		o := oracle.ValidateOptions{Ratchet: how&1 == 0, Scope: oracle.Scope(how >> 1 % 3)}
+		if before, err := oracle.Decode(old); err == nil {
+			o.Old = oracle.Marshal(before)
+		}
+		if d, _, _ := pairs[int(schema)%len(pairs)].Validate(oracle.Marshal(obj), o); d != nil {
 			t.Error(d)
 		}
 	})

@@ -10,5 +10,7 @@
 //   - tree is the editable JSON that mutate and compare share;
 //   - cmd/conform runs it all (make conformance-short, make conformance), cmd/bench-engine measures both sides.
 //
+// Besides, testdata/cases holds tables of cases that TestCases runs through both sides; README.md counts them.
+//
 // Intended differences are listed in DIVERGENCES.md, and each is pinned by a test of this package.
 package conformance

@@ -2,6 +2,7 @@ package crd_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -12,11 +13,14 @@ import (
 )
 
 func ExampleCompileSchema() {
-	schema, err := crd.CompileSchema(&v1.JSONSchemaProps{
+	schema, rules, err := crd.CompileSchema(&v1.JSONSchemaProps{
 		Type: "object",
 		Properties: map[string]v1.JSONSchemaProps{
 			"spec": {Type: "object", Properties: map[string]v1.JSONSchemaProps{
-				"replicas": {Type: "integer", Default: &v1.JSON{Raw: []byte("1")}},
+				"replicas": {
+					Type: "integer", Default: &v1.JSON{Raw: []byte("1")},
+					XValidations: v1.ValidationRules{{Rule: "self < 10", Message: "ten are too many"}},
+				},
 			}},
 		},
 	}, espalier.CompileOptions{})
@@ -26,7 +30,66 @@ func ExampleCompileSchema() {
 	}
 	out, err := schema.Normalize([]byte(`{"kind":"Web","spec":{"colour":"red"}}`), espalier.NormalizeOptions{})
 	fmt.Println(string(out.Bytes), out.Changes, err)
-	// Output: {"kind":"Web","spec":{"replicas":1}} pruned,defaulted <nil>
+	verdict, err := schema.Validate([]byte(`{"kind":"Web","spec":{"replicas":10}}`), espalier.ValidateOptions{Rules: rules})
+	fmt.Println(verdict.Err(), err)
+	// Output:
+	// {"kind":"Web","spec":{"replicas":1}} pruned,defaulted <nil>
+	// spec.replicas: Invalid value: 10: ten are too many <nil>
+}
+
+func ExampleCheck() {
+	findings, err := crd.Check([]byte(`{"type":"object","properties":{
+		"level": {"type":"integer", "default":"high"},
+		"until": {"type":"string", "format":"datum"}}}`), crd.CheckOptions{Path: "schema"})
+	for _, f := range findings {
+		fmt.Println(f.Severity, f.Rule, f.Error())
+	}
+	fmt.Println(err)
+	// Output:
+	// error default-value schema.properties[level].default: Invalid value: "string":  in body must be of type integer: "string"
+	// warning format-unrecognized schema.properties[until].format: Invalid value: "datum": unrecognized format "datum"
+	// <nil>
+}
+
+// TestCompleteVerdict checks that findings come from all three sources, each
+// only where the API server gets as far.
+func TestCompleteVerdict(t *testing.T) {
+	for _, c := range []struct {
+		name, schema string
+		want         []string
+	}{
+		{"structure", `{"type":"object","properties":{"a":{"default":1}},"x-kubernetes-validations":[{"rule":"self.nothing"}]}`,
+			[]string{"type-required"}},
+		{"defaults", `{"type":"object","properties":{"a":{"type":"integer","default":"x"}},"x-kubernetes-validations":[{"rule":"self.nothing"}]}`,
+			[]string{"default-value"}},
+		{"expressions", `{"type":"object","properties":{"a":{"type":"integer","default":1},"z":{"type":"string","format":"foo"}},"x-kubernetes-validations":[{"rule":"self.nothing"}]}`,
+			[]string{"format-unrecognized", "rule-expression"}},
+		{"defaults and rules", `{"type":"object","properties":{"a":{"type":"integer","default":1,"x-kubernetes-validations":[{"rule":"self > 1"}]}}}`,
+			[]string{"rule-default"}},
+		{"nothing", `{"type":"object","properties":{"a":{"type":"integer","default":2,"x-kubernetes-validations":[{"rule":"self > 1"}]}}}`, nil},
+	} {
+		found, err := crd.Check([]byte(c.schema), crd.CheckOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range found {
+			got = append(got, f.Rule)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v", c.name, found)
+		}
+	}
+	if _, err := crd.Check([]byte(`{`), crd.CheckOptions{}); err == nil {
+		t.Error("half a document is checked")
+	}
+}
+
+func TestNoRules(t *testing.T) {
+	_, rules, err := crd.CompileSchema(&v1.JSONSchemaProps{Type: "object"}, espalier.CompileOptions{})
+	if err != nil || rules != nil {
+		t.Errorf("a schema without rules has %v, %v", rules, err)
+	}
 }
 
 func TestBothVersionsAgree(t *testing.T) {
@@ -39,21 +102,21 @@ func TestBothVersionsAgree(t *testing.T) {
 		Properties: map[string]v1beta1.JSONSchemaProps{"a": {MinLength: &minLength, Items: &v1beta1.JSONSchemaPropsOrArray{JSONSchemas: []v1beta1.JSONSchemaProps{{Type: "string"}}}}},
 		Not:        &v1beta1.JSONSchemaProps{Type: "string"},
 	}
-	a, err := crd.CheckSchema(one, espalier.CheckOptions{Path: "schema"})
+	a, err := crd.CheckSchema(one, crd.CheckOptions{Path: "schema"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := crd.CheckSchema(beta, espalier.CheckOptions{Path: "schema"})
+	b, err := crd.CheckSchema(beta, crd.CheckOptions{Path: "schema"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(a) == 0 || fmt.Sprint(a) != fmt.Sprint(b) {
 		t.Errorf("v1: %v\nv1beta1: %v", a, b)
 	}
-	if _, err := crd.CompileSchema(beta, espalier.CompileOptions{}); err == nil {
+	if _, _, err := crd.CompileSchema(beta, espalier.CompileOptions{}); err == nil {
 		t.Error("a schema with findings compiles")
 	}
-	if _, err := crd.CompileSchema[*v1.JSONSchemaProps](nil, espalier.CompileOptions{}); err == nil {
+	if _, _, err := crd.CompileSchema[*v1.JSONSchemaProps](nil, espalier.CompileOptions{}); err == nil {
 		t.Error("nil compiles")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/oracle"
+	"github.com/espalier-dev/espalier/conformance/tree"
 )
 
 // A shrinker can be tested without a defect: this one looks for any object that has a certain thing in it.
@@ -64,5 +65,53 @@ func TestVerdictsOfTheSame(t *testing.T) {
 		if d, _ := Verdict([]byte(schema), false); d != nil {
 			t.Error(d)
 		}
+	}
+}
+
+func TestExplained(t *testing.T) {
+	for _, c := range []struct{ name, schema, object, row string }{
+		{"a truncated bound", `{"type":"object","properties":{"a":{"type":"number","maximum":2.5,"exclusiveMaximum":true}}}`, `{"a":2}`, "fractional-bounds"},
+		{"null in an enum", `{"type":"object","properties":{"a":{"type":"string","nullable":true,"enum":["x",null]}}}`, `{"a":null}`, "enum-null"},
+		{"within a junctor, where the reference is followed", `{"type":"object","properties":{"a":{"type":"number","not":{"maximum":2.5,"exclusiveMaximum":true}}}}`, `{"a":2}`, ""},
+		{"nothing to explain", `{"type":"object","properties":{"a":{"type":"number","maximum":2.5}}}`, `{"a":3}`, ""},
+	} {
+		pair, d := Compile([]byte(c.schema))
+		if pair == nil {
+			t.Fatal(d)
+		}
+		d, _, row := pair.Validate([]byte(c.object), oracle.ValidateOptions{})
+		if d != nil || row != c.row {
+			t.Errorf("%s: row %q, want %q: %v", c.name, row, c.row, d)
+		}
+	}
+}
+
+// What no row covers must not be explained, even if the schema has the feature of one.
+func TestUnexplained(t *testing.T) {
+	pair, d := Compile([]byte(`{"type":"object","properties":{"a":{"type":"number","maximum":2.5},"b":{"type":"string"}}}`))
+	if pair == nil {
+		t.Fatal(d)
+	}
+	wrong := "FieldValueTypeInvalid|b|\"integer\"|must be of type string|b: Invalid value"
+	bound := "FieldValueInvalid|a|3|a in body should be less than or equal to 2|a: Invalid value"
+	object := []byte(`{"a":1,"b":"x"}`)
+	if row := pair.explained(object, oracle.ValidateOptions{}, &oracle.Validation{}, &oracle.Validation{Errors: []string{wrong}}); row != "" {
+		t.Errorf("an error about a type is explained by %s", row)
+	}
+	if row := pair.explained(object, oracle.ValidateOptions{}, &oracle.Validation{}, &oracle.Validation{Errors: []string{bound}}); row != "fractional-bounds" {
+		t.Errorf("an error about a bound is explained by %q", row)
+	}
+	if row := pair.explained(object, oracle.ValidateOptions{}, &oracle.Validation{Errors: []string{"x", "(3 errors omitted)"}}, &oracle.Validation{Errors: []string{"x", "y"}}); row != "error-limit" {
+		t.Errorf("a list cut short is explained by %q", row)
+	}
+}
+
+func TestShrinkKeepsOldAndNew(t *testing.T) {
+	object := `{"a":{"b":1,"c":2},"n":3}`
+	s := &shrinker{best: &Difference{What: "validate-update", Object: []byte(object), How: oracle.ValidateOptions{Old: []byte(object)}}, until: time.Now().Add(time.Minute)}
+	x, y := tree.Must(object), tree.Must(object)
+	s.common(x, y, func() bool { return x.Get("a").Get("c") != nil && y.Get("a").Get("c") != nil })
+	if got := string(x.Bytes()) + string(y.Bytes()); got != `{"a":{"c":2}}{"a":{"c":2}}` {
+		t.Error(got)
 	}
 }

@@ -1,11 +1,17 @@
 // Package compare hands the same schemas and objects to Espalier (package engine) and to the reference (package oracle)
 // and reports where they differ.
 //
-//	Verdict(schema)            both sides' errors, as multisets
+//	Verdict(schema)            both sides' errors about a schema, its defaults and its rules, as multisets
+//	Costs(schema)              both sides' estimates of what rules cost
 //	Pair.Normalize(object)     both sides' bytes, dropped fields, refusals
+//	Pair.Validate(object, old) both sides' errors and warnings about an object, as multisets
+//	Pair.Admit(object)         our one call against our steps
 //	Shrink(difference)         the smallest schema and object, found greedily, that still differ
 //	Run(config)                all of it over a corpus, mutants and generated objects, in parallel, with counts
 //
 // The reference walks Go maps, so which of several errors it returns first varies from run to run. A difference counts
 // only if the reference does not agree with Espalier in any of a number of tries.
+//
+// A difference between validations that a row of DIVERGENCES.md explains is counted by row (explained.go). It is
+// explained if the schema has the feature that the row is about, and if both sides agree once it is taken out.
 package compare

@@ -18,26 +18,36 @@ import (
 // Config says how much to compare.
 type Config struct {
 	Seed     uint64
-	Mutants  int            // mutated schemas
-	Objects  int            // object runs over the schemas as they are: one object, one source, both sides
-	Variants int            // schemas varied within the rules; each gets objectsPerVariant object runs
-	Duration time.Duration  // go on with further seeds until this much time has passed; 0 stops at the numbers
-	Workers  int            // default 2
-	Show     int            // differences to shrink and print; default 10
-	Ignore   *regexp.Regexp // reproducers that match are counted apart: to see what is behind a known defect
-	Progress io.Writer      // nil for silence
-	Every    time.Duration  // between lines of progress; default 5s
+	Mutants  int  // mutated schemas
+	Objects  int  // object runs over the schemas as they are: one object, one source, both sides
+	Variants int  // schemas varied within the rules; each gets objectsPerVariant object runs
+	Enriched int  // schemas rich in value validations and rules; each gets validationsPerEnriched validations
+	Rules    bool // compare the rules and the defaults of the schemas as they are
+	// Validations are made over the schemas as they are: one object, new or changed, both sides.
+	Validations int
+	Duration    time.Duration  // go on with further seeds until this much time has passed; 0 stops at the numbers
+	Workers     int            // default 2
+	Show        int            // differences to shrink and print; default 10
+	Ignore      *regexp.Regexp // reproducers that match are counted apart: to see what is behind a known defect
+	Progress    io.Writer      // nil for silence
+	Every       time.Duration  // between lines of progress; default 5s
 }
 
 // Counts is what has been compared.
 type Counts struct {
-	Verdicts, Mutants, Accepted, Objects, Refused, Differences, Ignored, Panics atomic.Int64
+	Verdicts, Mutants, Accepted, Objects, Refused, Differences, Explained, Ignored, Panics atomic.Int64
+	BadDefaults, BadRules                                                                  atomic.Int64 // schemas of the corpus whose defaults or rules are refused
+	ValidationCounts
+	// Evaluated is the number of distinct rules that were evaluated, Refuted that of fields for which one gave false or
+	// failed, as the schemas have them.
+	Evaluated, Refuted int
+	Rows               map[string]int // explained differences by row of DIVERGENCES.md
 }
 
 // String is a line of progress.
 func (c *Counts) String() string {
-	return fmt.Sprintf("verdicts %d, mutated schemas %d (accepted %d), object runs %d (refused %d), differences %d, crashes of the reference %d",
-		c.Verdicts.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), c.Differences.Load(), c.Panics.Load())
+	return fmt.Sprintf("verdicts %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, differences %d (explained %d), crashes of the reference %d",
+		c.Verdicts.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
 }
 
 // objectsPerMutant is how many objects every accepted mutant gets: mutants have combinations that real schemas lack.
@@ -57,7 +67,8 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 	if cfg.Every <= 0 {
 		cfg.Every = 5 * time.Second
 	}
-	r := &runner{cfg: cfg, schemas: schemas, until: time.Now().Add(cfg.Duration), kinds: map[string]int{}, seen: map[string]bool{}}
+	r := &runner{cfg: cfg, schemas: schemas, until: time.Now().Add(cfg.Duration), kinds: map[string]int{}, seen: map[string]bool{},
+		rows: map[string]int{}, reached: map[string]bool{}, refuted: map[string]bool{}}
 	r.ctx, r.stop = context.WithCancel(ctx)
 	defer r.stop()
 	go r.report()
@@ -70,7 +81,19 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 			return &r.counts, nil, fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
+	if cfg.Rules {
+		r.say("costs of rules")
+		r.rules(usable)
+	}
 	for round := uint64(0); r.ctx.Err() == nil; round++ {
+		if cfg.Enriched > 0 && pool.Len() > 0 {
+			r.say("%d enriched schemas with %d validations each", cfg.Enriched, validationsPerEnriched)
+			r.enriched(pool, round)
+		}
+		if cfg.Validations > 0 && len(usable) > 0 {
+			r.say("%d validations over %d schemas", cfg.Validations, len(usable))
+			r.validationsOf(usable, round)
+		}
 		if cfg.Mutants > 0 && pool.Len() > 0 {
 			r.say("%d mutated schemas from %d parts", cfg.Mutants, pool.Len())
 			r.mutants(pool, round)
@@ -87,6 +110,7 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 			break
 		}
 	}
+	r.counts.Evaluated, r.counts.Refuted, r.counts.Rows = len(r.reached), len(r.refuted), r.rows
 	return &r.counts, r.found, ctx.Err()
 }
 
@@ -102,6 +126,9 @@ type runner struct {
 	found []*Difference
 	kinds map[string]int  // differences by signature
 	seen  map[string]bool // shapes of those kept
+
+	rows             map[string]int  // explained differences
+	reached, refuted map[string]bool // rules
 }
 
 func (r *runner) say(format string, args ...any) {
@@ -184,6 +211,12 @@ func (r *runner) verdicts() []corpus.Schema {
 			return
 		}
 		ok[i] = theirs.Accepted()
+		if len(theirs.Defaults) > 0 {
+			r.counts.BadDefaults.Add(1)
+		}
+		if len(theirs.CEL) > 0 {
+			r.counts.BadRules.Add(1)
+		}
 	})
 	var usable []corpus.Schema
 	for i, yes := range ok {

@@ -13,16 +13,69 @@ import (
 func Shrink(d *Difference, limit time.Duration) *Difference {
 	s := &shrinker{best: d, until: time.Now().Add(limit)}
 	for round := 0; round < 3; round++ {
-		before := len(s.best.Schema) + len(s.best.Object)
+		before := s.best.size()
 		if d.Object != nil {
-			s.reduce(func() []byte { return s.best.Object }, func(b []byte) *Difference { return s.retry(s.best.Schema, b) })
+			s.reduce(func() []byte { return s.best.Object }, func(b []byte) *Difference { return s.retry(s.best.Schema, b, s.best.How.Old) })
 		}
-		s.reduce(func() []byte { return s.best.Schema }, func(b []byte) *Difference { return s.retry(b, s.best.Object) })
-		if len(s.best.Schema)+len(s.best.Object) == before {
+		if d.How.Old != nil {
+			s.both()
+			s.reduce(func() []byte { return s.best.How.Old }, func(b []byte) *Difference { return s.retry(s.best.Schema, s.best.Object, b) })
+		}
+		s.reduce(func() []byte { return s.best.Schema }, func(b []byte) *Difference { return s.retry(b, s.best.Object, s.best.How.Old) })
+		if s.best.size() == before {
 			break
 		}
 	}
 	return s.best
+}
+
+func (d *Difference) size() int { return len(d.Schema) + len(d.Object) + len(d.How.Old) }
+
+// both reduces the old object together with the new one, where the two are the same: most of an update is unchanged,
+// and what is unchanged cannot go from one side only.
+func (s *shrinker) both() {
+	object, err := tree.Parse(s.best.Object)
+	if err != nil {
+		return
+	}
+	old, err := tree.Parse(s.best.How.Old)
+	if err != nil {
+		return
+	}
+	accept := func() bool {
+		d := s.retry(s.best.Schema, object.Bytes(), old.Bytes())
+		if d != nil {
+			s.best = d
+		}
+		return d != nil
+	}
+	for changed := true; changed && !s.late(); {
+		changed = s.common(object, old, accept)
+	}
+}
+
+// common cuts members that two objects have in common from both, outermost first.
+func (s *shrinker) common(a, b *tree.Node, accept func() bool) bool {
+	if a.Kind != tree.Object || b.Kind != tree.Object {
+		return false
+	}
+	changed := false
+	for i := len(a.Kids) - 1; i >= 0 && !s.late(); i-- {
+		j := b.Find(tree.Unquote(a.Keys[i]))
+		if j < 0 {
+			continue
+		}
+		aKeys, aKids, bKeys, bKids := a.Keys, a.Kids, b.Keys, b.Kids
+		a.Cut(i)
+		b.Cut(j)
+		if accept() {
+			changed = true
+			continue
+		}
+		a.Keys, a.Kids, b.Keys, b.Kids = aKeys, aKids, bKeys, bKids
+		changed = s.common(a.Kids[i], b.Kids[j], accept) || changed
+	}
+	return changed
 }
 
 type shrinker struct {
@@ -35,7 +88,7 @@ type shrinker struct {
 func (s *shrinker) late() bool { return time.Now().After(s.until) }
 
 // retry compares again with other inputs.
-func (s *shrinker) retry(schema, object []byte) *Difference {
+func (s *shrinker) retry(schema, object, old []byte) *Difference {
 	var d *Difference
 	switch {
 	case s.best.What == "verdict":
@@ -45,12 +98,22 @@ func (s *shrinker) retry(schema, object []byte) *Difference {
 			return nil
 		}
 		_, d = Compile(schema)
-	default:
-		if !bytes.Equal(schema, s.compiled) {
-			s.pair, _ = Compile(schema)
-			s.compiled = schema
+	case s.best.What == "rules-costs":
+		if v, theirs := Verdict(schema, false); v != nil || !theirs.Accepted() || len(theirs.Defaults) > 0 {
+			return nil
 		}
-		if s.pair == nil {
+		d, _ = Costs(schema)
+	case strings.HasPrefix(s.best.What, validatePrefix):
+		return s.retryValidate(schema, object, old)
+	case s.best.What == admitted:
+		if !s.compile(schema) {
+			return nil
+		}
+		if out := s.pair.theirs.Normalize(object, oracle.Request); out.Err == nil {
+			d = s.pair.Admit(object, out.Bytes, s.best.How)
+		}
+	default:
+		if !s.compile(schema) {
 			return nil
 		}
 		var out oracle.Outcome
@@ -63,6 +126,34 @@ func (s *shrinker) retry(schema, object []byte) *Difference {
 		return nil
 	}
 	d.Origin = s.best.Origin
+	return d
+}
+
+// compile compiles a schema, once while only objects change.
+func (s *shrinker) compile(schema []byte) bool {
+	if !bytes.Equal(schema, s.compiled) {
+		s.pair = nil
+		s.compiled = bytes.Clone(schema)
+		if v, theirs := Verdict(schema, false); v == nil && theirs.Accepted() {
+			s.pair, _ = Compile(schema)
+		}
+	}
+	return s.pair != nil
+}
+
+// retryValidate compares a validation again. It must stay a difference about the same things.
+func (s *shrinker) retryValidate(schema, object, old []byte) *Difference {
+	if !s.compile(schema) {
+		return nil
+	}
+	how := s.best.How
+	how.Old = old
+	d, _, _ := s.pair.Validate(object, how)
+	if d == nil || signature(d) != signature(s.best) {
+		return nil
+	}
+	d.Origin = s.best.Origin
+	d.Schema, d.Object, d.How.Old = bytes.Clone(d.Schema), bytes.Clone(d.Object), bytes.Clone(d.How.Old)
 	return d
 }
 

@@ -15,6 +15,9 @@ var (
 // signature names the kind of a difference, so that one defect is printed once and not ten thousand times. It is
 // coarse: what a defect hides shows when the defect is mended.
 func signature(d *Difference) string {
+	if strings.HasPrefix(d.What, validatePrefix) || strings.HasPrefix(d.What, "rules") {
+		return d.What + "|" + gist(d.Ours) + "|" + gist(d.Theirs)
+	}
 	kind := func(s string) string {
 		first, _, _ := strings.Cut(s, "\n")
 		if strings.HasPrefix(first, "{") {
@@ -42,6 +45,28 @@ func signature(d *Difference) string {
 		}
 	}
 	return d.What + "|" + a + "|" + b
+}
+
+// gist is the first of some errors without the names and values in it.
+func gist(errors string) string {
+	first, _, _ := strings.Cut(errors, "\n")
+	kind, rest, ok := strings.Cut(first, "|")
+	if !ok {
+		rest = first
+	}
+	if f := strings.SplitN(rest, "|", 3); ok && len(f) == 3 { // field, value, detail and text
+		rest = f[2]
+		if at := strings.Index(rest, " in body "); at >= 0 {
+			rest = rest[at:]
+		}
+	}
+	var words []string
+	for _, w := range strings.Fields(inQuotes.ReplaceAllString(rest, "")) {
+		if w = digits.ReplaceAllString(w, "0"); !strings.ContainsAny(w, ".[|'=") && len(words) < 6 {
+			words = append(words, w)
+		}
+	}
+	return kind + " " + strings.Join(words, " ")
 }
 
 // shape is what a shrunk difference looks like without its names and numbers.

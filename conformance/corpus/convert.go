@@ -95,12 +95,23 @@ func convertAll(name string, docs []document) *part {
 }
 
 func (p *part) count() {
-	p.source.CRDs, p.source.Versions = 0, len(p.entries)
+	p.source.CRDs, p.source.WithRules, p.source.Versions = 0, 0, len(p.entries)
+	counted := false // whether the CRD at hand is among those with rules
 	for _, e := range p.entries {
 		if e.First {
 			p.source.CRDs++
+			counted = false
+		}
+		if !counted && HasRules(e.JSON) {
+			p.source.WithRules++
+			counted = true
 		}
 	}
+}
+
+// HasRules reports whether a schema has x-kubernetes-validations.
+func HasRules(schema []byte) bool {
+	return bytes.Contains(schema, []byte(`"x-kubernetes-validations":[{`))
 }
 
 // split cuts a YAML stream at its document markers.

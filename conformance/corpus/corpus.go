@@ -31,6 +31,7 @@ type Schema struct {
 type Source struct {
 	Name               string
 	CRDs, Versions     int // distinct CRD documents within this source, and their versions
+	WithRules          int // CRDs with CEL rules
 	Unparsed           int // YAML files that mention CRDs and do not parse
 	Download, Convert  time.Duration
 	FromCache, Archive bool
@@ -38,11 +39,12 @@ type Source struct {
 
 // A Set is a loaded corpus. CRDs counts distinct documents per source, Versions their versions with a schema.
 type Set struct {
-	Schemas  []Schema
-	Sources  []Source
-	CRDs     int
-	Versions int
-	Took     time.Duration
+	Schemas   []Schema
+	Sources   []Source
+	CRDs      int
+	WithRules int
+	Versions  int
+	Took      time.Duration
 }
 
 // Options choose the sources. The zero value loads every module and the archive if it can be found.
@@ -190,6 +192,7 @@ func merge(parts []*part) *Set {
 	for _, p := range parts {
 		set.Sources = append(set.Sources, p.source)
 		set.CRDs += p.source.CRDs
+		set.WithRules += p.source.WithRules
 		set.Versions += p.source.Versions
 		for _, e := range p.entries {
 			key := sha256.Sum256(e.JSON)

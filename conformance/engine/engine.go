@@ -4,21 +4,28 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/oracle"
+	"github.com/espalier-dev/espalier/rules"
 )
 
-// Check returns Espalier's verdict on a schema: findings of severity Error, rendered, sorted.
+// Check returns Espalier's verdict on a schema, its defaults and its rules: findings of severity Error, rendered,
+// sorted, all of them among the Errors.
 func Check(schema []byte, status bool) oracle.Verdict {
 	findings, err := espalier.Check(schema, espalier.CheckOptions{Path: oracle.Path, StatusSubresource: status})
 	if err != nil {
 		return oracle.Verdict{Undecodable: err}
 	}
+	more, err := rules.Check(schema, rules.CheckOptions{Path: oracle.Path})
+	if err != nil {
+		return oracle.Verdict{Undecodable: err}
+	}
 	var v oracle.Verdict
-	for i := range findings {
-		if findings[i].Severity == espalier.Error {
-			v.Errors = append(v.Errors, findings[i].Error())
+	for _, f := range slices.Concat(findings, more) {
+		if f.Severity == espalier.Error {
+			v.Errors = append(v.Errors, f.Error())
 		}
 	}
 	slices.Sort(v.Errors)
@@ -26,15 +33,21 @@ func Check(schema []byte, status bool) oracle.Verdict {
 }
 
 // A Schema is a compiled schema.
-type Schema struct{ s *espalier.Schema }
+type Schema struct {
+	s *espalier.Schema
+
+	once     sync.Once
+	rules    *rules.Set
+	rulesErr error
+}
 
 // Compile compiles a schema.
 func Compile(schema []byte) (*Schema, error) {
-	s, err := espalier.Compile(schema, espalier.CompileOptions{})
+	s, err := espalier.Compile(schema, espalier.CompileOptions{UncheckedDefaults: true})
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{s}, nil
+	return &Schema{s: s}, nil
 }
 
 // Raw is the compiled schema itself.

@@ -8,5 +8,8 @@
 // value. The same plan, seed and options give the same bytes.
 //
 // Valid means: JSON, no unknown fields, no nulls, types as the schema wants them, enums, formats and simple limits kept.
-// Junctors and CEL rules are not looked at.
+// CEL rules are not looked at; junctors only with the option Resolve, and in the mode Breach.
+//
+// The mode Breach is for validation: objects that are valid but for one value or two, which miss what their schema demands
+// narrowly or grossly. Edit makes of an object what a client may have made of it.
 package generate

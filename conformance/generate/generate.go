@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 )
@@ -11,6 +12,7 @@ type Mode uint8
 const (
 	Valid   Mode = iota
 	Near         // one or two things are wrong, of the kind that people get wrong
+	Breach       // one or two values are not what their schemas demand, often narrowly; a third of the objects is valid
 	Hostile      // many things are wrong, of every kind; some documents are no JSON at all
 )
 
@@ -22,6 +24,7 @@ type Options struct {
 	Kind       string // default Tree
 	Compact    bool   // no whitespace, whatever the dice say
 	Metadata   string // raw JSON to use as the root's metadata in place of a generated one
+	Resolve    bool   // satisfy junctors also in other modes than Breach, as far as that is easy
 }
 
 // Append writes the object of a seed to dst.
@@ -44,12 +47,30 @@ func (p *Plan) Append(dst []byte, seed uint64, o Options) []byte {
 		w.style = style(1 + w.n(3))
 	}
 	w.arm()
+	if w.mode == Breach && w.one(3) {
+		w.fuse = math.MaxInt
+	}
 	if w.mode == Hostile && w.one(12) {
 		w.document(p, size)
 	} else {
-		w.resource(p.root, size, 0)
+		w.resource(w.resolved(p.root), size, 0)
 	}
 	return w.dst
+}
+
+// resolved picks one of the ways to satisfy a schema's junctors. Other modes than Breach do not care for them, and
+// sometimes neither does this.
+func (w *writer) resolved(n *node) *node {
+	if w.mode != Breach && !w.o.Resolve {
+		return n
+	}
+	for range 4 {
+		if len(n.alternatives) == 0 || w.mode == Breach && w.one(8) {
+			break
+		}
+		n = n.alternatives[w.n(len(n.alternatives))]
+	}
+	return n
 }
 
 type style uint8
@@ -69,6 +90,7 @@ type writer struct {
 	mode  Mode
 	style style
 	fuse  int // values left until the next piece of trouble
+	nth   int // of the item that is being written, for an object that begins
 	o     Options
 }
 
@@ -79,6 +101,8 @@ func (w *writer) arm() {
 		w.fuse = math.MaxInt
 	case Near:
 		w.fuse = 1 + w.n(60)
+	case Breach:
+		w.fuse = 1 + w.n(40)
 	case Hostile:
 		w.fuse = 1 + w.n(2+w.n(40))
 	}
@@ -134,6 +158,7 @@ func (w *writer) value(n *node, share, depth int) {
 
 // plain writes a value that fits the schema, apart from what may happen inside of it.
 func (w *writer) plain(n *node, share, depth int) {
+	n = w.resolved(n)
 	if len(n.samples) > 0 {
 		w.raw(w.of(n.samples))
 		return
@@ -222,16 +247,23 @@ func (w *writer) array(n *node, share, depth int) {
 	if depth > 40 {
 		count = 0
 	}
+	w.nth = 0
 	for i := 0; i < count; i++ {
 		room := w.room(share, began)
 		if i >= max(n.minItems, 1) && room <= 0 || i > 20000 {
 			break
 		}
+		item := len(w.dst)
 		if i > 0 {
 			w.dst = append(w.dst, ',')
 		}
 		w.gap(depth + 1)
+		first := len(w.dst)
+		w.nth = i
 		w.value(items, min(max(room, 0), 200+share/6), depth+1)
+		if n.unique && bytes.Contains(w.dst[began+1:first], w.dst[first:]) && w.mode != Hostile && !w.one(20) {
+			w.dst = w.dst[:item] // most likely there already
+		}
 	}
 	if len(w.dst) > began+1 {
 		w.gap(depth)

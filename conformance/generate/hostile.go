@@ -26,6 +26,10 @@ var (
 
 // wrong writes a value that does not fit, in one of many ways.
 func (w *writer) wrong(n *node, share, depth int) {
+	if w.mode == Breach {
+		w.breach(w.resolved(n), share, depth)
+		return
+	}
 	if w.mode == Near {
 		switch w.n(6) {
 		case 0, 1:

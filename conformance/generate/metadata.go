@@ -4,7 +4,7 @@ package generate
 func (w *writer) resource(n *node, share, depth int) {
 	began := len(w.dst)
 	w.dst = append(w.dst, '{')
-	m := members{depth: depth}
+	m := members{depth: depth, nth: w.nth}
 	root := depth == 0
 	if w.one(4) { // the specified properties first
 		w.properties(n, &m, share, began, true)
@@ -159,7 +159,12 @@ func (w *writer) metadata(depth int, root bool, share int) {
 			add(w.of(oddMeta))
 		}
 	}
-	if w.mode != Valid && w.trouble() {
+	if w.mode == Breach && w.one(12) {
+		for range 1 + w.n(2) {
+			add(w.of(invalidMeta))
+		}
+	}
+	if w.mode != Valid && w.mode != Breach && w.trouble() {
 		add(w.of(strangeKeys))
 		w.dst = append(w.dst, ':')
 		w.junk(2)

@@ -1,9 +1,12 @@
 package generate
 
+import "strconv"
+
 // An object is written as a series of members; members remembers how it is going.
 type members struct {
 	depth int
 	count int
+	nth   int // which item of a list the object is
 }
 
 // key begins a member.
@@ -51,7 +54,7 @@ func (w *writer) escaped(raw string) {
 func (w *writer) object(n *node, share, depth int) {
 	began := len(w.dst)
 	w.dst = append(w.dst, '{')
-	m := members{depth: depth}
+	m := members{depth: depth, nth: w.nth}
 	w.properties(n, &m, share, began, false)
 	w.entries(n, &m, share, began)
 	w.strangers(n, &m)
@@ -77,7 +80,7 @@ func (w *writer) properties(n *node, m *members, share, began int, resource bool
 		w.member(p, m, room)
 	}
 	for i := range n.required {
-		if w.mode == Valid || !w.one(12) {
+		if w.keeps() {
 			write(&n.props[i])
 		}
 	}
@@ -103,6 +106,17 @@ func (w *writer) properties(n *node, m *members, share, began int, resource bool
 	}
 }
 
+// keeps decides whether a required property is there.
+func (w *writer) keeps() bool {
+	switch w.mode {
+	case Valid:
+		return true
+	case Breach:
+		return !w.one(150)
+	}
+	return !w.one(12)
+}
+
 // member writes a property, in hostile objects sometimes twice.
 func (w *writer) member(p *prop, m *members, room int) {
 	if w.mode == Hostile && w.one(40) {
@@ -110,10 +124,33 @@ func (w *writer) member(p *prop, m *members, room int) {
 		w.wrong(p.n, room/2, m.depth+1)
 	}
 	w.key(m, p.key)
+	if p.unique && w.mode != Hostile && !w.one(12) {
+		w.nthValue(p.n, m.nth)
+		return
+	}
 	w.value(p.n, room, m.depth+1)
 	if w.mode == Hostile && w.one(50) {
 		w.key(m, p.key)
 		w.value(p.n, room/2, m.depth+1)
+	}
+}
+
+// nthValue writes a scalar that differs from those of other n, as far as the schema has enough of them.
+func (w *writer) nthValue(n *node, nth int) {
+	switch {
+	case len(n.samples) > 0:
+		w.raw(n.samples[nth%len(n.samples)])
+	case n.kind == integerKind || n.kind == numberKind:
+		w.dst = strconv.AppendInt(w.dst, n.min+int64(nth), 10)
+	case n.kind == stringKind || n.kind == intOrStringKind:
+		w.dst = append(w.dst, '"', 'k')
+		w.dst = strconv.AppendInt(w.dst, int64(nth), 10)
+		for i := 2; i < min(n.minLen, 64); i++ {
+			w.dst = append(w.dst, '-')
+		}
+		w.dst = append(w.dst, '"')
+	default:
+		w.plain(n, 40, 1)
 	}
 }
 
@@ -126,7 +163,7 @@ func (w *writer) entries(n *node, m *members, share, began int) {
 		}
 		more = free
 	}
-	count := w.n(4)
+	count := max(w.n(4), min(n.minProps, 20))
 	if share > 4000 {
 		count = 20000
 	}
@@ -156,7 +193,7 @@ func (w *writer) entries(n *node, m *members, share, began int) {
 
 // strangers adds members that the schema does not know.
 func (w *writer) strangers(n *node, m *members) {
-	if w.mode == Valid || !w.trouble() {
+	if w.mode == Valid || w.mode == Breach && !w.one(20) || !w.trouble() {
 		return
 	}
 	for range 1 + w.n(2) {

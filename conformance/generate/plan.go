@@ -2,9 +2,9 @@ package generate
 
 import (
 	"math"
-	"regexp/syntax"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/espalier-dev/espalier/conformance/tree"
 )
@@ -30,19 +30,24 @@ type node struct {
 	nullable           bool
 	embedded           bool
 	preserve           bool
+	unique             bool // a list of type set
 	props              []prop
 	required           int // the first props are required
 	additional         *node
 	items              *node
 	samples            []string // raw JSON values that fit
+	misfits            []string // raw JSON values that nearly fit
+	alternatives       []*node  // the schema with its junctors resolved, one way or another
 	min, max           int64
 	minItems, maxItems int
+	minProps           int
 	minLen, maxLen     int
 }
 
 type prop struct {
-	key string // raw, with quotes
-	n   *node
+	key    string // raw, with quotes
+	n      *node
+	unique bool // a key of a list of type map
 }
 
 // free is the schema of what nobody specified.
@@ -55,8 +60,10 @@ func Compile(schema []byte) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{root: compile(n, 0)}
-	p.root.kind = objectKind
-	p.root.embedded = true
+	for _, root := range append([]*node{p.root}, p.root.alternatives...) {
+		root.kind = objectKind
+		root.embedded = true
+	}
 	return p, nil
 }
 
@@ -89,12 +96,20 @@ func compile(s *tree.Node, depth int) *node {
 	n.children(s, depth)
 	n.limits(s)
 	n.sample(s)
+	n.misfit(s)
+	for _, branch := range resolve(s) {
+		n.alternatives = append(n.alternatives, compile(branch, depth+1))
+	}
 	return n
 }
 
 func (n *node) children(s *tree.Node, depth int) {
 	if items := s.Get("items"); items != nil && items.Kind == tree.Object {
 		n.items = compile(items, depth+1)
+		n.unique = s.Get("x-kubernetes-list-type").Text() == "set"
+		if keys := s.Get("x-kubernetes-list-map-keys"); keys != nil && keys.Kind == tree.Array {
+			n.items.distinguish(keys)
+		}
 	}
 	if more := s.Get("additionalProperties"); more != nil {
 		switch {
@@ -116,7 +131,7 @@ func (n *node) children(s *tree.Node, depth int) {
 	}
 	var optional []prop
 	for i, key := range props.Keys {
-		p := prop{key, compile(props.Kids[i], depth+1)}
+		p := prop{key: key, n: compile(props.Kids[i], depth+1)}
 		if slices.Contains(required, tree.Unquote(key)) {
 			n.props = append(n.props, p)
 		} else {
@@ -125,6 +140,17 @@ func (n *node) children(s *tree.Node, depth int) {
 	}
 	n.required = len(n.props)
 	n.props = append(n.props, optional...)
+}
+
+// distinguish marks the properties by which the items of a list are told apart.
+func (n *node) distinguish(keys *tree.Node) {
+	for i := range n.props {
+		for _, key := range keys.Kids {
+			if tree.Unquote(n.props[i].key) == key.Text() {
+				n.props[i].unique = true
+			}
+		}
+	}
 }
 
 func (n *node) limits(s *tree.Node) {
@@ -139,6 +165,7 @@ func (n *node) limits(s *tree.Node) {
 	integer("maxItems", &n.maxItems, 0)
 	integer("minLength", &n.minLen, 0)
 	integer("maxLength", &n.maxLen, 0)
+	integer("minProperties", &n.minProps, 0)
 	number := func(keyword string, into *int64, round func(float64) float64) {
 		if v := s.Get(keyword); v != nil {
 			if f, err := strconv.ParseFloat(v.Raw, 64); err == nil && math.Abs(f) < 1<<53 {
@@ -148,12 +175,18 @@ func (n *node) limits(s *tree.Node) {
 	}
 	number("minimum", &n.min, math.Ceil)
 	number("maximum", &n.max, math.Floor)
+	if s.Get("exclusiveMinimum").Is("true") {
+		n.min++
+	}
+	if s.Get("exclusiveMaximum").Is("true") {
+		n.max--
+	}
 	if n.max < n.min {
 		n.max = n.min
 	}
 }
 
-// sample collects values that are known to fit: enums, the default, formats, words of the pattern.
+// sample collects values that are known to fit: enums, the default, formats, words of the pattern, multiples.
 func (n *node) sample(s *tree.Node) {
 	if enum := s.Get("enum"); enum != nil && enum.Kind == tree.Array {
 		for _, e := range enum.Kids {
@@ -161,29 +194,26 @@ func (n *node) sample(s *tree.Node) {
 		}
 		return
 	}
-	if n.kind != stringKind {
-		return
-	}
-	if p := s.Get("pattern").Text(); p != "" {
-		if re, err := syntax.Parse(p, syntax.Perl); err == nil {
-			n.samples = words(re.Simplify(), n.minLen, n.maxLen)
+	switch n.kind {
+	case integerKind, numberKind:
+		if of, err := strconv.ParseFloat(literal(s.Get("multipleOf")), 64); err == nil && of > 0 && of < 1e6 {
+			for i := range 4 {
+				n.samples = append(n.samples, strconv.FormatFloat(of*(math.Ceil(float64(n.min)/of)+float64(i)), 'f', -1, 64))
+			}
 		}
-		return
+	case stringKind:
+		if p := s.Get("pattern").Text(); p != "" {
+			n.samples = matching(p, n.minLen, n.maxLen)
+			return
+		}
+		n.samples = goodFormats[strings.ReplaceAll(s.Get("format").Text(), "-", "")]
 	}
-	n.samples = formats[s.Get("format").Text()]
 }
 
-var formats = map[string][]string{
-	"date-time": {`"2024-05-17T12:30:00Z"`, `"2023-01-31T23:59:59.5+02:00"`},
-	"date":      {`"2024-05-17"`},
-	"duration":  {`"1h30m"`, `"15s"`},
-	"ipv4":      {`"10.0.0.7"`},
-	"ipv6":      {`"fd00::17"`},
-	"cidr":      {`"10.0.0.0/16"`},
-	"uri":       {`"https://example.com/a?b=c"`},
-	"hostname":  {`"host-1.example.com"`},
-	"email":     {`"someone@example.com"`},
-	"uuid":      {`"7d444840-9dc0-11d1-b245-5ffdce74fad2"`},
-	"byte":      {`"aGVsbG8gd29ybGQ="`, `"QUJD"`},
-	"mac":       {`"00:1b:44:11:3a:b7"`},
+// literal is the text of a scalar, or "".
+func literal(n *tree.Node) string {
+	if n == nil || n.Kind != tree.Scalar {
+		return ""
+	}
+	return n.Raw
 }

@@ -1,7 +1,9 @@
 package generate
 
 import (
+	"regexp"
 	"regexp/syntax"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/espalier-dev/espalier/conformance/tree"
@@ -20,6 +22,24 @@ func words(re *syntax.Regexp, minLen, maxLen int) []string {
 		}
 	}
 	return out
+}
+
+// matching is words for a pattern, without those that do not match it if there are others.
+func matching(pattern string, minLen, maxLen int) []string {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil
+	}
+	list := words(re.Simplify(), minLen, maxLen)
+	exact, err := regexp.Compile(pattern)
+	if err != nil {
+		return list
+	}
+	good := slices.DeleteFunc(slices.Clone(list), func(raw string) bool { return !exact.MatchString(tree.Unquote(raw)) })
+	if len(good) == 0 {
+		return list
+	}
+	return good
 }
 
 // expand appends a text that the expression matches, assertions aside.

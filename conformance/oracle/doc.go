@@ -3,14 +3,17 @@
 //
 // Data flow:
 //
-//	schema bytes → v1.JSONSchemaProps → internal JSONSchemaProps ┬→ CRD validation, minus defaults and CEL → Verdict
-//	                                                            └→ Structural, defaults pruned         → *Schema
+//	schema bytes → v1.JSONSchemaProps → internal JSONSchemaProps ┬→ CRD validation → Verdict
+//	                                                            ├→ CEL compilation → Costs
+//	                                                            └→ Structural, defaults pruned → *Schema
 //	object bytes → map[string]any → prune, nulls, metadata, default (*Schema) → Outcome
+//	object bytes, old bytes → values, embedded metadata, lists, rules (*Schema) → Validation
 //
-// Two classes of the reference's findings are taken out of a Verdict and kept beside it:
+// Two classes of the reference's findings are kept apart in a Verdict, because they do not decide whether a schema can be
+// used to normalize and validate objects:
 //
 //   - the errors of ValidateDefaults: it validates default values, which is value validation. The oracle calls
-//     ValidateDefaults itself and subtracts its errors from the whole, as multisets;
+//     ValidateDefaults itself and takes its errors out of the whole, as multisets;
 //   - the errors of CEL compilation and cost. They are told from the purely syntactic errors of
 //     x-kubernetes-validations by type and place (see isCEL): the reference never emits the two at one place.
 //

@@ -30,6 +30,8 @@ func (s Source) String() string { return [...]string{"request", "storage"}[s] }
 // A Schema is the reference's form of a schema that serves requests. It may be used concurrently.
 type Schema struct {
 	structural *schema.Structural
+	internal   *apiextensions.JSONSchemaProps
+	lazy       validators
 }
 
 // Compile builds what the reference builds when a CRD starts to be served. It does not check the schema.
@@ -45,7 +47,7 @@ func Compile(schemaJSON []byte) (*Schema, error) {
 	if err := defaulting.PruneDefaults(s); err != nil {
 		return nil, err
 	}
-	return &Schema{structural: s}, nil
+	return &Schema{structural: s, internal: internal}, nil
 }
 
 // Internal decodes a schema into the reference's internal type, from which all its machinery is built.

@@ -82,3 +82,43 @@ func TestNormalize(t *testing.T) {
 		}
 	}
 }
+
+func TestValidate(t *testing.T) {
+	s, err := Compile([]byte(`{"type":"object","properties":{"a":{"type":"string","maxLength":2,"x-kubernetes-validations":[{"rule":"self != 'b'"},{"rule":"self == oldSelf"}]},"n":{"type":"integer","maximum":3}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		object string
+		o      ValidateOptions
+		want   string
+	}{
+		{`{"a":"x"}`, ValidateOptions{}, "valid"},
+		{`{"a":"b"}`, ValidateOptions{}, `a: Invalid value: "b": failed rule: self != 'b'`},
+		{`{"a":"b"}`, ValidateOptions{NoRules: true}, "valid"},
+		{`{"a":"b"}`, ValidateOptions{Old: []byte(`{"a":"b"}`), Ratchet: true}, `warning: a: Invalid value: "b": failed rule: self != 'b'`},
+		{`{"a":"b"}`, ValidateOptions{Old: []byte(`{"a":"c"}`)}, "a: Invalid value: \"b\": failed rule: self != 'b'\na: Invalid value: \"b\": failed rule: self == oldSelf"},
+		{`{"n":5}`, ValidateOptions{Old: []byte(`{"n":5,"a":"x"}`), Ratchet: true}, "valid"},
+		{`{"n":5}`, ValidateOptions{Old: []byte(`{"n":5}`)}, "n: Invalid value: 5: n in body should be less than or equal to 3"},
+		{`{"metadata":{"name":"n"}}`, ValidateOptions{Scope: Cluster}, "valid"},
+		{`[]`, ValidateOptions{}, "malformed"},
+	} {
+		v := s.Validate([]byte(c.object), c.o)
+		if got := v.Text(); got != c.want && !(c.want == "malformed" && v.Undecodable != nil) {
+			t.Errorf("%s %+v: %s, want %s", c.object, c.o, got, c.want)
+		}
+	}
+	if v := s.Validate([]byte(`{"a":1}`), ValidateOptions{}); !v.Blocked || len(v.Errors) != 2 {
+		t.Error(v.String())
+	}
+}
+
+func TestCosts(t *testing.T) {
+	costs, rules, err := Costs([]byte(`{"type":"object","properties":{"l":{"type":"array","maxItems":5,"items":{"type":"integer","x-kubernetes-validations":[{"rule":"self > 1","messageExpression":"'x'"},{"rule":"self =="}]}}}}`))
+	if err != nil || rules != 2 || len(costs) != 2 {
+		t.Fatal(costs, rules, err)
+	}
+	if costs[1].Path != "properties[l].items.x-kubernetes-validations[0].rule" || costs[1].Times != 5 || costs[1].Total != 5*costs[1].Cost {
+		t.Error(costs)
+	}
+}

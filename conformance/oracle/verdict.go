@@ -210,6 +210,13 @@ func count(texts []string) map[string]int {
 	return m
 }
 
+// All returns every error about the schema, sorted.
+func (v Verdict) All() []string {
+	all := slices.Concat(v.Errors, v.Defaults, v.CEL)
+	slices.Sort(all)
+	return all
+}
+
 // Accepted reports whether the reference would serve the schema, CEL and the values of defaults aside.
 func (v Verdict) Accepted() bool { return v.Undecodable == nil && v.Panic == nil && len(v.Errors) == 0 }
 
@@ -221,8 +228,9 @@ func (v Verdict) String() string {
 	if v.Panic != nil {
 		return fmt.Sprint("panic: ", v.Panic)
 	}
-	if len(v.Errors) == 0 {
+	all := v.All()
+	if len(all) == 0 {
 		return "accepted"
 	}
-	return fmt.Sprintf("%d errors:\n  %s", len(v.Errors), strings.Join(v.Errors, "\n  "))
+	return fmt.Sprintf("%d errors:\n  %s", len(all), strings.Join(all, "\n  "))
 }

@@ -12,20 +12,40 @@ import (
 type CheckOptions struct {
 	Path              *field.Path // of the schema, the prefix of all paths
 	StatusSubresource bool        // the version has a status subresource
+	NonStructural     bool        // the schema need not be structural
 	DisallowDefaults  string      // if not empty, why there must be no defaults, appended to "must not be set"
+	UncheckedDefaults bool        // defaults need not fit their schemas
+	Strict            bool        // warn of all that LowerOptions.Strict judges otherwise
 }
 
-// Check returns everything that is wrong with the schema, sorted by path and
-// text. The schema may be accepted if no Finding is an Error.
-func Check(s *syntax.Schema, o CheckOptions) []Finding { return check(s, o, maxRendered) }
+// Verdict is the outcome of a check.
+type Verdict struct {
+	// Findings are everything that is wrong, sorted by path and text. The
+	// schema may be accepted if none is an Error.
+	Findings []Finding
+	// Sound says that the schema is structural and that its defaults fit, as
+	// far as can be said without evaluating rules. Upstream looks at the
+	// expressions of rules only then, and if evaluating them on the defaults
+	// finds no fault either; other errors do not matter to it.
+	Sound bool
+	// Defaults are what the rules are to be evaluated on, if there are rules.
+	// Upstream does so for each that is in order, even if another is not.
+	Defaults []Default
+}
 
-// check is Check with a bound on the bytes rendered for the findings of either
+// Check returns the findings of Judge.
+func Check(s *syntax.Schema, o CheckOptions) []Finding { return Judge(s, o).Findings }
+
+// Judge checks a schema.
+func Judge(s *syntax.Schema, o CheckOptions) Verdict { return judge(s, o, maxRendered) }
+
+// judge is Judge with a bound on the bytes rendered for the findings of either
 // severity.
-func check(s *syntax.Schema, o CheckOptions, room int) []Finding {
+func judge(s *syntax.Schema, o CheckOptions, room int) Verdict {
 	if s == nil {
-		return nil
+		return Verdict{Sound: true}
 	}
-	c := checker{findings: findings{nilTop: o.Path == nil, room: [2]int{room, room}}}
+	c := checker{findings: findings{nilTop: o.Path == nil, room: [2]int{room, room}}, strict: o.Strict}
 	if o.Path != nil {
 		c.prefix = o.Path.String()
 	}
@@ -33,10 +53,14 @@ func check(s *syntax.Schema, o CheckOptions, room int) []Finding {
 
 	c.root(s, o.StatusSubresource)
 	at := context{root: true, noDefaults: o.DisallowDefaults != "", reason: o.DisallowDefaults}
-	if !convertible {
+	if !convertible || o.NonStructural {
 		at.place = unseen
 	}
 	c.visit(s, at)
+	v := Verdict{Sound: convertible && !o.NonStructural && !c.unstructural}
+	if v.Sound && c.defaulted && !o.UncheckedDefaults {
+		v.Sound, v.Defaults = c.checkDefaults(s)
+	}
 
 	if !convertible && c.errors == 0 {
 		// Of what makes the conversion fail, only $schema has no rule of its
@@ -46,10 +70,10 @@ func check(s *syntax.Schema, o CheckOptions, room int) []Finding {
 			offset: c.schemaURL.offset, in: c.schemaURL.path,
 		})
 	}
-	if len(c.list) == 0 {
-		return nil
+	if len(c.list) > 0 {
+		v.Findings = c.sorted()
 	}
-	return c.sorted()
+	return v
 }
 
 // place says how upstream's structural rules see a schema.
@@ -100,6 +124,11 @@ type checker struct {
 	}
 
 	patterns map[string]error // of what has been compiled
+
+	strict       bool // CheckOptions.Strict
+	unstructural bool // a rule about structural schemas is violated
+	defaulted    bool // there are defaults outside of junctors
+	ruled        bool // there are validation rules
 }
 
 func (c *checker) enter(keyword string) { c.path = append(c.path, step{keyword: keyword}) }
@@ -117,13 +146,18 @@ func (c *checker) leave() { c.path = c.path[:len(c.path)-1] }
 // visit checks a schema and everything in it.
 func (c *checker) visit(s *syntax.Schema, x context) {
 	c.openapi(s, x)
+	before := c.errors
 	switch {
 	case x.place.structural():
 		c.structure(s, x.place)
 		c.complete(s, x.place)
+		c.defaulted = c.defaulted || s.Default != nil
+		c.ruled = c.ruled || s.Validations != nil
 	case x.place == inJunctor:
 		c.junctor(s)
 	}
+	c.unstructural = c.unstructural || c.errors > before
+	c.values(s)
 	c.documents(s, x.place)
 	c.children(s, x)
 }

@@ -101,54 +101,80 @@ func (c *checker) unions(s *syntax.Schema, at place) {
 		discriminators[unions[i].Discriminator] = true
 	}
 	delete(discriminators, "")
-	members := make(map[string]bool)
+	before := unionsBefore{members: make(map[string]bool), discriminators: make(map[string]bool)}
 	for i := range unions {
 		c.enterIndex(unionsKeyword, i)
-		c.union(s, &unions[i], members, discriminators)
+		c.union(s, &unions[i], before, discriminators)
 		c.leave()
 	}
 }
 
-// union checks one union of s. members are the fields of all unions before it.
-func (c *checker) union(s *syntax.Schema, u *syntax.Union, members, discriminators map[string]bool) {
-	about := func(r rule, x fault, offset int, at ...step) {
-		x.offset, x.at, x.in = offset, at, at
-		c.add(r, c.path, x)
-	}
-	invalid := func(bad, detail string) fault {
-		return fault{kind: field.ErrorTypeInvalid, bad: bad, detail: detail}
-	}
+// unionsBefore is what the unions before one have taken.
+type unionsBefore struct{ members, discriminators map[string]bool }
+
+// union checks one union of s. Whatever it finds makes that the union has no
+// effect: see [syntax.WellFormedUnions].
+func (c *checker) union(s *syntax.Schema, u *syntax.Union, before unionsBefore, discriminators map[string]bool) {
 	if len(u.Fields) == 0 {
-		about(unionEmpty, fault{kind: field.ErrorTypeRequired, detail: "a union must have fields"}, u.Offset)
+		c.aboutUnion(unionEmpty, fault{kind: field.ErrorTypeRequired, detail: "a union must have fields"}, u.Offset)
 	}
-	if d := u.Discriminator; d != "" {
-		if p := s.Property(d); p == nil {
-			about(unionDiscriminator, invalid(d, "must be the name of a property"), u.Offset, step{keyword: "discriminator"})
-		} else if p.Type != "string" {
-			about(unionDiscriminator, invalid(d, "must be the name of a property of type string, not "+strconv.Quote(p.Type)), u.Offset, step{keyword: "discriminator"})
-		}
+	if u.Discriminator != "" {
+		c.discriminator(s, u, before)
 	}
 	values := make(map[string]bool, len(u.Fields))
 	for _, f := range u.Fields {
 		at := step{keyword: "fields", key: f.Name, kind: keyed}
 		if s.Property(f.Name) == nil {
-			about(unionField, invalid(f.Name, "must be the name of a property"), f.Offset, at)
+			c.aboutUnion(unionField, invalidName(f.Name, "must be the name of a property"), f.Offset, at)
 		}
 		if discriminators[f.Name] {
-			about(unionDiscriminator, invalid(f.Name, "a discriminator is no member of a union"), f.Offset, at)
+			c.aboutUnion(unionDiscriminator, invalidName(f.Name, "a discriminator is no member of a union"), f.Offset, at)
 		}
-		if members[f.Name] {
-			about(unionOverlap, fault{kind: field.ErrorTypeDuplicate, bad: f.Name, detail: "a field is a member of one union only"}, f.Offset, at)
+		if before.members[f.Name] {
+			c.aboutUnion(unionOverlap, fault{kind: field.ErrorTypeDuplicate, bad: f.Name, detail: "a field is a member of one union only"}, f.Offset, at)
 		}
-		members[f.Name] = true
+		before.members[f.Name] = true
 		switch {
 		case u.Discriminator == "" && f.Value != "":
-			about(unionValue, invalid(f.Value, "must be empty if there is no discriminator"), f.Offset, at)
+			c.aboutUnion(unionValue, invalidName(f.Value, "must be empty if there is no discriminator"), f.Offset, at)
 		case u.Discriminator != "" && f.Value == "":
-			about(unionValue, fault{kind: field.ErrorTypeRequired, detail: "must not be empty if there is a discriminator"}, f.Offset, at)
+			c.aboutUnion(unionValue, fault{kind: field.ErrorTypeRequired, detail: "must not be empty if there is a discriminator"}, f.Offset, at)
 		case f.Value != "" && values[f.Value]:
-			about(unionValue, fault{kind: field.ErrorTypeDuplicate, bad: f.Value, detail: "members have different discriminator values"}, f.Offset, at)
+			c.aboutUnion(unionValue, fault{kind: field.ErrorTypeDuplicate, bad: f.Value, detail: "members have different discriminator values"}, f.Offset, at)
 		}
 		values[f.Value] = true
 	}
+}
+
+// discriminator checks the discriminator of u.
+func (c *checker) discriminator(s *syntax.Schema, u *syntax.Union, before unionsBefore) {
+	d, at := u.Discriminator, step{keyword: "discriminator"}
+	if before.discriminators[d] {
+		c.aboutUnion(unionDiscriminator, fault{kind: field.ErrorTypeDuplicate, bad: d, detail: "a discriminator is that of one union only"}, u.Offset, at)
+	}
+	before.discriminators[d] = true
+	p := s.Property(d)
+	if p == nil {
+		c.aboutUnion(unionDiscriminator, invalidName(d, "must be the name of a property"), u.Offset, at)
+		return
+	}
+	if p.Type != "string" {
+		c.aboutUnion(unionDiscriminator, invalidName(d, "must be the name of a property of type string, not "+strconv.Quote(p.Type)), u.Offset, at)
+	}
+	missing, surplus := syntax.UnionEnum(p, u)
+	for _, f := range missing {
+		c.aboutUnion(unionValue, invalidName(f.Value, "must be in the enum of the discriminator"), f.Offset, step{keyword: "fields", key: f.Name, kind: keyed})
+	}
+	for _, e := range surplus {
+		c.aboutUnion(unionValue, invalidName(string(e.Raw), "is in the enum of the discriminator, and no member has this value"), u.Offset, at)
+	}
+}
+
+func (c *checker) aboutUnion(r rule, x fault, offset int, at ...step) {
+	x.offset, x.at, x.in = offset, at, at
+	c.add(r, c.path, x)
+}
+
+func invalidName(bad, detail string) fault {
+	return fault{kind: field.ErrorTypeInvalid, bad: bad, detail: detail}
 }

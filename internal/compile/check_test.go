@@ -50,6 +50,8 @@ func readCases(t testing.TB) []checkCase {
 				switch o[1] {
 				case "status":
 					c.options.StatusSubresource = true
+				case "strict":
+					c.options.Strict = true
 				case "defaults":
 					c.options.DisallowDefaults = o[2]
 				default:

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -156,6 +157,8 @@ func sizeOf(x any) int {
 		return len(x)
 	case word:
 		return len(x)
+	case json.RawMessage:
+		return len(x)
 	case *string:
 		if x != nil {
 			return len(*x)
@@ -168,6 +171,18 @@ func sizeOf(x any) int {
 		n := 0
 		for _, s := range x {
 			n += len(s) + 3
+		}
+		return n
+	case []any:
+		n := 0
+		for _, e := range x {
+			n += sizeOf(e) + 4
+		}
+		return n
+	case map[string]any:
+		n := 0
+		for k, e := range x {
+			n += len(k) + sizeOf(e) + 8
 		}
 		return n
 	}

@@ -1,9 +1,7 @@
 package compile
 
 import (
-	"math"
-
-	"github.com/espalier-dev/espalier/internal/exec"
+	"github.com/espalier-dev/espalier/internal/format"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
 	"github.com/espalier-dev/espalier/internal/syntax"
@@ -15,14 +13,25 @@ type LowerOptions struct {
 	// does in its examples 7 and 9: it also covers specified children that
 	// have no properties of their own.
 	InheritPreserve bool
+	// Strict judges values as JSON Schema does where clusters are mistaken and
+	// accept more.
+	Strict bool
+	// ValidationOnly is for schemas that are not structural: there are no
+	// defaults.
+	ValidationOnly bool
+	// Defaults is for judging defaults. Upstream does that with another
+	// translation of the schema than the one for objects: see [exec.JudgeDefault].
+	// All formats count, int-or-string means nothing, and neither does
+	// additionalProperties in junctors.
+	Defaults bool
 }
 
 // Lower makes the plan of a schema in which Check finds no errors. The caller
 // holds the returned node and has to give it back with plan.Release.
 func Lower(s *syntax.Schema, o LowerOptions) (*plan.Node, error) {
-	l := lowerer{inherit: o.InheritPreserve}
+	l := lowerer{LowerOptions: o}
 	defer l.builder.Close()
-	n, err := l.schema(s, false, nil)
+	n, err := l.schema(s, position{root: true})
 	if err != nil {
 		return nil, err
 	}
@@ -31,38 +40,42 @@ func Lower(s *syntax.Schema, o LowerOptions) (*plan.Node, error) {
 }
 
 type lowerer struct {
+	LowerOptions
 	builder plan.Builder
-	inherit bool
 }
 
-// metaPlace is where in the metadata or type information of an embedded resource
-// a schema applies; nil everywhere else. Defaults there have to fit ObjectMeta.
-type metaPlace struct {
-	parent *metaPlace
-	key    string // a field; "" for an item of an array
+// position is where in the whole schema a schema is.
+type position struct {
+	root      bool
+	inherited bool // unknown fields are preserved above, and that is inherited
+	// judged says that types count as value validations, because
+	// normalization does not check them: in junctors and in metadata.
+	judged bool
+	nested bool // in a junctor
+	kept   bool // an item of an array whose unknown fields are preserved, which counts for its items
+	veiled bool // the metadata of a resource, of which rules see only the names
+	meta   *metaPlace
 }
 
-func (p *metaPlace) child(key string) *metaPlace {
-	if p == nil {
-		return nil
+func (l *lowerer) schema(s *syntax.Schema, at position) (*plan.Node, error) {
+	n := &plan.Node{Accepts: l.accepts(s), Type: plan.TypeOf(s.Type), Flags: flags(s)}
+	if l.Defaults {
+		n.Flags = flagsForDefaults(n.Flags, at)
 	}
-	return &metaPlace{p, key}
-}
-
-func (l *lowerer) schema(s *syntax.Schema, inherited bool, at *metaPlace) (*plan.Node, error) {
-	n := &plan.Node{Accepts: accepts(s), Flags: flags(s)}
-	if inherited && len(s.Properties) == 0 {
+	if at.inherited && len(s.Properties) == 0 {
 		n.Flags |= plan.PreserveUnknown
 	}
-	inherits := l.inherit && n.Flags&plan.PreserveUnknown != 0
-	if err := l.children(n, s, inherits, at); err != nil {
+	if err := l.children(n, s, at); err != nil {
 		return nil, err
 	}
-	if err := l.asserts(n, s); err != nil {
+	if err := l.asserts(n, s, at); err != nil {
 		return nil, err
 	}
-	rare := plan.Rare{ListMapKeys: s.ListMapKeys, Unions: unions(s), Rules: rules(s)}
-	if s.Default != nil {
+	rare := plan.Rare{ListMapKeys: s.ListMapKeys}
+	if !l.Defaults {
+		rare.Unions, rare.Rules = unions(s), rules(s)
+	}
+	if s.Default != nil && !l.ValidationOnly && !l.Defaults {
 		value, err := prepareDefault(n, s.Default, at)
 		if err != nil {
 			return nil, err
@@ -72,58 +85,147 @@ func (l *lowerer) schema(s *syntax.Schema, inherited bool, at *metaPlace) (*plan
 			n.Flags |= plan.HasDefault | plan.DefaultsBelow
 		}
 	}
+	if len(rare.Unions) > 0 {
+		rare.UnionNames = plan.NewUnionNames(rare.Unions)
+	}
 	if rare.Default != "" || len(rare.ListMapKeys)+len(rare.Unions)+len(rare.Rules) > 0 {
 		n.Rare = &rare
 	}
+	n.Flags |= derived(n, at)
 	return l.builder.Node(n), nil
 }
 
-// children lowers the schemas of the values within a value.
-func (l *lowerer) children(n *plan.Node, s *syntax.Schema, inherits bool, at *metaPlace) error {
-	if items := s.ItemSchema(); items != nil {
-		child, err := l.schema(items, inherits, at.child(""))
-		if err != nil {
-			return err
+// inheritable are the flags that say something about a node or one below it.
+const inheritable = plan.DefaultsBelow | plan.ListsBelow | plan.EmbeddedBelow | plan.UnionsBelow | plan.ReadOnlyBelow | plan.AssertsBelow
+
+// derived returns the flags that follow from the others and from what n has.
+func derived(n *plan.Node, at position) plan.Flags {
+	var f plan.Flags
+	set := func(flag plan.Flags, on bool) {
+		if on {
+			f |= flag
 		}
-		n.Items = child
-		n.Flags |= child.Flags & plan.DefaultsBelow
 	}
-	if ap := s.AdditionalProperties; ap != nil && ap.Schema != nil {
-		child, err := l.schema(ap.Schema, inherits, at.child("*"))
-		if err != nil {
+	lists := n.Flags&(plan.ListSet|plan.ListMap) != 0
+	set(plan.ListsBelow, lists)
+	set(plan.EmbeddedBelow, n.Flags&plan.Embedded != 0)
+	set(plan.ReadOnlyBelow, n.Flags&plan.ReadOnly != 0)
+	hasUnions := n.Rare != nil && len(n.Rare.Unions) > 0
+	set(plan.UnionsBelow, hasUnions)
+	set(plan.AssertsBelow, len(n.Asserts) > 0 || lists || hasUnions ||
+		n.Flags&(plan.Embedded|plan.AdditionalFalse) != 0 || at.judged && n.Accepts != plan.AnyKind)
+	set(plan.Exposed, exposed(n))
+	set(plan.RulesBelow, n.Rare != nil && len(n.Rare.Rules) > 0)
+	return f
+}
+
+// exposed reports whether rules can see a value: upstream declares to CEL only
+// what has a type all the way down through items and values of maps.
+func exposed(n *plan.Node) bool {
+	switch {
+	case n.Flags&plan.IntOrString != 0:
+		return true
+	case n.Type == plan.Array:
+		return n.Items != nil && n.Items.Flags&plan.Exposed != 0
+	case n.Type == plan.Object:
+		return n.Additional == nil || n.Additional.Flags&plan.Exposed != 0
+	}
+	return n.Type != plan.Untyped
+}
+
+// children lowers the schemas of the values within a value.
+func (l *lowerer) children(n *plan.Node, s *syntax.Schema, at position) error {
+	within := position{judged: at.judged, nested: at.nested, inherited: l.InheritPreserve && n.Flags&plan.PreserveUnknown != 0}
+	lower := func(s *syntax.Schema, key string, declared bool) (*plan.Node, error) {
+		p := within
+		p.meta = at.meta.child(key)
+		p.kept = key == "" && (at.kept || n.Flags&plan.PreserveUnknown != 0)
+		return l.child(n, s, p, declared)
+	}
+	var err error
+	if items := s.ItemSchema(); items != nil {
+		if n.Items, err = lower(items, "", n.Type == plan.Array); err != nil {
 			return err
 		}
-		n.Additional = child
-		n.Flags |= child.Flags & plan.DefaultsBelow
+	}
+	if ap := s.AdditionalProperties; ap != nil && ap.Schema != nil && n.Flags&plan.Additional != 0 {
+		if n.Additional, err = lower(ap.Schema, "*", n.Type == plan.Object); err != nil {
+			return err
+		}
 	}
 	if len(s.Properties) == 0 {
 		return nil
 	}
 	list := make([]plan.Prop, 0, len(s.Properties))
 	for _, p := range s.Properties {
-		below := at.child(p.Name)
-		if s.EmbeddedResource && (p.Name == "metadata" || p.Name == "apiVersion" || p.Name == "kind") {
-			below = &metaPlace{nil, p.Name}
+		below := within
+		below.meta = at.meta.child(p.Name)
+		if (s.EmbeddedResource || at.root) && (p.Name == "metadata" || p.Name == "apiVersion" || p.Name == "kind") {
+			below.judged = true
+			if s.EmbeddedResource {
+				below.meta = &metaPlace{nil, p.Name}
+			}
 		}
-		child, err := l.schema(p.Schema, inherits, below)
+		below.veiled = (s.EmbeddedResource || at.root) && p.Name == "metadata" && !specifiesMeta(s)
+		seen := n.Flags & plan.RulesBelow
+		child, err := l.child(n, p.Schema, below, true)
 		if err != nil {
 			return err
 		}
-		n.Flags |= child.Flags & plan.DefaultsBelow
+		if n.Type != plan.Object || n.Additional != nil || at.veiled && p.Name != "name" && p.Name != "generateName" {
+			n.Flags = n.Flags&^plan.RulesBelow | seen
+		}
 		list = append(list, plan.Prop{Name: p.Name, Node: child})
 	}
 	n.Props = plan.NewProps(list)
 	return nil
 }
 
+// specifiesMeta is plan.SpecifiesMeta for a schema as written.
+func specifiesMeta(s *syntax.Schema) bool {
+	is := func(s *syntax.Schema, t string) bool { return s != nil && s.Type == t }
+	meta := s.Property("metadata")
+	return is(s.Property("kind"), "string") && is(s.Property("apiVersion"), "string") && is(meta, "object") &&
+		is(meta.Property("name"), "string") && is(meta.Property("generateName"), "string")
+}
+
+// child lowers a schema of something within what n describes, and tells n what
+// it needs to know about it. declared says that rules can get from n there.
+func (l *lowerer) child(n *plan.Node, s *syntax.Schema, at position, declared bool) (*plan.Node, error) {
+	child, err := l.schema(s, at)
+	if err != nil {
+		return nil, err
+	}
+	n.Flags |= child.Flags & inheritable
+	switch {
+	case declared && child.Flags&plan.Exposed != 0:
+		n.Flags |= child.Flags & plan.RulesBelow
+	case !declared && compiles(child):
+		n.Flags |= plan.RulesBelow
+	}
+	return child, nil
+}
+
+// compiles reports whether upstream tries, and fails, to compile rules of what
+// it has no type for: it then follows items and values of maps, not properties.
+func compiles(n *plan.Node) bool {
+	return n != nil && (n.Rare != nil && len(n.Rare.Rules) > 0 || compiles(n.Items) || compiles(n.Additional))
+}
+
 // accepts returns the kinds of values that the type of s admits.
-func accepts(s *syntax.Schema) plan.Kinds {
+func (l *lowerer) accepts(s *syntax.Schema) plan.Kinds {
 	var k plan.Kinds
+	formatted := s.Format != "" && (s.Type == "" || s.Type == "string") && format.Lookup(s.Format) != 0
 	switch {
 	case s.IntOrString:
 		k = plan.KindsOf(jsondoc.Number, jsondoc.String)
+	case s.Type == "" && formatted:
+		k = plan.KindsOf(jsondoc.String, jsondoc.Array, jsondoc.Null)
 	case s.Type == "":
 		return plan.AnyKind
+	case s.Type == "string" && formatted && !l.Strict:
+		// Upstream does not look at the type of arrays once there is a format.
+		k = plan.KindsOf(jsondoc.String, jsondoc.Array)
 	case s.Type == "object":
 		k = plan.KindsOf(jsondoc.Object)
 	case s.Type == "array":
@@ -137,11 +239,6 @@ func accepts(s *syntax.Schema) plan.Kinds {
 	}
 	if s.Nullable {
 		k |= plan.KindsOf(jsondoc.Null)
-	}
-	if s.Format != "" && !s.IntOrString && s.Type != "integer" && s.Type != "number" {
-		// Upstream does not look at the type of strings and arrays once a
-		// format is given. What clusters accept is no mismatch.
-		k |= plan.KindsOf(jsondoc.String, jsondoc.Array)
 	}
 	return k
 }
@@ -157,7 +254,7 @@ func flags(s *syntax.Schema) plan.Flags {
 	set(plan.Embedded, s.EmbeddedResource)
 	set(plan.Nullable, s.Nullable)
 	set(plan.IntOrString, s.IntOrString)
-	set(plan.Integer, s.IntOrString || s.Type == "integer")
+	set(plan.Whole, s.IntOrString || s.Type == "integer")
 	set(plan.Additional, s.AdditionalProperties != nil)
 	set(plan.AdditionalFalse, s.AdditionalProperties != nil && !s.AdditionalProperties.Allows)
 	set(plan.ReadOnly, s.Rare().ReadOnly)
@@ -173,9 +270,21 @@ func flags(s *syntax.Schema) plan.Flags {
 	return f
 }
 
+// flagsForDefaults returns the flags that count for a default.
+func flagsForDefaults(f plan.Flags, at position) plan.Flags {
+	f &^= plan.IntOrString
+	if at.root {
+		f |= plan.Embedded // upstream takes the object as a whole for one
+	}
+	if at.nested {
+		f &^= plan.Additional | plan.AdditionalFalse
+	}
+	return f
+}
+
 func unions(s *syntax.Schema) []plan.Union {
 	var list []plan.Union
-	for _, u := range s.Rare().Unions {
+	for _, u := range syntax.WellFormedUnions(s) {
 		union := plan.Union{Discriminator: u.Discriminator}
 		for _, f := range u.Fields {
 			union.Fields = append(union.Fields, plan.UnionField{Name: f.Name, Value: f.Value})
@@ -201,148 +310,4 @@ func rules(s *syntax.Schema) []plan.Rule {
 		list = append(list, rule)
 	}
 	return list
-}
-
-// asserts lowers the value validations of s.
-func (l *lowerer) asserts(n *plan.Node, s *syntax.Schema) error {
-	var list []plan.Assert
-	text := func(op plan.Op, value string) {
-		if value != "" {
-			list = append(list, plan.Assert{Op: op, Text: value})
-		}
-	}
-	number := func(op plan.Op, value *float64) {
-		if value != nil {
-			list = append(list, plan.Assert{Op: op, Num: math.Float64bits(*value)})
-		}
-	}
-	count := func(op plan.Op, value *int64) {
-		if value != nil {
-			list = append(list, plan.Assert{Op: op, Num: uint64(*value)})
-		}
-	}
-	maximum, minimum := plan.Maximum, plan.Minimum
-	if s.ExclusiveMaximum {
-		maximum = plan.ExclusiveMaximum
-	}
-	if s.ExclusiveMinimum {
-		minimum = plan.ExclusiveMinimum
-	}
-	text(plan.Format, s.Format)
-	number(maximum, s.Maximum)
-	number(minimum, s.Minimum)
-	number(plan.MultipleOf, s.MultipleOf)
-	count(plan.MaxLength, s.MaxLength)
-	count(plan.MinLength, s.MinLength)
-	count(plan.MaxItems, s.MaxItems)
-	count(plan.MinItems, s.MinItems)
-	count(plan.MaxProperties, s.MaxProperties)
-	count(plan.MinProperties, s.MinProperties)
-	text(plan.Pattern, s.Pattern)
-	if len(s.Enum) > 0 {
-		values := make([]string, len(s.Enum))
-		for i, e := range s.Enum {
-			values[i] = string(e.Raw)
-		}
-		list = append(list, plan.Assert{Op: plan.Enum, List: values})
-	}
-	if len(s.Required) > 0 {
-		list = append(list, plan.Assert{Op: plan.Required, List: s.Required})
-	}
-	junctors := []struct {
-		op       plan.Op
-		branches []*syntax.Schema
-	}{{plan.AllOf, s.AllOf}, {plan.AnyOf, s.AnyOf}, {plan.OneOf, s.OneOf}, {plan.Not, nil}}
-	if s.Not != nil {
-		junctors[3].branches = []*syntax.Schema{s.Not}
-	}
-	for _, j := range junctors {
-		if len(j.branches) == 0 {
-			continue
-		}
-		a := plan.Assert{Op: j.op}
-		for _, b := range j.branches {
-			child, err := l.schema(b, false, nil)
-			if err != nil {
-				return err
-			}
-			a.Nodes = append(a.Nodes, child)
-		}
-		list = append(list, a)
-	}
-	if len(list) > 0 {
-		n.Asserts = append(make([]plan.Assert, 0, len(list)), list...)
-	}
-	return nil
-}
-
-// prepareDefault returns a default as it is going to be inserted, nil if
-// nothing is left of it.
-func prepareDefault(n *plan.Node, value *syntax.JSON, at *metaPlace) ([]byte, error) {
-	if at == nil {
-		return exec.PrepareDefault(n, value.Written)
-	}
-	raw, err := fitMetadata(value.Raw, at)
-	if err != nil || raw == nil {
-		return nil, err
-	}
-	return exec.FillDefaults(n, raw)
-}
-
-// fitMetadata returns what ObjectMeta leaves of a default at its place in an
-// embedded resource.
-func fitMetadata(raw []byte, at *metaPlace) ([]byte, error) {
-	var keys []string
-	for p := at; p != nil; p = p.parent {
-		keys = append(keys, p.key)
-	}
-	last := len(keys) - 1 // the outermost: apiVersion, kind or metadata
-	if keys[last] != "metadata" {
-		if raw[0] != '"' {
-			return nil, nil
-		}
-		return raw, nil
-	}
-	keys = keys[:last]
-	var doc []byte
-	for i := len(keys) - 1; i >= 0; i-- {
-		if keys[i] == "" {
-			doc = append(doc, '[')
-		} else {
-			doc = append(jsondoc.AppendString(append(doc, '{'), keys[i]), ':')
-		}
-	}
-	doc = append(doc, raw...)
-	for _, k := range keys {
-		if k == "" {
-			doc = append(doc, ']')
-		} else {
-			doc = append(doc, '}')
-		}
-	}
-	if doc[0] != '{' {
-		return raw, nil // not an object: validation of the CRD refuses it
-	}
-	out, err := exec.CoerceMetadata(doc)
-	if err != nil {
-		return nil, err
-	}
-	d, err := jsondoc.Parse(out, jsondoc.Limits{MaxDepth: 1 << 20})
-	if err != nil {
-		return nil, err
-	}
-	defer d.Release()
-	v := jsondoc.Root
-	for i := len(keys) - 1; i >= 0; i-- {
-		var ok bool
-		if keys[i] == "" {
-			v, ok = d.Index(v, 0)
-		} else {
-			v, ok = d.Get(v, keys[i])
-		}
-		if !ok {
-			return nil, nil
-		}
-	}
-	return d.AppendCanonical(nil, v), nil
 }

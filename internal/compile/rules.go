@@ -45,6 +45,9 @@ const (
 	uniqueItems
 	rootNullable
 	defaultForbidden
+	defaultUnknownFields
+	defaultMetadata
+	defaultValue
 	incomplete
 
 	unsupportedID
@@ -100,6 +103,15 @@ const (
 	statusRootType
 	statusRootKeyword
 
+	defaultUnchecked
+	formatUnrecognized
+	formatArrays
+	listSetObjects
+	enumType
+	enumNull
+	enumConversion
+	boundFraction
+	boundOutOfRange
 	incompleteBelowRoot
 	oneStructure
 	intOrStringUnmarked
@@ -148,6 +160,9 @@ var Rules = [numRules]RuleInfo{
 	uniqueItems:                  {"unique-items", Error, "uniqueItems is not true: checking it takes quadratic time. x-kubernetes-list-type: set takes its place.", upstream},
 	rootNullable:                 {"root-nullable", Error, "An object as a whole is never null.", upstream},
 	defaultForbidden:             {"default-forbidden", Error, "Some places take no default: the object's own apiVersion, kind and metadata, and maps inside of metadata.", upstream},
+	defaultUnknownFields:         {"default-unknown-fields", Error, "A default has no fields that would be pruned.", upstream},
+	defaultMetadata:              {"default-metadata", Error, "Defaults with or inside of embedded resources result in valid type information and metadata.", upstream},
+	defaultValue:                 {"default-value", Error, "A default is valid by its own schema.", upstream},
 	incomplete:                   {"incomplete", Error, "Every path that a junctor of the root mentions is also specified outside of junctors.", kep2335},
 
 	unsupportedID:                {"unsupported-id", Error, "id is not supported.", upstream},
@@ -203,6 +218,15 @@ var Rules = [numRules]RuleInfo{
 	statusRootType:    {"status-root-type", Error, "With the status subresource, the root is of type object.", upstream},
 	statusRootKeyword: {"status-root-keyword", Error, "With the status subresource, the root has only keywords that say nothing about status and the rest together.", upstream},
 
+	defaultUnchecked:                 {"default-unchecked", Warning, "Defaults below additionalProperties fit their schemas, too. Clusters fill them in without having checked them.", engine},
+	formatUnrecognized:               {"format-unrecognized", Warning, "format is one that clusters know for the type; they ignore others.", upstream},
+	formatArrays:                     {"format-arrays", Warning, "Beside a format that clusters know, they accept arrays for the type string. Compiling with Strict refuses them.", engine},
+	listSetObjects:                   {"list-set-objects", Warning, "Items of a set are scalars. Server-side apply and rules do not support others.", upstream},
+	enumType:                         {"enum-type", Warning, "Values in an enum are of the type beside it; others can never be.", engine},
+	enumNull:                         {"enum-null", Warning, "Clusters refuse null beside an enum, even if it is nullable and listed. Here it is accepted.", engine},
+	enumConversion:                   {"enum-conversion", Warning, "Clusters convert a number to the Go type of a listed value before they compare the two: they find 1.5 in [1], and 65 in [\"A\"]. Compiling with Strict refuses such values.", engine},
+	boundFraction:                    {"bound-fraction", Warning, "Clusters cut off the fraction of a bound before they compare an integer with it: minimum 2.5 admits 2. Compiling with Strict does not.", engine},
+	boundOutOfRange:                  {"bound-out-of-range", Warning, "A bound is a number of the type and format beside it. Otherwise clusters refuse every number.", engine},
 	incompleteBelowRoot:              {"incomplete-below-root", Warning, "Every path that a junctor mentions is also specified outside of junctors. Clusters check this at the root only; elsewhere such fields are pruned.", kep2335},
 	oneStructure:                     {"one-structure", Warning, "A schema has only one of properties, additionalProperties and items.", blog},
 	intOrStringUnmarked:              {"int-or-string-unmarked", Warning, "anyOf with the types integer and string is meant for x-kubernetes-int-or-string: true. Clusters accept it elsewhere.", kep2335},

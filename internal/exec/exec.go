@@ -51,6 +51,8 @@ const (
 type Options struct {
 	Storage bool      // malformed metadata is dropped rather than refused
 	Record  *Recorder // told of each change, if not nil
+	Keep    bool      // return the document, if the object still says the same
+	kept    bool      // unknown fields at the top of a value that is no resource are preserved
 	Limits  jsondoc.Limits
 }
 
@@ -67,7 +69,8 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns upstream's error.
 func (e *Error) Unwrap() error { return e.Err }
 
-var errNotObject = errors.New("an object was expected at the root of the document")
+// ErrNotObject is for documents that are no objects.
+var ErrNotObject = errors.New("an object was expected at the root of the document")
 
 // walker is the state of a walk.
 type walker struct {
@@ -119,18 +122,28 @@ func (w *walker) release() {
 
 // Normalize brings src, a whole custom resource, into the form that n
 // specifies. The result is canonical; it is src itself if src already was.
-func Normalize(n *plan.Node, src []byte, o Options) ([]byte, Changes, error) {
+// With Keep it comes with the document of src, which the caller has to release,
+// unless it says something else.
+func Normalize(n *plan.Node, src []byte, o Options) ([]byte, Changes, *jsondoc.Doc, error) {
 	d, err := jsondoc.Parse(src, o.Limits)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
-	defer d.Release()
+	out, changes, err := normalize(n, d, o)
+	if o.Keep && err == nil && changes&^Mismatched == 0 {
+		return out, changes, d, nil
+	}
+	d.Release()
+	return out, changes, nil, err
+}
+
+func normalize(n *plan.Node, d *jsondoc.Doc, o Options) ([]byte, Changes, error) {
 	if d.Kind(jsondoc.Root) != jsondoc.Object {
-		return nil, 0, &Error{Err: errNotObject, Offset: d.Offset(jsondoc.Root)}
+		return nil, 0, &Error{Err: ErrNotObject, Offset: d.Offset(jsondoc.Root)}
 	}
 	w := newWalker(d, AllSteps, o)
 	defer w.release()
-	err = w.root(n)
+	err := w.root(n)
 	if err != nil && !w.track {
 		// Paths are kept only where somebody asks for them; now one does.
 		w.changes, w.track, w.path = 0, true, w.path[:0]
@@ -145,9 +158,10 @@ func Normalize(n *plan.Node, src []byte, o Options) ([]byte, Changes, error) {
 
 // PrepareDefault returns a default as it is going to be inserted: coerced and
 // pruned by its own schema, as upstream does when it begins to serve a CRD,
-// and with the defaults below it filled in.
-func PrepareDefault(n *plan.Node, src []byte) ([]byte, error) {
-	out, _, err := run(n, src, Coerce|Prune, Options{Storage: true}, true)
+// and with the defaults below it filled in. keep is for items of an array whose
+// unknown fields are preserved.
+func PrepareDefault(n *plan.Node, src []byte, keep bool) ([]byte, error) {
+	out, _, err := run(n, src, Coerce|Prune, Options{Storage: true, kept: keep}, true)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +186,7 @@ func run(n *plan.Node, src []byte, steps Steps, o Options, keepNumbers bool) ([]
 	defer w.release()
 	w.track = true
 	w.out.KeepNumbers = keepNumbers
-	if err := w.value(jsondoc.Root, n, false); err != nil {
+	if err := w.value(jsondoc.Root, n, o.kept); err != nil {
 		return nil, 0, err
 	}
 	return w.finish(), w.changes, nil

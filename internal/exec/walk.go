@@ -1,8 +1,6 @@
 package exec
 
 import (
-	"math"
-
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
 )
@@ -36,7 +34,7 @@ func (w *walker) value(v jsondoc.Value, n *plan.Node, keep bool) error {
 
 // scalar writes a value that is neither object nor array.
 func (w *walker) scalar(v jsondoc.Value, kind jsondoc.Kind, n *plan.Node) {
-	if n != nil && (!n.Accepts.Has(kind) || kind == jsondoc.Number && n.Flags&plan.Integer != 0 && !integral(w.d, v)) {
+	if n != nil && (!n.Accepts.Has(kind) || kind == jsondoc.Number && n.Flags&plan.Whole != 0 && !integral(w.d, v, n)) {
 		w.mismatch(v, n)
 	}
 	w.out.Scalar(v)
@@ -442,7 +440,7 @@ func typeNames(n *plan.Node) string {
 			continue
 		}
 		name := k.String()
-		if k == jsondoc.Number && n.Flags&plan.Integer != 0 {
+		if k == jsondoc.Number && n.Flags&plan.Whole != 0 {
 			name = "integer"
 		}
 		if names != "" {
@@ -453,18 +451,12 @@ func typeNames(n *plan.Node) string {
 	return names
 }
 
-// integral reports whether a number passes for an integer: upstream accepts
-// floats, too, if they are within a billionth of one and exactly representable.
-func integral(d *jsondoc.Doc, v jsondoc.Value) bool {
-	if _, ok := d.Int64(v); ok {
+// integral reports whether a number passes for an integer.
+func integral(d *jsondoc.Doc, v jsondoc.Value, n *plan.Node) bool {
+	if _, ok := wholeNumber(d, v); ok {
 		return true
 	}
-	f := math.Abs(d.Float64(v))
-	if f > 1<<53-1 {
-		return false
-	}
-	whole := math.Floor(f)
-	return f == whole || whole > 0 && (f-whole)/(f+whole) < 1e-9
+	return n.Flags&plan.IntOrString != 0 && nearlyWhole(d.Float64(v))
 }
 
 // isMetaField reports whether key is one of the three fields that every

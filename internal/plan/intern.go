@@ -11,10 +11,10 @@ import (
 // table holds every node of the process, by content.
 var table = struct {
 	sync.Mutex
-	nodes map[uint64]*Node
+	nodes map[uint32]*Node
 	count int
 	seed  maphash.Seed
-}{nodes: map[uint64]*Node{}, seed: maphash.MakeSeed()}
+}{nodes: map[uint32]*Node{}, seed: maphash.MakeSeed()}
 
 // Count returns the number of distinct nodes that are in use in the process.
 func Count() int {
@@ -34,7 +34,7 @@ type Builder struct {
 // Everything n refers to must come from this builder.
 func (b *Builder) Node(n *Node) *Node {
 	b.key = n.appendKey(b.key[:0])
-	n.hash = maphash.Bytes(table.seed, b.key)
+	n.hash = uint32(maphash.Bytes(table.seed, b.key))
 	table.Lock()
 	defer table.Unlock()
 	for have := table.nodes[n.hash]; have != nil; have = have.chain {
@@ -129,6 +129,9 @@ func (n *Node) children(yield func(*Node) bool) {
 		}
 	}
 	for i := range n.Asserts {
+		if n.Asserts[i].Operands == nil {
+			continue
+		}
 		for _, c := range n.Asserts[i].Nodes {
 			if !yield(c) {
 				return
@@ -147,6 +150,9 @@ func (n *Node) share() {
 	for i := range n.Asserts {
 		a := &n.Asserts[i]
 		shared(&a.Text)
+		if a.Operands == nil {
+			continue
+		}
 		for j := range a.List {
 			shared(&a.List[j])
 		}
@@ -173,7 +179,8 @@ func shared(s *string) {
 // appendKey appends what makes two nodes the same: their own content and the
 // identity of the nodes they refer to.
 func (n *Node) appendKey(k []byte) []byte {
-	k = append(k, byte(n.Accepts), byte(n.Flags), byte(n.Flags>>8))
+	k = append(k, byte(n.Accepts), byte(n.Type))
+	k = binary.LittleEndian.AppendUint32(k, uint32(n.Flags))
 	k = appendNode(k, n.Items)
 	k = appendNode(k, n.Additional)
 	k = binary.AppendUvarint(k, uint64(n.Props.Len()))
@@ -184,9 +191,14 @@ func (n *Node) appendKey(k []byte) []byte {
 	k = binary.AppendUvarint(k, uint64(len(n.Asserts)))
 	for i := range n.Asserts {
 		a := &n.Asserts[i]
-		k = append(k, byte(a.Op))
+		k = append(k, byte(a.Op), byte(a.Form))
 		k = binary.AppendUvarint(k, a.Num)
-		k = appendList(appendText(k, a.Text), a.List)
+		k = appendText(k, a.Text)
+		if a.Operands == nil {
+			k = append(k, 0)
+			continue
+		}
+		k = appendList(append(k, 1), a.List)
 		k = binary.AppendUvarint(k, uint64(len(a.Nodes)))
 		for _, c := range a.Nodes {
 			k = appendNode(k, c)

@@ -1,11 +1,43 @@
 package plan
 
 import (
+	"github.com/espalier-dev/espalier/internal/format"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/pattern"
 )
 
+// Type is the type that a schema states.
+type Type uint8
+
+// The types. Untyped is for schemas that state none; those with
+// x-kubernetes-int-or-string have the flag IntOrString, whatever they state.
+const (
+	Untyped Type = iota
+	Object
+	Array
+	String
+	Integer
+	Number
+	Boolean
+)
+
+var typeNames = [...]string{"", "object", "array", "string", "integer", "number", "boolean"}
+
+// String returns the type's name in a schema, "" for Untyped.
+func (t Type) String() string { return typeNames[t] }
+
+// TypeOf returns the type called name, Untyped if there is none.
+func TypeOf(name string) Type {
+	for t, n := range typeNames {
+		if n == name {
+			return Type(t)
+		}
+	}
+	return Untyped
+}
+
 // Flags are the yes-or-no properties of a node.
-type Flags uint16
+type Flags uint32
 
 // The flags of a node.
 const (
@@ -13,7 +45,7 @@ const (
 	Embedded                          // x-kubernetes-embedded-resource
 	Nullable
 	IntOrString     // x-kubernetes-int-or-string
-	Integer         // numbers have to be integral
+	Whole           // numbers have to be integral
 	Additional      // additionalProperties is set, as a schema or a boolean
 	AdditionalFalse // additionalProperties: false
 	HasDefault      // Rare.Default is set
@@ -24,6 +56,15 @@ const (
 	MapAtomic       // x-kubernetes-map-type: atomic
 	MapGranular     // x-kubernetes-map-type: granular
 	ReadOnly        // readOnly
+	Strict          // values are judged as JSON Schema does, not as clusters do
+	Literal         // values are judged as clusters do, also where they are mistaken and refuse more
+	Exposed         // rules can see the value: it has a type, and so have its items or its map's values
+	RulesBelow      // this node, or one below it that rules can see, has rules
+	ListsBelow      // this node or one below it is a list of type set or map
+	EmbeddedBelow   // this node or one below it is an embedded resource
+	UnionsBelow     // this node or one below it has unions
+	ReadOnlyBelow   // this node or one below it is read-only
+	AssertsBelow    // this node or one below it restricts values beyond what normalization checks
 )
 
 // Kinds is a set of JSON kinds, bit k for jsondoc.Kind k.
@@ -47,14 +88,15 @@ func KindsOf(kinds ...jsondoc.Kind) Kinds {
 // Node is what a schema says about one value.
 type Node struct {
 	Accepts    Kinds  // what type, nullable and int-or-string admit
+	Type       Type   //
 	Flags      Flags  //
 	refs       int32  // nodes and schemas that refer to this one; guarded by the table's lock
+	hash       uint32 //
 	Props      *Props // properties; nil if there are none
 	Items      *Node  // items; nil if not specified
 	Additional *Node  // the schema of additionalProperties; nil if a boolean or not specified
 	Rare       *Rare  // what few nodes have; nil if nothing
 	Asserts    []Assert
-	hash       uint64
 	chain      *Node // the next node of the table with the same hash
 }
 
@@ -63,6 +105,7 @@ type Rare struct {
 	Default     string // canonical JSON
 	ListMapKeys []string
 	Unions      []Union
+	UnionNames  *UnionNames // of Unions; nil if there are none
 	Rules       []Rule
 }
 
@@ -87,8 +130,8 @@ type Op uint8
 
 // The assertions. Which fields of Assert each uses is said beside it.
 const (
-	Format           Op = iota // Text
-	Maximum                    // Num, as float64 bits
+	Format           Op = iota // Text, Form
+	Maximum                    // Num, as float64 bits; OutOfRange
 	ExclusiveMaximum           // Num
 	Minimum                    // Num
 	ExclusiveMinimum           // Num
@@ -99,22 +142,37 @@ const (
 	MinItems                   // Num
 	MaxProperties              // Num
 	MinProperties              // Num
-	Pattern                    // Text
-	Enum                       // List, canonical JSON
-	Required                   // List
+	Pattern                    // Text, Match
+	Enum                       // List, canonical JSON; Names, Mixed
+	Required                   // List; Names, those that are no properties
 	AllOf                      // Nodes
 	AnyOf                      // Nodes
 	OneOf                      // Nodes
 	Not                        // Nodes, one
+
+	// Those of schemas that are refused, whose defaults are judged all the
+	// same.
+	OtherType   // Text, a type that there is not
+	UniqueItems //
 )
 
 // Assert is one value validation.
 type Assert struct {
-	Op    Op
-	Num   uint64
-	Text  string
+	Op         Op
+	Form       format.Format
+	OutOfRange bool // the bound is no number of the type and format beside it; upstream then refuses every number
+	Num        uint64
+	Text       string
+	*Operands
+}
+
+// Operands are what only some assertions have.
+type Operands struct {
 	List  []string
+	Names *Props // of List, for looking one up
+	Mixed bool   // an enum lists other values than strings: Names are keys made by exec.EnumKey, not the strings
 	Nodes []*Node
+	Match *pattern.Pattern
 }
 
 // Default returns the node's default as canonical JSON, "" if it has none.
@@ -123,4 +181,26 @@ func (n *Node) Default() string {
 		return ""
 	}
 	return n.Rare.Default
+}
+
+// SpecifiesMeta reports whether the schema of a resource itself says what every
+// resource has: kind, apiVersion and the names in its metadata. Rules see such
+// a resource as its schema describes it; of the metadata of any other they see
+// the names and nothing else.
+func SpecifiesMeta(n *Node) bool {
+	meta := n.property("metadata")
+	return n.property("kind").is(String) && n.property("apiVersion").is(String) &&
+		meta.is(Object) && meta.property("name").is(String) && meta.property("generateName").is(String)
+}
+
+func (n *Node) is(t Type) bool { return n != nil && n.Type == t }
+
+func (n *Node) property(name string) *Node {
+	if n == nil {
+		return nil
+	}
+	if rank := n.Props.Lookup([]byte(name)); rank >= 0 {
+		return n.Props.At(rank).Node
+	}
+	return nil
 }

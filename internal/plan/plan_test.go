@@ -16,7 +16,7 @@ func TestEqualContentIsOneNode(t *testing.T) {
 			Accepts: AnyKind,
 			Props:   NewProps([]Prop{{"y", leaf(b, 0)}, {"x", leaf(b, Nullable)}}),
 			Items:   leaf(b, 0),
-			Asserts: []Assert{{Op: Pattern, Text: "a+"}, {Op: AnyOf, Nodes: []*Node{leaf(b, Integer)}}},
+			Asserts: []Assert{{Op: Pattern, Text: "a+"}, {Op: AnyOf, Operands: &Operands{Nodes: []*Node{leaf(b, Whole)}}}},
 			Rare:    &Rare{Default: `{}`, ListMapKeys: []string{"x"}, Unions: []Union{{"d", []UnionField{{"x", "X"}}}}, Rules: []Rule{{Rule: "true"}}},
 		})
 	}
@@ -49,8 +49,8 @@ func TestDifferentContentDiffers(t *testing.T) {
 		{Props: NewProps([]Prop{{"a", x}})}, {Props: NewProps([]Prop{{"b", x}})}, {Props: NewProps([]Prop{{"a", y}})},
 		{Props: NewProps([]Prop{{"a", x}, {"b", x}})},
 		{Asserts: []Assert{{Op: Format, Text: "a"}}}, {Asserts: []Assert{{Op: Pattern, Text: "a"}}}, {Asserts: []Assert{{Op: MaxItems, Num: 1}}},
-		{Asserts: []Assert{{Op: Required, List: []string{"a", "b"}}}}, {Asserts: []Assert{{Op: Required, List: []string{"ab"}}}},
-		{Asserts: []Assert{{Op: Not, Nodes: []*Node{x}}}}, {Asserts: []Assert{{Op: Not, Nodes: []*Node{y}}}},
+		{Asserts: []Assert{{Op: Required, Operands: &Operands{List: []string{"a", "b"}}}}}, {Asserts: []Assert{{Op: Required, Operands: &Operands{List: []string{"ab"}}}}},
+		{Asserts: []Assert{{Op: Not, Operands: &Operands{Nodes: []*Node{x}}}}}, {Asserts: []Assert{{Op: Not, Operands: &Operands{Nodes: []*Node{y}}}}},
 		{Rare: &Rare{Default: "1"}}, {Rare: &Rare{Default: "2"}}, {Rare: &Rare{ListMapKeys: []string{"1"}}},
 		{Rare: &Rare{Unions: []Union{{Discriminator: "d"}}}}, {Rare: &Rare{Unions: []Union{{Fields: []UnionField{{"d", ""}}}}}},
 		{Rare: &Rare{Rules: []Rule{{Rule: "a"}}}}, {Rare: &Rare{Rules: []Rule{{Message: "a"}}}}, {Rare: &Rare{Rules: []Rule{{OptionalOldSelf: 1}}}},

@@ -21,6 +21,43 @@ type Props struct {
 	shift uint8
 	// Defaults are the ranks of the properties that have a default, ascending.
 	Defaults []uint32
+	// Required counts the properties that objects must have.
+	Required int
+	required []uint64 // bit set of their ranks
+}
+
+// Require marks the properties among names as required, and returns the names
+// that are no properties.
+func (p *Props) Require(names []string) (others []string) {
+	for _, name := range names {
+		rank := p.Lookup([]byte(name))
+		if rank < 0 {
+			others = append(others, name)
+			continue
+		}
+		if p.required == nil {
+			p.required = make([]uint64, (len(p.list)+63)/64)
+		}
+		if bit := uint64(1) << (rank % 64); p.required[rank/64]&bit == 0 {
+			p.required[rank/64] |= bit
+			p.Required++
+		}
+	}
+	return others
+}
+
+// IsRequired reports whether the property of the given rank is required.
+func (p *Props) IsRequired(rank int) bool {
+	return p.required != nil && p.required[rank/64]>>(rank%64)&1 != 0
+}
+
+// NewNames returns a set of names for looking them up, without duplicates.
+func NewNames(names []string) *Props {
+	list := make([]Prop, 0, len(names))
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		list = append(list, Prop{Name: name})
+	}
+	return NewProps(list)
 }
 
 // maxProbes is how many slots a lookup may look at. Names that share their

@@ -25,6 +25,7 @@ func run() error {
 		norm    = flag.Bool("normalize", true, "normalize objects")
 		limit   = flag.Int("schemas", 0, "compile at most this many schemas (0: all)")
 	)
+	admission := flag.Bool("admit", true, "admit objects, with and without rules")
 	flag.Parse()
 	set, err := corpus.Load(context.Background(), corpus.Options{Progress: os.Stderr, Parallel: 4})
 	if err != nil {
@@ -36,12 +37,19 @@ func run() error {
 			return err
 		}
 	}
+	if *admission {
+		if err := admit(set, *rounds, *batch); err != nil {
+			return err
+		}
+	}
 	if *compile {
 		schemas := set.Schemas
+		crds := set.CRDs
 		if *limit > 0 && *limit < len(schemas) {
+			crds = crds * *limit / len(schemas)
 			schemas = schemas[:*limit]
 		}
-		return compileAll(schemas)
+		return compileAll(schemas, crds)
 	}
 	return nil
 }

@@ -11,10 +11,7 @@ import (
 )
 
 // The objects to measure: CRDs that many clusters have, at sizes that such objects have, and some beyond.
-var wanted = []struct {
-	crd  string
-	size int
-}{
+var wanted = []wantedObject{
 	{"certificates.cert-manager.io/v1", 500},
 	{"certificates.cert-manager.io/v1", 1400},
 	{"nodepools.karpenter.sh/v1", 1500},
@@ -27,6 +24,12 @@ var wanted = []struct {
 	{"prometheuses.monitoring.coreos.com/v1", 30000},
 	{"pipelineruns.tekton.dev/v1", 60000},
 	{"applications.argoproj.io/v1alpha1", 225000},
+}
+
+// A wantedObject is a version of a CRD and the size of an object of it, in bytes.
+type wantedObject struct {
+	crd  string
+	size int
 }
 
 // metadata is what an object has picked up after a while in a cluster.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/compare"
@@ -26,6 +28,9 @@ func run() error {
 		mutants  = flag.Int("mutants", 0, "mutated schemas (default 25000; short form 6000)")
 		variants = flag.Int("variants", 0, "schemas varied within the rules, 24 object runs each (default 10000; short form 2000)")
 		objects  = flag.Int("objects", 0, "object runs over the corpus (default 1000000; short form 100000)")
+		checks   = flag.Int("validations", 0, "validations over the corpus (default 1200000; short form 25000)")
+		enriched = flag.Int("enriched", 0, "schemas with value validations and rules, 36 validations each (default 12000; short form 250)")
+		only     = flag.String("only", "", "only one part: normalize, validate")
 		seed     = flag.Uint64("seed", 1, "first seed")
 		duration = flag.Duration("duration", 0, "go on with further seeds for this long")
 		workers  = flag.Int("workers", 2, "parallel workers")
@@ -36,9 +41,10 @@ func run() error {
 	)
 	ignore := flag.String("ignore", "", "regular expression: differences whose reproducer matches are counted apart, and the command still fails")
 	flag.Parse()
-	cfg := compare.Config{Seed: *seed, Mutants: 25000, Variants: 10000, Objects: 1000000, Duration: *duration, Workers: *workers, Show: *show, Progress: os.Stdout}
+	cfg := compare.Config{Seed: *seed, Mutants: 25000, Variants: 10000, Objects: 1000000, Enriched: 12000, Validations: 1200000, Rules: true, Duration: *duration, Workers: *workers, Show: *show, Progress: os.Stdout}
 	if *short {
 		cfg.Mutants, cfg.Variants, cfg.Objects = 6000, 2000, 100000
+		cfg.Enriched, cfg.Validations = 250, 25000
 	}
 	if *mutants > 0 {
 		cfg.Mutants = *mutants
@@ -48,6 +54,21 @@ func run() error {
 	}
 	if *objects > 0 {
 		cfg.Objects = *objects
+	}
+	if *checks > 0 {
+		cfg.Validations = *checks
+	}
+	if *enriched > 0 {
+		cfg.Enriched = *enriched
+	}
+	switch *only {
+	case "":
+	case "normalize":
+		cfg.Enriched, cfg.Validations, cfg.Rules = 0, 0, false
+	case "validate":
+		cfg.Mutants, cfg.Variants, cfg.Objects = 0, 0, 0
+	default:
+		return fmt.Errorf("-only %s: it is normalize or validate", *only)
 	}
 	if *ignore != "" {
 		re, err := regexp.Compile(*ignore)
@@ -66,12 +87,13 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("corpus: %d CRDs, %d versions, %d distinct schemas, %.1f MB, %d files unparsed, loaded in %v\n",
-		set.CRDs, set.Versions, len(set.Schemas), float64(set.Bytes())/1e6, set.Unparsed(), set.Took.Round(time.Millisecond))
+	fmt.Printf("corpus: %d CRDs (%d with rules), %d versions, %d distinct schemas, %.1f MB, %d files unparsed, loaded in %v\n",
+		set.CRDs, set.WithRules, set.Versions, len(set.Schemas), float64(set.Bytes())/1e6, set.Unparsed(), set.Took.Round(time.Millisecond))
 
 	counts, _, err := compare.Run(ctx, set.Schemas, cfg)
-	fmt.Printf("CRDs %d, versions %d, distinct schemas %d, mutated schemas %d, object runs %d, differences %d, duration %v\n",
-		set.CRDs, set.Versions, len(set.Schemas), counts.Mutants.Load(), counts.Objects.Load(), counts.Differences.Load(), time.Since(began).Round(time.Second))
+	summarize(set, counts)
+	fmt.Printf("CRDs %d, versions %d, distinct schemas %d, mutated schemas %d, object runs %d, validations %d, rules compiled %d, differences %d, duration %v\n",
+		set.CRDs, set.Versions, len(set.Schemas), counts.Mutants.Load(), counts.Objects.Load(), counts.Runs(), counts.RulesCompiled.Load(), counts.Differences.Load(), time.Since(began).Round(time.Second))
 	if err != nil {
 		return err
 	}
@@ -79,4 +101,21 @@ func run() error {
 		return fmt.Errorf("%d differences, %d ignored", n, ignored)
 	}
 	return nil
+}
+
+// summarize prints what was compared of validation.
+func summarize(set *corpus.Set, c *compare.Counts) {
+	runs := c.Runs()
+	if runs == 0 {
+		return
+	}
+	fmt.Printf("validations %d: create %d, update %d, update with ratcheting %d; invalid %.1f %%, crashes of the reference %d\n",
+		runs, c.Creates.Load(), c.Updates.Load(), c.Ratcheted.Load(), 100*float64(c.Invalid.Load())/float64(runs), c.Panics.Load())
+	evaluations := c.RuleRuns.Load()
+	fmt.Printf("rules: CRDs with rules %d, schemas with rules %d, rules compiled with costs %d; distinct rules evaluated %d (false or failed for %d fields of schemas), evaluations %d: true or skipped %d, false %d, failed %d\n",
+		set.WithRules, c.RuleSchemas.Load(), c.RulesCompiled.Load(), c.Evaluated, c.Refuted,
+		evaluations, evaluations-c.RulesFalse.Load()-c.RulesFailed.Load(), c.RulesFalse.Load(), c.RulesFailed.Load())
+	for _, row := range slices.Sorted(maps.Keys(c.Rows)) {
+		fmt.Printf("explained by %s: %d\n", row, c.Rows[row])
+	}
 }

@@ -1,0 +1,343 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/conformance/corpus"
+	"github.com/espalier-dev/espalier/conformance/generate"
+	"github.com/espalier-dev/espalier/conformance/oracle"
+	"github.com/espalier-dev/espalier/conformance/tree"
+	"github.com/espalier-dev/espalier/rules"
+)
+
+// wantedWithRules are objects of CRDs with rules that many clusters have.
+var wantedWithRules = []wantedObject{
+	{"nodepools.karpenter.sh/v1", 1200},
+	{"nodeclaims.karpenter.sh/v1", 1100},
+	{"gateways.gateway.networking.k8s.io/v1", 2000},
+	{"httproutes.gateway.networking.k8s.io/v1", 2000},
+	{"httproutes.gateway.networking.k8s.io/v1", 6000},
+	{"grpcroutes.gateway.networking.k8s.io/v1", 2000},
+	{"serviceentries.networking.istio.io/v1", 1200},
+	{"telemetries.telemetry.istio.io/v1", 1500},
+	{"prometheusagents.monitoring.coreos.com/v1alpha1", 2200},
+	{"securitypolicies.gateway.envoyproxy.io/v1alpha1", 1600},
+	{"backendtrafficpolicies.gateway.envoyproxy.io/v1alpha1", 1800},
+	{"tlsroutes.gateway.networking.k8s.io/v1alpha2", 2000},
+}
+
+// admit measures everything between the bytes of a request and the bytes for storage, on valid objects: first without
+// rules, of the same CRDs as normalize, then with rules.
+func admit(set *corpus.Set, rounds int, batch time.Duration) error {
+	if err := admitAll(set, "admit", wanted, false, rounds, batch); err != nil {
+		return err
+	}
+	return admitAll(set, "admit with rules", wantedWithRules, true, rounds, batch)
+}
+
+func admitAll(set *corpus.Set, title string, list []wantedObject, withRules bool, rounds int, batch time.Duration) error {
+	subjects, err := validSubjects(set, list, withRules)
+	if err != nil {
+		return err
+	}
+	rows := make([][]*side, len(subjects))
+	for i, s := range subjects {
+		if rows[i], err = admitSides(s, withRules); err != nil {
+			return fmt.Errorf("%s: %w", s.crd, err)
+		}
+		for _, side := range rows[i] {
+			if err := side.calibrate(batch); err != nil {
+				return fmt.Errorf("%s: %s: %w", s.crd, side.name, err)
+			}
+		}
+	}
+	for round := range rounds {
+		for i, s := range subjects {
+			if err := measure(rows[i], round); err != nil {
+				return fmt.Errorf("%s: %w", s.crd, err)
+			}
+		}
+	}
+	fmt.Printf("%s, valid objects, bytes to bytes: decode, prune, nulls, coerce, default, validate, encode; validators built before. %d rounds of %v for each side in turn, the best of each.\n", title, rounds, batch)
+	fmt.Printf("%-34s %-9s %7s | %9s %6s | %10s %7s | %9s | %9s %9s\n", "object", "form", "bytes", "ours ns", "allocs", "upstream", "allocs", "scan", "up/ours", "ours/scan")
+	var logUp, logScan, worst float64
+	for i, s := range subjects {
+		ours, up, scan := rows[i][0], rows[i][1], rows[i][2]
+		a, b, c := ours.best(), up.best(), scan.best()
+		logUp += math.Log(b / a)
+		logScan += math.Log(a / c)
+		if s.form == "canonical" {
+			worst = max(worst, ours.allocs)
+		}
+		fmt.Printf("%-34.34s %-9s %7d | %9.0f %6.0f | %10.0f %7.0f | %9.0f | %9.2f %9.2f\n", s.crd, s.form, len(s.object), a, ours.allocs, b, up.allocs, c, b/a, a/c)
+	}
+	n := float64(len(subjects))
+	fmt.Printf("%s geomean: upstream/ours=%.2f ours/scan=%.2f allocs=%.0f\n\n", title, math.Exp(logUp/n), math.Exp(logScan/n), worst)
+	return nil
+}
+
+// admitSides prepares the three sides and checks that the two engines admit the object with the same result.
+func admitSides(s subject, withRules bool) ([]*side, error) {
+	theirs, err := oracle.Compile(s.schema)
+	if err != nil {
+		return nil, err
+	}
+	if err := theirs.Prepare(); err != nil {
+		return nil, err
+	}
+	ours, err := espalier.Compile(s.schema, espalier.CompileOptions{})
+	if err != nil {
+		return nil, err
+	}
+	options := espalier.AdmitOptions{Validate: espalier.ValidateOptions{Scope: espalier.Namespaced}}
+	if withRules {
+		set, err := rules.Compile(ours, rules.Options{})
+		if err != nil {
+			return nil, err
+		}
+		options.Validate.Rules = set
+	}
+	var out, in bytes.Buffer
+	if err := theirs.Admit(s.object, oracle.Namespaced, &out); err != nil {
+		return nil, err
+	}
+	res, verdict, err := ours.Admit(s.object, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := verdict.Err(); err != nil {
+		return nil, fmt.Errorf("ours refuses the object: %w", err)
+	}
+	if !bytes.Equal(res.Bytes, bytes.TrimSuffix(out.Bytes(), []byte("\n"))) {
+		return nil, errors.New("the two sides do not agree on the result")
+	}
+	dec := jsontext.NewDecoder(&in)
+	return []*side{
+		{name: "ours", once: func() error {
+			_, verdict, err := ours.Admit(s.object, options)
+			if err == nil && !verdict.Valid() {
+				err = verdict.Err()
+			}
+			return err
+		}},
+		{name: "upstream", once: func() error {
+			out.Reset()
+			return theirs.Admit(s.object, oracle.Namespaced, &out)
+		}},
+		{name: "scan", once: func() error {
+			in = *bytes.NewBuffer(s.object)
+			dec.Reset(&in)
+			for {
+				if _, err := dec.ReadToken(); err != nil {
+					if err == io.EOF {
+						return nil
+					}
+					return err
+				}
+			}
+		}},
+	}, nil
+}
+
+// validSubjects makes both forms of valid objects.
+func validSubjects(set *corpus.Set, wanted []wantedObject, withRules bool) ([]subject, error) {
+	var list []subject
+	for i, w := range wanted {
+		s, ok := set.Find(w.crd)
+		if !ok {
+			return nil, fmt.Errorf("the corpus has no %s", w.crd)
+		}
+		schema := s.JSON
+		if !withRules {
+			root, err := tree.Parse(schema)
+			if err != nil {
+				return nil, err
+			}
+			withoutRules(root)
+			schema = root.Bytes()
+		}
+		valid, err := validObject(schema, w.size, uint64(i))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", w.crd, err)
+		}
+		theirs, err := oracle.Compile(schema)
+		if err != nil {
+			return nil, err
+		}
+		out := theirs.Normalize(valid.Bytes(), oracle.Request)
+		if out.Err != nil {
+			return nil, out.Err
+		}
+		list = append(list, subject{w.crd, "canonical", schema, out.Bytes}, subject{w.crd, "client", schema, asSent(theirs, valid, uint64(i))})
+	}
+	return list, nil
+}
+
+// asSent is an object as a client may have sent it: in an order of keys that nobody sorted, with some unknown fields.
+// Where those are not pruned they make the object invalid, and there are none.
+func asSent(theirs *oracle.Schema, valid *tree.Node, seed uint64) []byte {
+	r := rand.New(rand.NewPCG(seed, 2))
+	shuffled := valid.Clone()
+	shuffle(shuffled, r)
+	disturbed := shuffled.Clone()
+	for _, name := range []string{"spec", "status"} {
+		if part := disturbed.Get(name); part != nil && part.Kind == tree.Object {
+			disturb(part, r)
+		}
+	}
+	var out bytes.Buffer
+	if theirs.Admit(disturbed.Bytes(), oracle.Namespaced, &out) != nil {
+		return shuffled.Bytes()
+	}
+	return disturbed.Bytes()
+}
+
+// withoutRules removes the rules of all schemas in n.
+func withoutRules(n *tree.Node) {
+	if n.Kind == tree.Object && n.Get("x-kubernetes-validations") != nil && n.Get("x-kubernetes-validations").Kind == tree.Array {
+		n.Del("x-kubernetes-validations")
+	}
+	for _, k := range n.Kids {
+		withoutRules(k)
+	}
+}
+
+// validObject makes an object of about the wanted size that is valid. The generator knows little of what rules demand:
+// what is refused is taken out again, and the object nearest in size of some tries is kept.
+func validObject(schema []byte, size int, seed uint64) (*tree.Node, error) {
+	plan, err := generate.Compile(schema)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := oracle.Compile(schema)
+	if err != nil {
+		return nil, err
+	}
+	meta := metadata
+	if size < 3*len(metadata) {
+		meta = smallMetadata
+	}
+	var best *tree.Node
+	distance := math.MaxInt
+	for try := range uint64(80) {
+		b := plan.Append(nil, seed<<32+try, generate.Options{Size: size + int(try%8)*size/6, Compact: true, Metadata: meta, Resolve: true})
+		root, err := tree.Parse(b)
+		if err != nil {
+			return nil, err
+		}
+		unique(root)
+		if !repair(theirs, root) {
+			continue
+		}
+		if d := abs(len(root.Bytes()) - size); d < distance {
+			best, distance = root, d
+		}
+		if distance < size/10 {
+			break
+		}
+	}
+	if best == nil {
+		return nil, errors.New("no try gave a valid object")
+	}
+	return best, nil
+}
+
+// unique removes all but the last of members with the same key.
+func unique(n *tree.Node) {
+	for i := len(n.Keys) - 1; i >= 0; i-- {
+		if n.Find(tree.Unquote(n.Keys[i])) != i {
+			n.Cut(i)
+		}
+	}
+	for _, k := range n.Kids {
+		unique(k)
+	}
+}
+
+var (
+	junctorPath = regexp.MustCompile(`\|"([^"]*)" must (?:not )?validate `)
+	pathStep    = regexp.MustCompile(`\[[^\]]*\]|[^.\[]+`)
+)
+
+// repair takes out of an object what the reference has against it. It reports whether it succeeded.
+func repair(theirs *oracle.Schema, root *tree.Node) bool {
+	for range 60 {
+		out := theirs.Normalize(root.Bytes(), oracle.Request)
+		if out.Err != nil {
+			return false
+		}
+		v := theirs.Validate(out.Bytes, oracle.ValidateOptions{Scope: oracle.Namespaced})
+		if v.Valid() {
+			return true
+		}
+		cut := false
+		for _, e := range v.Errors {
+			f := strings.SplitN(e, "|", 5)
+			if len(f) < 5 {
+				return false
+			}
+			path := f[1]
+			if m := junctorPath.FindStringSubmatch(e); m != nil {
+				path = m[1]
+			}
+			if f[0] == "FieldValueRequired" && f[3] == "" {
+				path = path[:max(strings.LastIndexByte(path, '.'), 0)]
+			}
+			if cut = cutAt(root, pathStep.FindAllString(path, -1)); cut {
+				break // others may be about the same
+			}
+		}
+		if !cut {
+			return false
+		}
+	}
+	return false
+}
+
+// cutAt removes the value at a path of at least two steps.
+func cutAt(n *tree.Node, steps []string) bool {
+	if len(steps) < 2 {
+		return false
+	}
+	for len(steps) > 1 {
+		if n = child(n, steps[0]); n == nil {
+			return false
+		}
+		steps = steps[1:]
+	}
+	if i := indexOf(n, steps[0]); i >= 0 {
+		n.Cut(i)
+		return true
+	}
+	return false
+}
+
+func child(n *tree.Node, step string) *tree.Node {
+	if i := indexOf(n, step); i >= 0 {
+		return n.Kids[i]
+	}
+	return nil
+}
+
+func indexOf(n *tree.Node, step string) int {
+	name := strings.Trim(step, "[]")
+	if n.Kind == tree.Array {
+		if i, err := strconv.Atoi(name); err == nil && i < len(n.Kids) {
+			return i
+		}
+		return -1
+	}
+	return n.Find(name)
+}

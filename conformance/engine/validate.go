@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/conformance/oracle"
+)
+
+// Validate validates an object in canonical form.
+func (s *Schema) Validate(object []byte, o oracle.ValidateOptions) (v oracle.Validation) {
+	defer func() {
+		if p := recover(); p != nil {
+			v = oracle.Validation{Panic: p}
+		}
+	}()
+	options, err := s.options(o)
+	if err != nil {
+		return oracle.Validation{Undecodable: err}
+	}
+	got, err := s.s.Validate(object, options)
+	if err != nil {
+		return oracle.Validation{Undecodable: err}
+	}
+	return rendered(&got)
+}
+
+// Admit normalizes and validates in one call, on bytes of any form. The result is what it says about the object that
+// it returns.
+func (s *Schema) Admit(object []byte, o oracle.ValidateOptions) ([]byte, oracle.Validation) {
+	options, err := s.options(o)
+	if err != nil {
+		return nil, oracle.Validation{Undecodable: err}
+	}
+	res, got, err := s.s.Admit(object, espalier.AdmitOptions{Validate: options})
+	if err != nil {
+		return nil, oracle.Validation{Undecodable: err}
+	}
+	return res.Bytes, rendered(&got)
+}
+
+func (s *Schema) options(o oracle.ValidateOptions) (espalier.ValidateOptions, error) {
+	options := espalier.ValidateOptions{Old: o.Old, NoRatcheting: !o.Ratchet, Scope: espalier.Scope(o.Scope)}
+	if o.NoRules {
+		return options, nil
+	}
+	rules, err := s.compileRules()
+	if rules != nil {
+		options.Rules = rules
+	}
+	return options, err
+}
+
+func rendered(got *espalier.Validation) (v oracle.Validation) {
+	for i := range got.Errors {
+		v.Errors = append(v.Errors, oracle.Render(got.Errors[i].FieldError()))
+	}
+	for i := range got.Warnings {
+		v.Warnings = append(v.Warnings, got.Warnings[i].Error())
+	}
+	if got.Omitted > 0 {
+		v.Errors = append(v.Errors, fmt.Sprintf("(%d errors omitted)", got.Omitted))
+	}
+	slices.Sort(v.Errors)
+	slices.Sort(v.Warnings)
+	return v
+}

@@ -1,0 +1,103 @@
+package oracle
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// A Cost is what one expression of x-kubernetes-validations may cost.
+type Cost struct {
+	Path  string // of the expression: properties[spec].x-kubernetes-validations[0].rule
+	Cost  uint64 // of one evaluation, at worst
+	Times uint64 // how often it can be evaluated for one object; 1 for a messageExpression
+	Total uint64 // Cost times Times
+}
+
+// String renders a cost for a reproducer.
+func (c Cost) String() string {
+	return fmt.Sprintf("%s: cost %d, times %d, total %d", c.Path, c.Cost, c.Times, c.Total)
+}
+
+// Costs compiles the rules of a schema as the reference does when a CRD is created, and returns what those that compile
+// may cost, in the order of their paths, and how many rules there are. It is meant for schemas that have no structural
+// errors.
+func Costs(schemaJSON []byte) (costs []Cost, rules int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			costs, err = nil, fmt.Errorf("panic: %v", p)
+		}
+	}()
+	internal, err := Internal(schemaJSON)
+	if err != nil {
+		return nil, 0, err
+	}
+	c := compiler{base: environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())}
+	c.schema(internal, nil, validation.RootCELContext(internal))
+	slices.SortFunc(c.costs, func(a, b Cost) int { return strings.Compare(a.Path, b.Path) })
+	return c.costs, c.rules, nil
+}
+
+type compiler struct {
+	base  *environment.EnvSet
+	costs []Cost
+	rules int
+}
+
+// schema compiles the rules of a schema and of those below it that rules can be about.
+func (c *compiler) schema(s *apiextensions.JSONSchemaProps, path *field.Path, at *validation.CELSchemaContext) {
+	if s == nil {
+		return
+	}
+	if s.AdditionalProperties != nil {
+		c.schema(s.AdditionalProperties.Schema, path.Child("additionalProperties"), at.ChildAdditionalPropertiesContext(s.AdditionalProperties.Schema))
+	}
+	for name, prop := range s.Properties {
+		c.schema(&prop, path.Child("properties").Key(name), at.ChildPropertyContext(&prop, name))
+	}
+	if s.Items != nil {
+		c.schema(s.Items.Schema, path.Child("items"), at.ChildItemsContext(s.Items.Schema))
+	}
+	if len(s.XValidations) == 0 {
+		return
+	}
+	path = path.Child("x-kubernetes-validations")
+	info, err := at.TypeInfo()
+	if err != nil || info == nil {
+		return
+	}
+	results, err := cel.Compile(info.Schema, info.DeclType, celconfig.PerCallLimit, c.base, cel.NewExpressionsEnvLoader())
+	if err != nil {
+		return
+	}
+	c.rules += len(results)
+	for i, r := range results {
+		if r.Program == nil {
+			continue
+		}
+		times := r.MaxCardinality
+		if at.MaxCardinality != nil {
+			times = *at.MaxCardinality
+		}
+		c.costs = append(c.costs, Cost{path.Index(i).Child("rule").String(), r.MaxCost, times, product(r.MaxCost, times)})
+		if r.MessageExpression != nil {
+			c.costs = append(c.costs, Cost{path.Index(i).Child("messageExpression").String(), r.MessageExpressionMaxCost, 1, r.MessageExpressionMaxCost})
+		}
+	}
+}
+
+// product multiplies, with the largest number in place of an overflow.
+func product(a, b uint64) uint64 {
+	if a != 0 && math.MaxUint64/a < b {
+		return math.MaxUint64
+	}
+	return a * b
+}
