@@ -97,7 +97,8 @@ type NormalizeOptions struct {
 	Source Source
 	Report *Report // filled if not nil; asking for none costs nothing
 	// Keep has the result keep the index of the object, so that ValidateResult
-	// need not parse it. Release gives it back.
+	// need not parse it. Release gives it back; until then the object's bytes
+	// must not change.
 	Keep   bool
 	Limits Limits
 }

@@ -49,6 +49,13 @@ func TestCheck(t *testing.T) {
 			[]string{`rule-optional-old-self: properties[spec].x-kubernetes-validations[0].optionalOldSelf: Invalid value: false: may not be set if oldSelf is not used in rule`},
 		},
 		{
+			"a list that is wrong itself, called like a keyword", specWith(`"items":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"object"},"x-kubernetes-validations":[{"rule":"self +"}]}`, ``), nil,
+		},
+		{
+			"a default with unknown fields, and a rule that does not compile", specWith(`"a":{"type":"object","default":{"u":1},"x-kubernetes-validations":[{"rule":"self.b","message":"m"}]}`, ``),
+			[]string{`rule-default: properties[spec].properties[a].default: Invalid value: "object": rule compile error: compilation failed: ERROR: <input>:1:5: undefined field 'b'` + "\n | self.b\n | ....^"},
+		},
+		{
 			"values without a type", specWith(`"a":{"x-kubernetes-preserve-unknown-fields":true,"x-kubernetes-validations":[{"rule":"true"}]}`, ``),
 			[]string{`rule-type: properties[spec].properties[a].x-kubernetes-validations: Internal error: internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations`},
 		},

@@ -155,31 +155,44 @@ var misplaced = map[string]whose{
 	"root-nullable": ofNone, "status-root-type": ofNone, "status-root-keyword": ofNone,
 }
 
-// owner cuts a pointer at the list that a finding is about.
+// owner cuts a pointer at the list that a finding is about: one schema above
+// that of its items, two above that of a key.
 func owner(pointer string, w whose) string {
-	cut := 0 // tokens from the end to the list
-	tokens := strings.Split(pointer, "/")
-	at := func(i int) string {
-		if i > len(tokens) {
-			return ""
-		}
-		return tokens[len(tokens)-i]
-	}
-	switch w {
-	case ofList: // …/items or …/items/keyword
-		cut = 1
-		if at(2) == "items" {
-			cut = 2
-		}
-	case ofKeys: // …/items/properties/name or …/items/properties/name/keyword
-		cut = 3
-		if at(3) == "properties" && at(4) == "items" {
-			cut = 4
-		}
-	default:
+	up := map[whose]int{ofList: 1, ofKeys: 2}[w]
+	if up == 0 {
 		return pointer
 	}
-	return strings.Join(tokens[:max(len(tokens)-cut, 0)], "/")
+	ends := schemasOn(pointer)
+	return pointer[:ends[max(len(ends)-1-up, 0)]]
+}
+
+// schemasOn returns where in a pointer those of the schemas on the way end. A
+// property may be called like a keyword, so it has to be read from the left.
+func schemasOn(pointer string) []int {
+	ends := []int{0}
+	at := 0
+	token := func() string {
+		rest := pointer[at+1:]
+		if i := strings.IndexByte(rest, '/'); i >= 0 {
+			rest = rest[:i]
+		}
+		at += 1 + len(rest)
+		return rest
+	}
+	for at < len(pointer) {
+		switch token() {
+		case "items", "additionalProperties", "not":
+		case "properties", "allOf", "anyOf", "oneOf":
+			if at == len(pointer) {
+				return ends
+			}
+			token()
+		default:
+			return ends // something within the schema
+		}
+		ends = append(ends, at)
+	}
+	return ends
 }
 
 // schema visits a schema's children, then its own rules.

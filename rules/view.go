@@ -16,7 +16,7 @@ type resources struct {
 // view returns the node that rules see of a resource's node. Nodes must live as
 // long as r.
 func (r *resources) view(n *plan.Node) *plan.Node {
-	if specifiesMeta(n) {
+	if plan.SpecifiesMeta(n) {
 		return n
 	}
 	if v, ok := r.views.Load(n); ok {
@@ -25,15 +25,6 @@ func (r *resources) view(n *plan.Node) *plan.Node {
 	v, _ := r.views.LoadOrStore(n, withMeta(n))
 	return v.(*plan.Node)
 }
-
-// specifiesMeta reports whether the schema itself says what rules need.
-func specifiesMeta(n *plan.Node) bool {
-	meta := property(n, "metadata")
-	return isType(property(n, "kind"), plan.String) && isType(property(n, "apiVersion"), plan.String) &&
-		isType(meta, plan.Object) && isType(property(meta, "name"), plan.String) && isType(property(meta, "generateName"), plan.String)
-}
-
-func isType(n *plan.Node, t plan.Type) bool { return n != nil && n.Type == t }
 
 func property(n *plan.Node, name string) *plan.Node {
 	if n == nil {

@@ -182,8 +182,6 @@ func (c *defaultsCheck) judge(s *syntax.Schema, n *plan.Node, at defaultPlace) {
 	case err != nil: // it has been parsed before, as part of the schema
 	case at.unchecked:
 		c.unchecked(s, &v)
-	case v.OK():
-		c.inOrder(s, &v, at)
 	default:
 		if v.Unknown != nil {
 			c.violation(defaultUnknownFields, s, v.Unknown)
@@ -193,6 +191,9 @@ func (c *defaultsCheck) judge(s *syntax.Schema, n *plan.Node, at defaultPlace) {
 		}
 		for i := range v.Values {
 			c.violation(defaultValue, s, &v.Values[i])
+		}
+		if len(v.Metadata)+len(v.Values) == 0 { // rules do not mind unknown fields
+			c.inOrder(s, &v, at)
 		}
 	}
 }

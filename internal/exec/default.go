@@ -21,9 +21,6 @@ type DefaultVerdict struct {
 	Value    []byte      // what the verdict is about: without duplicate keys, metadata coerced, numbers as written
 }
 
-// OK reports whether nothing is wrong.
-func (v *DefaultVerdict) OK() bool { return v.Unknown == nil && len(v.Metadata)+len(v.Values) == 0 }
-
 // defaultKey is where paths of violations in a default start.
 var defaultKey = []byte("default")
 

@@ -28,8 +28,7 @@ type explainer struct {
 	branches int // violations kept in the branches of junctors
 	nesting  int // of junctors around the value
 
-	enums    map[*plan.Assert]enumTexts
-	forgiven bool // something is wrong and was so before
+	enums map[*plan.Assert]enumTexts
 
 	// exact is for defaults, which clusters judge as they are written: 1.0 is
 	// no integer. Nothing of their judgement is mended, because it is theirs
@@ -62,7 +61,6 @@ func (e *explainer) value(v jsondoc.Value, n *plan.Node, p pairing) int {
 	matches := e.against(v, n, p)
 	if e.failures > mark.failures && e.history.unchanged(p) {
 		e.reset(mark)
-		e.forgiven = true
 	}
 	return matches
 }

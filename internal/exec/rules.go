@@ -19,10 +19,6 @@ type RuleRun struct {
 	Node *plan.Node   // the root of the plan
 	Doc  *jsondoc.Doc // the object
 	Old  *jsondoc.Doc // what it was before; nil for a new object
-	// Oversized says that sizes may exceed what the schema allows, because
-	// violations of it were forgiven on update: static cost estimates are no
-	// upper bounds then.
-	Oversized bool
 
 	Errors   []Violation // appended to by Run
 	Warnings []Violation // those forgiven because the value has not changed

@@ -44,13 +44,12 @@ func Validate(n *plan.Node, d *jsondoc.Doc, j Judgement) *Verdict {
 	c := newChecker(d, j.Typed)
 	valid := c.value(jsondoc.Root, n) && (j.Scope == AnyScope || rootMetadataValid(d, j.Old, j.Scope == Namespaced))
 	c.release()
-	oversized := false
 	if !valid {
 		verdict = new(Verdict)
-		oversized = verdict.explain(n, d, j)
+		verdict.explain(n, d, j)
 	}
 	if j.Rules != nil && n.Flags&plan.RulesBelow != 0 {
-		verdict = verdict.rules(n, d, j, oversized)
+		verdict = verdict.rules(n, d, j)
 	}
 	if j.ReadOnly && j.Old != nil && n.Flags&plan.ReadOnlyBelow != 0 {
 		verdict = verdict.readOnly(n, d, j.Old)
@@ -61,9 +60,8 @@ func Validate(n *plan.Node, d *jsondoc.Doc, j Judgement) *Verdict {
 	return verdict
 }
 
-// explain collects the violations of everything but rules. It reports whether
-// something was forgiven.
-func (r *Verdict) explain(n *plan.Node, d *jsondoc.Doc, j Judgement) (forgiven bool) {
+// explain collects the violations of everything but rules.
+func (r *Verdict) explain(n *plan.Node, d *jsondoc.Doc, j Judgement) {
 	if j.Scope != AnyScope {
 		r.Errors = append(r.Errors, RootMetadata(d, j.Old, j.Scope == Namespaced)...)
 	}
@@ -81,18 +79,17 @@ func (r *Verdict) explain(n *plan.Node, d *jsondoc.Doc, j Judgement) (forgiven b
 	if n.Flags&plan.ListsBelow != 0 && (j.Old == nil || len(inspect(j.Old, n, plan.ListsBelow)) == 0) {
 		r.Errors = append(r.Errors, inspect(d, n, plan.ListsBelow)...)
 	}
-	return e.forgiven
 }
 
 // rules evaluates the rules, unless errors block it.
-func (r *Verdict) rules(n *plan.Node, d *jsondoc.Doc, j Judgement, oversized bool) *Verdict {
+func (r *Verdict) rules(n *plan.Node, d *jsondoc.Doc, j Judgement) *Verdict {
 	if r != nil && r.blocks() {
 		r.Errors = append(r.Errors, Violation{
 			Type: field.ErrorTypeInvalid, Path: "<nil>", Detail: blocked, Keyword: "x-kubernetes-validations",
 		})
 		return r
 	}
-	run := RuleRun{Node: n, Doc: d, Old: j.Old, Oversized: oversized, ratchet: j.Ratchet}
+	run := RuleRun{Node: n, Doc: d, Old: j.Old, ratchet: j.Ratchet}
 	j.Rules.Run(&run)
 	if len(run.Errors)+len(run.Warnings) == 0 {
 		return r

@@ -47,20 +47,26 @@ func TestReadmeExampleRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile(root + "/example_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	readme, err := readmeExample(string(markdown))
+	blocks, err := readmeExamples(string(markdown))
 	if err != nil {
 		t.Fatal("README.md: ", err)
 	}
-	body, err := exampleBody(source, "Example")
-	if err != nil {
-		t.Fatal("example_test.go: ", err)
+	files := []string{"example_test.go", "rules/example_test.go"} // in the order of the README
+	if len(blocks) != len(files) {
+		t.Fatalf("README.md has %d blocks of Go; %d are tested", len(blocks), len(files))
 	}
-	if readme != body {
-		t.Errorf("the README's example is not the one that is tested.\nREADME.md:\n%s\nexample_test.go, Example:\n%s", readme, body)
+	for i, file := range files {
+		source, err := os.ReadFile(root + "/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := exampleBody(source, "Example")
+		if err != nil {
+			t.Fatal(file, ": ", err)
+		}
+		if blocks[i] != body {
+			t.Errorf("an example of the README is not the one that is tested.\nREADME.md:\n%s\n%s, Example:\n%s", blocks[i], file, body)
+		}
 	}
 }
 
@@ -252,12 +258,12 @@ func TestReadmeAndExampleCanDiffer(t *testing.T) {
 	if body != want {
 		t.Errorf("body is %q, want %q", body, want)
 	}
-	block, err := readmeExample("# X\n\n```yaml\na: b\n```\n\n```go\n" + want + "\n```\n\n```go\nelse()\n```\n")
-	if err != nil || block != want {
-		t.Errorf("block is %q (%v), want %q", block, err, want)
+	blocks, err := readmeExamples("# X\n\n```yaml\na: b\n```\n\n```go\n" + want + "\n```\n\n```go\nelse()\n```\n")
+	if err != nil || !slices.Equal(blocks, []string{want, "else()"}) {
+		t.Errorf("blocks are %q (%v), want %q and another", blocks, err, want)
 	}
-	if _, err := readmeExample("# X\n"); err == nil {
-		t.Error("a README without an example passes")
+	if _, err := readmeExamples("# X\n\n```go\na()\n"); err == nil {
+		t.Error("a block that does not end passes")
 	}
 	if _, err := exampleBody(source, "ExampleOther"); err == nil {
 		t.Error("an example that does not exist passes")

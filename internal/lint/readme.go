@@ -9,17 +9,20 @@ import (
 	"strings"
 )
 
-// readmeExample is the first block of Go in a Markdown document.
-func readmeExample(markdown string) (string, error) {
-	_, rest, ok := strings.Cut(markdown, "\n```go\n")
-	if !ok {
-		return "", errors.New("no go block")
+// readmeExamples are the blocks of Go in a Markdown document.
+func readmeExamples(markdown string) (blocks []string, err error) {
+	for {
+		_, rest, ok := strings.Cut(markdown, "\n```go\n")
+		if !ok {
+			return blocks, nil
+		}
+		block, rest, ok := strings.Cut(rest, "\n```\n")
+		if !ok {
+			return nil, errors.New("the go block does not end")
+		}
+		blocks = append(blocks, block)
+		markdown = "\n" + rest
 	}
-	block, _, ok := strings.Cut(rest, "\n```\n")
-	if !ok {
-		return "", errors.New("the go block does not end")
-	}
-	return block, nil
 }
 
 // exampleBody is the body of a function as a reader would write it at the

@@ -109,7 +109,24 @@ func clientForm(schema []byte, size int, seed uint64) ([]byte, error) {
 		}
 	}
 	shuffle(root, r)
+	distinct(root)
 	return root.Bytes(), nil
+}
+
+// distinct removes members whose key occurs a second time, which the generator's maps have now and then and the scanner
+// refuses.
+func distinct(n *tree.Node) {
+	seen := map[string]bool{}
+	for i := len(n.Kids) - 1; i >= 0; i-- {
+		if n.Kind == tree.Object {
+			if seen[n.Keys[i]] {
+				n.Cut(i)
+				continue
+			}
+			seen[n.Keys[i]] = true
+		}
+		distinct(n.Kids[i])
+	}
 }
 
 func abs(n int) int { return max(n, -n) }
