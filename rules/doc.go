@@ -4,8 +4,8 @@
 // # Data flow
 //
 //	schema bytes ── Check ──▶ findings, with the position inside the rule
-//	*espalier.Schema ── Compile ──▶ *Set ── Validate (exec.RuleRun) ──▶ violations
-//	                                 └── Costs ──▶ what each rule may cost, and which bound would make it cheaper
+//	             └─ Costs ──▶ what each rule may cost, and which bound would make it cheaper
+//	*espalier.Schema ── Compile ──▶ *Set ── Validate or Admit of the schema ──▶ violations
 //
 // A Set is small: it knows the root of the plan and nothing else. The rules of
 // a node are compiled when a value of it is first seen, and kept by the content

@@ -3,7 +3,7 @@
 // # Data flow
 //
 //	*syntax.Schema ── Check ──▶ []Finding       (what is wrong with it)
-//	               └─ lower ──▶ *plan.Schema    (when no Finding is an error)
+//	               └─ Lower ──▶ *plan.Node      (when no Finding is an error)
 //
 // # Check
 //
@@ -21,6 +21,11 @@
 // each schema (see place) says which of the two see it. The passes are joined
 // by one more property: the structural rules apply only if the whole schema
 // can be converted to a structural one (see checker.unsupported).
+//
+// Defaults are judged by exec's explainer on a second plan, because upstream
+// judges them with another form of the schema than it judges objects with
+// (see LowerOptions.Defaults). Judge tells package rules which of them are in
+// order, so that it can evaluate rules on them.
 //
 // Cost is linear in the size of the schema. Paths are kept as a stack and
 // rendered only for a Finding, and the total of what is rendered is bounded.

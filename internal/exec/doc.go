@@ -22,4 +22,19 @@
 // trip through metav1.ObjectMeta makes of it. Well-formed metadata is handled
 // on the index; anything unusual goes through apimachinery's own type, so that
 // its error texts and oddities are the real ones.
+//
+// # Validation
+//
+// Two programs answer one question. The checker (validate.go) says yes or no,
+// allocates nothing and stops at the first violation; the explainer
+// (explain.go and its neighbours) finds out what is wrong with an object that
+// the checker has refused, in upstream's words and with upstream's choice among
+// the branches of junctors. A fuzz target makes sure that they agree.
+//
+//	document ─▶ checker ─ valid ──────────────────────────────────▶ rules
+//	               └───── invalid ─▶ explainer, with the old document ─▶ rules, unless blocked
+//
+// An update is judged on the two documents side by side (correlate.go): what is
+// wrong with a value that equals the one before is forgiven. Rules are
+// evaluated by package rules; Visit (rules.go) knows where they apply.
 package exec
