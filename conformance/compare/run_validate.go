@@ -78,11 +78,22 @@ func (r *runner) enriched(pool *mutate.Pool, round uint64) {
 	})
 }
 
-// validationsOf spreads validations evenly over the schemas.
+// ruleWeight is how many validations a schema with rules gets for each that another gets: rules take more tries to be
+// reached.
+const ruleWeight = 4
+
+// validationsOf spreads validations over the schemas.
 func (r *runner) validationsOf(usable []corpus.Schema, round uint64) {
-	n := len(usable)
-	r.each(n, func(i int) {
-		count := r.cfg.Validations*(i+1)/n - r.cfg.Validations*i/n
+	ends := make([]int, len(usable)+1) // sums of weights
+	for i, s := range usable {
+		ends[i+1] = ends[i] + 1
+		if corpus.HasRules(s.JSON) {
+			ends[i+1] += ruleWeight - 1
+		}
+	}
+	total := ends[len(usable)]
+	r.each(len(usable), func(i int) {
+		count := r.cfg.Validations*ends[i+1]/total - r.cfg.Validations*ends[i]/total
 		r.validations(usable[i].JSON, usable[i].Name+" of "+usable[i].Source, r.cfg.Seed+round<<40+uint64(i)<<20, count)
 	})
 }
@@ -167,6 +178,9 @@ func (v *validation) object(seed uint64) []byte {
 		o.Mode = generate.Hostile
 	case seed%401 == 0:
 		o.Size = 30000
+	case seed%3 == 0 && v.pair.theirs.HasRules():
+		// Rules are reached in objects that nothing else is wrong with, and that have the parts they are about.
+		o.Mode, o.Resolve, o.Size = generate.Valid, true, 800+int(seed%5)*2400
 	}
 	v.buf = v.plan.Append(v.buf[:0], seed, o)
 	return v.canonical(v.buf, seed)

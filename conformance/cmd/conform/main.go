@@ -28,7 +28,7 @@ func run() error {
 		mutants  = flag.Int("mutants", 0, "mutated schemas (default 25000; short form 6000)")
 		variants = flag.Int("variants", 0, "schemas varied within the rules, 24 object runs each (default 10000; short form 2000)")
 		objects  = flag.Int("objects", 0, "object runs over the corpus (default 1000000; short form 100000)")
-		checks   = flag.Int("validations", 0, "validations over the corpus (default 900000; short form 25000)")
+		checks   = flag.Int("validations", 0, "validations over the corpus (default 1400000; short form 25000)")
 		enriched = flag.Int("enriched", 0, "schemas with value validations and rules, 36 validations each (default 8000; short form 250)")
 		only     = flag.String("only", "", "only one part: normalize, validate")
 		seed     = flag.Uint64("seed", 1, "first seed")
@@ -41,7 +41,7 @@ func run() error {
 	)
 	ignore := flag.String("ignore", "", "regular expression: differences whose reproducer matches are counted apart, and the command still fails")
 	flag.Parse()
-	cfg := compare.Config{Seed: *seed, Mutants: 25000, Variants: 10000, Objects: 1000000, Enriched: 8000, Validations: 900000, Rules: true, Duration: *duration, Workers: *workers, Show: *show, Progress: os.Stdout}
+	cfg := compare.Config{Seed: *seed, Mutants: 25000, Variants: 10000, Objects: 1000000, Enriched: 8000, Validations: 1400000, Rules: true, Duration: *duration, Workers: *workers, Show: *show, Progress: os.Stdout}
 	if *short {
 		cfg.Mutants, cfg.Variants, cfg.Objects = 6000, 2000, 100000
 		cfg.Enriched, cfg.Validations = 250, 25000
