@@ -48,19 +48,25 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
+// compiled compiles a seed schema for both sides and for the generator.
+func compiled(f *testing.F, s corpus.Schema) (*compare.Pair, *generate.Plan) {
+	pair, d := compare.Compile(s.JSON)
+	if d != nil || pair == nil {
+		f.Fatalf("%s does not compile: %v", s.Name, d)
+	}
+	plan, err := generate.Compile(s.JSON)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return pair, plan
+}
+
 // FuzzDifferential hands the fuzzer's bytes to both sides, with one of the seed schemas.
 func FuzzDifferential(f *testing.F) {
 	var pairs []*compare.Pair
 	for i, s := range seeds(f) {
-		pair, d := compare.Compile(s.JSON)
-		if d != nil || pair == nil {
-			f.Fatalf("%s does not compile: %v", s.Name, d)
-		}
+		pair, plan := compiled(f, s)
 		pairs = append(pairs, pair)
-		plan, err := generate.Compile(s.JSON)
-		if err != nil {
-			f.Fatal(err)
-		}
 		for _, mode := range []generate.Mode{generate.Valid, generate.Near, generate.Hostile, generate.Hostile} {
 			f.Add(uint8(i), mode == generate.Near, plan.Append(nil, uint64(i)*7+uint64(mode), generate.Options{Mode: mode, Size: 300}))
 		}
@@ -86,15 +92,8 @@ func FuzzDifferential(f *testing.F) {
 func FuzzValidate(f *testing.F) {
 	var pairs []*compare.Pair
 	for i, s := range seeds(f) {
-		pair, d := compare.Compile(s.JSON)
-		if d != nil || pair == nil {
-			f.Fatalf("%s does not compile: %v", s.Name, d)
-		}
+		pair, plan := compiled(f, s)
 		pairs = append(pairs, pair)
-		plan, err := generate.Compile(s.JSON)
-		if err != nil {
-			f.Fatal(err)
-		}
 		for seed := range uint64(4) {
 			old := plan.Append(nil, uint64(i)*7+seed, generate.Options{Mode: generate.Breach, Size: 300, Compact: true})
 			f.Add(uint8(i), uint8(seed), generate.Edit(old, old, seed), old)

@@ -49,7 +49,7 @@ func BenchmarkCompile(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		n := property(s.Plan(), "spec")
+		n := s.Plan().Property("spec")
 		for b.Loop() {
 			p := &programs{key: programsKey{n, n, false}}
 			if p.compile(set.lang, set.views); len(p.rules) != 7 || p.rules[6].problem != "" {

@@ -145,7 +145,7 @@ func TestCountingIsThatOfCEL(t *testing.T) {
 		`self.?m.optMap(m, m.all(k, k != '')).orValue(false) && self.?l.optFlatMap(l, l[?1]).hasValue()`,
 	) {
 		s, set := compileSchema(t, specWith(everything, fmt.Sprintf(`{"rule":%q}`, rule)))
-		spec := property(s.Plan(), "spec")
+		spec := s.Plan().Property("spec")
 		var costs [2]uint64
 		var results [2]string
 		for i := range costs {

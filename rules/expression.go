@@ -145,7 +145,7 @@ func fieldPath(n *plan.Node, text string) string {
 		}
 		switch {
 		case n.Props != nil:
-			at, n = at.Child(name), property(n, name)
+			at, n = at.Child(name), n.Property(name)
 			if n == nil {
 				return ""
 			}

@@ -201,7 +201,7 @@ func (i *inspection) schema(w *within) {
 		i.child(w, a.Schema, w.node.Additional, "additionalProperties", "", true)
 	}
 	for _, p := range w.schema.Properties {
-		i.child(w, p.Schema, property(w.node, p.Name), "properties", p.Name, w.schema.AdditionalProperties != nil)
+		i.child(w, p.Schema, w.node.Property(p.Name), "properties", p.Name, w.schema.AdditionalProperties != nil)
 	}
 	if items := w.schema.ItemSchema(); items != nil {
 		i.child(w, items, w.node.Items, "items", "", true)

@@ -232,7 +232,7 @@ func fieldCalled(n *plan.Node, name string) *plan.Node {
 	if !ok || escape(plain) != name {
 		return nil
 	}
-	if f := property(n, plain); exposed(f) {
+	if f := n.Property(plain); exposed(f) {
 		return f
 	}
 	return nil

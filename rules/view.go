@@ -26,16 +26,6 @@ func (r *resources) view(n *plan.Node) *plan.Node {
 	return v.(*plan.Node)
 }
 
-func property(n *plan.Node, name string) *plan.Node {
-	if n == nil {
-		return nil
-	}
-	if rank := n.Props.Lookup([]byte(name)); rank >= 0 {
-		return n.Props.At(rank).Node
-	}
-	return nil
-}
-
 // Lengths of names in metadata: those of a DNS subdomain, less the shortest
 // suffix that a name can be generated with.
 const (
@@ -49,13 +39,13 @@ var anyString = &plan.Node{Type: plan.String}
 // withMeta returns n with the fields that all resources have. The result is not
 // shared: it is no part of a plan.
 func withMeta(n *plan.Node) *plan.Node {
-	meta := property(n, "metadata")
+	meta := n.Property("metadata")
 	fields := map[string]*plan.Node{
 		"apiVersion": anyString,
 		"kind":       anyString,
 		"metadata": {Type: plan.Object, Props: plan.NewProps([]plan.Prop{
-			{Name: "name", Node: shortString(property(meta, "name"), maxName)},
-			{Name: "generateName", Node: shortString(property(meta, "generateName"), maxGenerateName)},
+			{Name: "name", Node: shortString(meta.Property("name"), maxName)},
+			{Name: "generateName", Node: shortString(meta.Property("generateName"), maxGenerateName)},
 		})},
 	}
 	list := make([]plan.Prop, 0, n.Props.Len()+len(fields))
@@ -144,12 +134,12 @@ func (d *disguises) walk(n *plan.Node) {
 // resource compares what a resource's node says with what rules see of it.
 func (d *disguises) resource(n *plan.Node) {
 	for _, name := range []string{"apiVersion", "kind", "metadata"} {
-		said := property(n, name)
+		said := n.Property(name)
 		if said == nil || said.Flags&plan.RulesBelow == 0 {
 			continue
 		}
 		if seen := d.views.view(n); seen != n {
-			d.compare(said, property(seen, name))
+			d.compare(said, seen.Property(name))
 		}
 	}
 }
@@ -166,7 +156,7 @@ func (d *disguises) compare(said, seen *plan.Node) {
 	}
 	for i := range said.Props.Len() {
 		p := said.Props.At(i)
-		d.compare(p.Node, property(seen, p.Name))
+		d.compare(p.Node, seen.Property(p.Name))
 	}
 	if seen == nil {
 		d.compare(said.Items, nil)

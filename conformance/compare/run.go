@@ -281,20 +281,29 @@ func (r *runner) objects(usable []corpus.Schema, round uint64) {
 	})
 }
 
-// schema makes object runs with one schema.
-func (r *runner) schema(schema []byte, origin string, seed uint64, count int) {
-	if count == 0 {
-		return
-	}
+// prepare compiles a schema for both sides and for the generator; there is no plan if there is nothing to run.
+func (r *runner) prepare(schema []byte, origin string) (*Pair, *generate.Plan) {
 	pair, d := Compile(schema)
 	if d != nil {
 		r.differ(d, origin)
 	}
 	if pair == nil {
-		return
+		return nil, nil
 	}
 	plan, err := generate.Compile(schema)
 	if err != nil {
+		return nil, nil
+	}
+	return pair, plan
+}
+
+// schema makes object runs with one schema.
+func (r *runner) schema(schema []byte, origin string, seed uint64, count int) {
+	if count == 0 {
+		return
+	}
+	pair, plan := r.prepare(schema, origin)
+	if plan == nil {
 		return
 	}
 	var buf []byte

@@ -103,15 +103,8 @@ func (r *runner) validations(schema []byte, origin string, seed uint64, count in
 	if count == 0 {
 		return
 	}
-	pair, d := Compile(schema)
-	if d != nil {
-		r.differ(d, origin)
-	}
-	if pair == nil {
-		return
-	}
-	plan, err := generate.Compile(schema)
-	if err != nil {
+	pair, plan := r.prepare(schema, origin)
+	if plan == nil {
 		return
 	}
 	v := validation{r: r, pair: pair, plan: plan, origin: origin, left: count}

@@ -188,14 +188,15 @@ func (n *Node) Default() string {
 // a resource as its schema describes it; of the metadata of any other they see
 // the names and nothing else.
 func SpecifiesMeta(n *Node) bool {
-	meta := n.property("metadata")
-	return n.property("kind").is(String) && n.property("apiVersion").is(String) &&
-		meta.is(Object) && meta.property("name").is(String) && meta.property("generateName").is(String)
+	meta := n.Property("metadata")
+	return n.Property("kind").is(String) && n.Property("apiVersion").is(String) &&
+		meta.is(Object) && meta.Property("name").is(String) && meta.Property("generateName").is(String)
 }
 
 func (n *Node) is(t Type) bool { return n != nil && n.Type == t }
 
-func (n *Node) property(name string) *Node {
+// Property returns the node of the property called name, nil if there is none.
+func (n *Node) Property(name string) *Node {
 	if n == nil {
 		return nil
 	}

@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/corpus"
@@ -109,7 +106,7 @@ func admitSides(s subject, withRules bool) ([]*side, error) {
 		}
 		options.Validate.Rules = set
 	}
-	var out, in bytes.Buffer
+	var out bytes.Buffer
 	if err := theirs.Admit(s.object, oracle.Namespaced, &out); err != nil {
 		return nil, err
 	}
@@ -123,7 +120,6 @@ func admitSides(s subject, withRules bool) ([]*side, error) {
 	if !bytes.Equal(res.Bytes, bytes.TrimSuffix(out.Bytes(), []byte("\n"))) {
 		return nil, errors.New("the two sides do not agree on the result")
 	}
-	dec := jsontext.NewDecoder(&in)
 	return []*side{
 		{name: "ours", once: func() error {
 			_, verdict, err := ours.Admit(s.object, options)
@@ -136,18 +132,7 @@ func admitSides(s subject, withRules bool) ([]*side, error) {
 			out.Reset()
 			return theirs.Admit(s.object, oracle.Namespaced, &out)
 		}},
-		{name: "scan", once: func() error {
-			in = *bytes.NewBuffer(s.object)
-			dec.Reset(&in)
-			for {
-				if _, err := dec.ReadToken(); err != nil {
-					if err == io.EOF {
-						return nil
-					}
-					return err
-				}
-			}
-		}},
+		scan(s.object),
 	}, nil
 }
 

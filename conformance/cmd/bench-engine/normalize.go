@@ -95,8 +95,7 @@ func sidesOf(s subject) ([]*side, error) {
 	if s.form == "canonical" && !bytes.Equal(s.object, want.Bytes) {
 		return nil, errors.New("the canonical form is not canonical")
 	}
-	var out, in bytes.Buffer
-	dec := jsontext.NewDecoder(&in)
+	var out bytes.Buffer
 	return []*side{
 		{name: "ours", once: func() error {
 			_, err := ours.Normalize(s.object, espalier.NormalizeOptions{})
@@ -106,19 +105,26 @@ func sidesOf(s subject) ([]*side, error) {
 			out.Reset()
 			return theirs.Encode(s.object, oracle.Request, &out)
 		}},
-		{name: "scan", once: func() error {
-			in = *bytes.NewBuffer(s.object) // a Buffer is read in place
-			dec.Reset(&in)
-			for {
-				if _, err := dec.ReadToken(); err != nil {
-					if err == io.EOF {
-						return nil
-					}
-					return err
-				}
-			}
-		}},
+		scan(s.object),
 	}, nil
+}
+
+// scan reads an object as JSON tokens.
+func scan(object []byte) *side {
+	var in bytes.Buffer
+	dec := jsontext.NewDecoder(&in)
+	return &side{name: "scan", once: func() error {
+		in = *bytes.NewBuffer(object) // a Buffer is read in place
+		dec.Reset(&in)
+		for {
+			if _, err := dec.ReadToken(); err != nil {
+				if err == io.EOF {
+					return nil
+				}
+				return err
+			}
+		}
+	}}
 }
 
 // measure gives each side a turn.
