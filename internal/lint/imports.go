@@ -24,6 +24,8 @@ var layers = [][]string{
 	{"internal/compile"},
 	{"."},
 	{"rules", "crd", "openapi"},
+	{"docs", "internal/manifest", "internal/splice"},
+	{"internal/report", "internal/page"},
 	{"server"},
 	{"espaliertest", "internal/cli"},
 	{"cmd"},
