@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -45,6 +46,36 @@ func TestDifferential(t *testing.T) {
 	t.Log(counts)
 	if counts.Runs() < int64(cfg.Validations) || counts.RulesCompiled.Load() == 0 || counts.RulesFalse.Load() == 0 {
 		t.Errorf("too little was compared: %v", &counts.ValidationCounts)
+	}
+}
+
+// TestDefinitions is the differential run on whole CRDs around the seed schemas.
+func TestDefinitions(t *testing.T) {
+	cfg := compare.Config{Seed: 42, Definitions: 600, NoSchemas: true}
+	if testing.Short() {
+		cfg.Definitions = 100
+	}
+	schemas := seeds(t)
+	for i, s := range schemas {
+		doc := fmt.Appendf(nil, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"trees.orchard.example"},`+
+			`"spec":{"group":"orchard.example","scope":"Namespaced","names":{"plural":"trees","kind":"Tree"},`+
+			`"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":%s}}`, s.JSON)
+		if i%2 == 0 { // and another version with the schema of a neighbour, or the same
+			doc = fmt.Appendf(doc, `,{"name":"v1beta1","served":true,"storage":false,"subresources":{"status":{}},"schema":{"openAPIV3Schema":%s}}`, schemas[max(i-i%4, 0)].JSON)
+		}
+		cfg.Whole = append(cfg.Whole, corpus.Definition{Name: s.Name, Source: "testdata", JSON: append(doc, `]}}`...)})
+	}
+	counts, found, err := compare.Run(context.Background(), schemas, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range found {
+		t.Error(d)
+	}
+	c, n := &counts.DefinitionCounts, int64(cfg.Definitions)
+	t.Log(c)
+	if c.Created.Load() != n || c.Changed.Load() != n || c.Warned.Load() == 0 || c.Refused.Load() == 0 || c.Refused.Load()+c.Undecoded.Load()+c.Crashed.Load() >= 2*n {
+		t.Error("that is not what was to be compared")
 	}
 }
 

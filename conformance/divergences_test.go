@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/engine"
 	"github.com/espalier-dev/espalier/conformance/oracle"
+	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/rules"
 )
 
@@ -281,5 +282,54 @@ func TestRuleTypeName(t *testing.T) {
 	findings, err := rules.Check([]byte(`{"type":"object","properties":{"x":{"type":"object","x-kubernetes-validations":[{"rule":"self == 1"}]}}}`), rules.CheckOptions{})
 	if err != nil || len(findings) != 1 || !strings.Contains(findings[0].Detail, "'selfType'") && !strings.Contains(findings[0].Detail, "(selfType, int)") {
 		t.Error(findings, err)
+	}
+}
+
+// whole puts a schema and more into a CRD.
+func whole(schema, more string) []byte {
+	return []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"trees.orchard.example"},` +
+		`"spec":{"group":"orchard.example","scope":"Namespaced","names":{"plural":"trees","kind":"Tree"},` +
+		`"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":` + schema + `}` + more + `}]}}`)
+}
+
+func TestSelectableFieldsCrash(t *testing.T) {
+	for _, c := range []struct{ schema, path string }{
+		{`null`, ".spec"},
+		{`{"type":"object","properties":{"spec":{"type":"string","$ref":"x"}}}`, ".spec"},
+		{`{"type":"object","properties":{"m":{"type":"object","additionalProperties":true}}}`, ".m.k.x"},
+		{`{"type":"object"}`, "." + strings.Repeat("a", 1<<16)},
+	} {
+		doc := whole(c.schema, `,"selectableFields":[{"jsonPath":"`+c.path+`"}]`)
+		if v := oracle.Definition(doc, oracle.DefinitionOptions{}); v.Panic == nil && len(c.path) < 100 {
+			t.Errorf("%.50s: the reference does not crash: %v", c.path, v)
+		}
+		v := engine.Definition(doc, oracle.DefinitionOptions{})
+		if !slices.ContainsFunc(v.Errors, func(e string) bool { return strings.Contains(e, "is an invalid path") }) {
+			t.Errorf("%.50s: ours: %.200v", c.path, v)
+		}
+	}
+}
+
+func TestDuplicateDefinitionKeys(t *testing.T) {
+	doc := whole(`{"type":"object"}`, `,"subresources":{"status":{}},"subresources":{"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n"}}`)
+	other := []byte(strings.Replace(string(doc), `{"type":"object"}`, `{"type":"object","nullable":false,"anyOf":[]}`, 1))
+	if v := oracle.Definition(other, oracle.DefinitionOptions{}); len(v.Errors) == 0 {
+		t.Errorf("the reference does not see the first status: %v", v)
+	}
+	if v := engine.Definition(other, oracle.DefinitionOptions{}); len(v.Errors) > 0 {
+		t.Errorf("ours: %v", v)
+	}
+}
+
+func TestDefinitionLimit(t *testing.T) {
+	doc := strings.Replace(string(whole(`{"type":"object"}`, "")), `"metadata":{`, `"metadata":{"ownerReferences":[`+strings.Repeat(`{},`, 400)+`{}],`, 1)
+	theirs := oracle.Definition([]byte(doc), oracle.DefinitionOptions{})
+	findings, err := crd.Validate([]byte(doc), crd.ValidateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	noted := slices.ContainsFunc(findings, func(f espalier.Finding) bool { return f.Rule == "too-many-findings" })
+	if n := len(findings) - 1; !noted || n >= len(theirs.Errors) || n < 200 {
+		t.Errorf("%d findings, said so: %v; the reference has %d", n, noted, len(theirs.Errors))
 	}
 }

@@ -1,16 +1,18 @@
 package crd
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/compile"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
+	"github.com/espalier-dev/espalier/internal/syntax"
 	"github.com/espalier-dev/espalier/rules"
 )
 
@@ -40,26 +42,43 @@ type CheckOptions struct {
 // validation rules. Warnings come with it. Findings are sorted by path and
 // text. The error is for input that cannot be read as a schema at all.
 func Check(schema []byte, o CheckOptions) ([]espalier.Finding, error) {
-	found, err := espalier.Check(schema, espalier.CheckOptions{
-		Path: o.Path, StatusSubresource: o.StatusSubresource, Strict: o.Strict, Limits: o.Limits,
-	})
+	doc, err := jsondoc.Parse(schema, jsondoc.Limits(o.Limits))
 	if err != nil {
-		return nil, err
+		return nil, syntaxError(err)
 	}
-	expressions, err := rules.Check(schema, rules.CheckOptions{
-		Path: o.Path, CompatibilityVersion: o.CompatibilityVersion, Limits: o.Limits,
-	})
-	if err != nil {
-		return nil, err
+	defer doc.Release()
+	s, problems := syntax.Parse(doc, jsondoc.Root)
+	if len(problems) > 0 {
+		p := problems[0]
+		return nil, &espalier.SyntaxError{Offset: p.Offset, Pointer: p.Pointer, Msg: p.Message}
 	}
-	if len(expressions) == 0 {
+	found, err := examine(schema, s,
+		compile.CheckOptions{StatusSubresource: o.StatusSubresource, Strict: o.Strict},
+		rules.CheckOptions{Path: o.Path, CompatibilityVersion: o.CompatibilityVersion})
+	sortFindings(found)
+	return found, err
+}
+
+// examine returns everything that is to be found in a schema of a document, with
+// pointers that start at the schema.
+func examine(document []byte, s *syntax.Schema, o compile.CheckOptions, r rules.CheckOptions) ([]espalier.Finding, error) {
+	if r.Path != "" {
+		o.Path = field.NewPath(r.Path)
+	}
+	v := compile.Judge(s, o)
+	found := make([]espalier.Finding, len(v.Findings))
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		found[i] = espalier.Finding{
+			Rule: f.Rule, Severity: espalier.Severity(f.Severity), Type: f.Type, Path: f.Path, BadValue: f.BadValue, Detail: f.Detail,
+			Pointer: f.Pointer, Offset: f.Offset,
+		}
+	}
+	if !v.Rules {
 		return found, nil
 	}
-	found = append(found, expressions...)
-	slices.SortStableFunc(found, func(a, b espalier.Finding) int {
-		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Error(), b.Error()))
-	})
-	return found, nil
+	expressions, err := rules.CheckParsed(document, s, &v, r)
+	return append(found, expressions...), err
 }
 
 // CheckSchema is [Check] for a Go value. Offsets and pointers of findings refer
@@ -81,6 +100,10 @@ func CompileSchema[P Props](props P, o espalier.CompileOptions) (*espalier.Schem
 	if err != nil {
 		return nil, nil, err
 	}
+	return compileJSON(raw, o)
+}
+
+func compileJSON(raw []byte, o espalier.CompileOptions) (*espalier.Schema, espalier.Rules, error) {
 	schema, err := espalier.Compile(raw, o)
 	if err != nil {
 		return nil, nil, err

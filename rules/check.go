@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/compile"
+	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
 // CheckOptions say in which surroundings the rules of a schema are checked.
@@ -22,7 +24,20 @@ type CheckOptions struct {
 	// functions rules may use. Empty means the API server's own choice, the
 	// version before its own.
 	CompatibilityVersion string
-	Limits               espalier.Limits
+	// Stored are the expressions that the definition had before it was changed.
+	// They may use what any version knows.
+	Stored Expressions
+	// Unlimited lifts the limit on what one expression may cost, as for schemas
+	// that a change of the definition leaves as they were. The limit for all of
+	// them stays.
+	Unlimited bool
+	Limits    espalier.Limits
+}
+
+// Expressions are the texts of expressions.
+type Expressions struct {
+	Rules    map[string]bool
+	Messages map[string]bool
 }
 
 // The identifiers of findings.
@@ -56,8 +71,31 @@ const (
 // The name that the API server gives the type of self changes with each try; in
 // the texts here it is selfType.
 func Check(schema []byte, o CheckOptions) ([]espalier.Finding, error) {
-	c := check{schema: schema, path: o.Path}
-	defaults, err := inspect(schema, o, c.rule)
+	c := check{schema: schema, path: o.Path, unlimited: o.Unlimited}
+	return c.finish(inspect(schema, o, c.rule))
+}
+
+// CheckParsed is [Check] for a schema in a larger document: s, as it was parsed,
+// and what is known of it. Pointers start at the schema, offsets at the document.
+func CheckParsed(document []byte, s *syntax.Schema, known *compile.Verdict, o CheckOptions) ([]espalier.Finding, error) {
+	c := check{schema: document, path: o.Path, unlimited: o.Unlimited}
+	return c.finish(examine(s, known, o, c.rule))
+}
+
+// languages returns the language of new expressions and that of stored ones.
+func (o *CheckOptions) languages() (list [2]*language, err error) {
+	if list[0], err = newRulesLanguage(o.CompatibilityVersion); err != nil {
+		return list, err
+	}
+	list[1] = list[0]
+	if len(o.Stored.Rules)+len(o.Stored.Messages) > 0 {
+		list[1], err = storedLanguage()
+	}
+	return list, err
+}
+
+// finish adds up costs, unless it is defaults that are wrong.
+func (c *check) finish(defaults []espalier.Finding, err error) ([]espalier.Finding, error) {
 	if err != nil || len(defaults) > 0 {
 		return defaults, err
 	}
@@ -66,9 +104,10 @@ func Check(schema []byte, o CheckOptions) ([]espalier.Finding, error) {
 }
 
 type check struct {
-	schema []byte
-	path   string
-	found  []espalier.Finding
+	schema    []byte
+	path      string
+	unlimited bool
+	found     []espalier.Finding
 
 	sum       uint64
 	expensive []expensive
@@ -150,7 +189,7 @@ func (c *check) expression(r *inspected, id, part, text string, p *problem) {
 
 // cost notes what an expression may cost and reports it if that is too much.
 func (c *check) cost(r *inspected, part, name string, cost uint64) {
-	if cost > MaxRuleCost {
+	if cost > MaxRuleCost && !c.unlimited {
 		c.add(r, part, espalier.Finding{Rule: RuleCost, Type: field.ErrorTypeForbidden, BadValue: "", Detail: costDetail(name, cost, MaxRuleCost)})
 	}
 	if c.sum > math.MaxUint64-cost {

@@ -183,3 +183,30 @@ func TestPartsOfCosts(t *testing.T) {
 		}
 	}
 }
+
+// TestStoredAndUnlimited checks what is not held against a changed definition.
+func TestStoredAndUnlimited(t *testing.T) {
+	newer := specWith(`"a":{"type":"string"}`, `{"rule":"isSemver(self.a)","messageExpression":"string(isSemver(self.a))"}`)
+	old := CheckOptions{CompatibilityVersion: "1.30"}
+	if got := checked(t, newer, old); len(got) != 1 || got[0].Rule != RuleExpression {
+		t.Errorf("a new rule: %v", got)
+	}
+	old.Stored.Rules = map[string]bool{"isSemver(self.a)": true}
+	if got := checked(t, newer, old); len(got) != 1 || got[0].Rule != RuleMessageExpression {
+		t.Errorf("a stored rule with a new message: %v", got)
+	}
+	old.Stored.Messages = map[string]bool{"string(isSemver(self.a))": true}
+	if got := checked(t, newer, old); len(got) != 0 {
+		t.Errorf("both are stored: %v", got)
+	}
+
+	costly := specWith(`"l":{"type":"array","maxItems":50,"items":{"type":"string","maxLength":10000}}`, `{"rule":"self.l.all(x, self.l.all(y, x.contains(y)))"}`)
+	if got := checked(t, costly, CheckOptions{}); !slices.ContainsFunc(got, func(f espalier.Finding) bool { return f.Rule == RuleCost }) {
+		t.Errorf("limited: %v", got)
+	}
+	for _, f := range checked(t, costly, CheckOptions{Unlimited: true}) {
+		if f.Rule == RuleCost {
+			t.Errorf("unlimited: %v", f)
+		}
+	}
+}

@@ -18,7 +18,8 @@ import (
 // inspection looks at all rules of a schema as written, each with the node that
 // it applies to.
 type inspection struct {
-	lang  *language
+	langs [2]*language // of new expressions, and of known ones
+	known Expressions
 	views *resources
 	sizes *sizes
 	bad   map[string]bool // pointers to the schemas that are wrong themselves or below
@@ -68,16 +69,13 @@ type inspected struct {
 	message        *expression
 	messageCost    uint64
 	scope          *scope
+	messageScope   *scope
 }
 
 // inspect calls visit for every rule of a schema that the API server compiles:
 // if something else is wrong with a schema, its rules are left alone. If it is
 // defaults that violate rules, it returns that.
 func inspect(schema []byte, o CheckOptions, visit func(*inspected)) ([]espalier.Finding, error) {
-	lang, err := newRulesLanguage(o.CompatibilityVersion)
-	if err != nil {
-		return nil, err
-	}
 	d, err := jsondoc.Parse(schema, jsondoc.Limits(o.Limits))
 	if err != nil {
 		if e, ok := err.(*jsondoc.SyntaxError); ok {
@@ -96,6 +94,15 @@ func inspect(schema []byte, o CheckOptions, visit func(*inspected)) ([]espalier.
 		at = field.NewPath(o.Path)
 	}
 	verdict := compile.Judge(s, compile.CheckOptions{Path: at})
+	return examine(s, &verdict, o, visit)
+}
+
+// examine is inspect for a schema that has been parsed and judged.
+func examine(s *syntax.Schema, verdict *compile.Verdict, o CheckOptions, visit func(*inspected)) ([]espalier.Finding, error) {
+	langs, err := o.languages()
+	if err != nil {
+		return nil, err
+	}
 	n, err := compile.Lower(s, compile.LowerOptions{ValidationOnly: !verdict.Sound})
 	if err != nil {
 		return nil, nil
@@ -107,7 +114,7 @@ func inspect(schema []byte, o CheckOptions, visit func(*inspected)) ([]espalier.
 	}
 	views := new(resources)
 	i := &inspection{
-		lang: lang, views: views, sizes: newSizes(views), bad: misshapen(verdict.Findings), visit: visit, field: []byte(o.Path),
+		langs: langs, known: o.Stored, views: views, sizes: newSizes(views), bad: misshapen(verdict.Findings), visit: visit, field: []byte(o.Path),
 	}
 	top := &within{schema: s, node: n, declared: n, resource: true, rules: len(s.Validations) > 0, times: 1, bounded: true}
 	if !exposed(n) {
@@ -317,9 +324,21 @@ func (i *inspection) rules(w *within) {
 		i.visit(&inspected{within: w, field: field, pointer: pointer, problem: &problem{detail: w.problem}, index: -1})
 		return
 	}
-	s := newScope(i.lang, w.declared, w.resource, i.sizes)
+	var scopes [2]*scope
+	scopeOf := func(known bool) *scope {
+		which := 0
+		if known {
+			which = 1
+		}
+		if scopes[which] == nil {
+			scopes[which] = newScope(i.langs[which], w.declared, w.resource, i.sizes)
+		}
+		return scopes[which]
+	}
 	for n := range w.schema.Validations {
-		r := &inspected{within: w, index: n, rule: &w.schema.Validations[n], field: field, pointer: pointer, scope: s}
+		r := &inspected{within: w, index: n, rule: &w.schema.Validations[n], field: field, pointer: pointer}
+		r.scope = scopeOf(i.known.Rules[r.rule.Rule])
+		r.messageScope = scopeOf(i.known.Messages[r.rule.MessageExpression])
 		if strings.TrimSpace(r.rule.Rule) != "" {
 			i.compile(r)
 		}
@@ -351,14 +370,14 @@ func (i *inspection) compile(r *inspected) {
 	if rule.MessageExpression == "" {
 		return
 	}
-	if r.message, r.messageProblem = r.scope.parseMessage(rule); r.messageProblem != nil {
+	if r.message, r.messageProblem = r.messageScope.parseMessage(rule); r.messageProblem != nil {
 		return
 	}
 	if _, err := r.message.fast(); err != nil {
 		r.messageProblem = &problem{detail: "messageExpression instantiation failed: " + err.Error()}
 		return
 	}
-	if r.messageCost, err = r.message.cost(r.scope, nil); err != nil {
+	if r.messageCost, err = r.message.cost(r.messageScope, nil); err != nil {
 		r.messageProblem = &problem{detail: "cost estimation failed for messageExpression: " + err.Error()}
 	}
 }

@@ -23,6 +23,10 @@ type Config struct {
 	Variants int  // schemas varied within the rules; each gets objectsPerVariant object runs
 	Enriched int  // schemas rich in value validations and rules; each gets validationsPerEnriched validations
 	Rules    bool // compare the rules and the defaults of the schemas as they are
+	// Whole CRDs are compared as they are, and then this many mutated ones, each created and changed.
+	Whole       []corpus.Definition
+	Definitions int
+	NoSchemas   bool // only whole CRDs
 	// Validations are made over the schemas as they are: one object, new or changed, both sides.
 	Validations int
 	Duration    time.Duration  // go on with further seeds until this much time has passed; 0 stops at the numbers
@@ -38,6 +42,7 @@ type Counts struct {
 	Verdicts, Mutants, Accepted, Objects, Refused, Differences, Explained, Ignored, Panics atomic.Int64
 	BadDefaults, BadRules                                                                  atomic.Int64 // schemas of the corpus whose defaults or rules are refused
 	ValidationCounts
+	DefinitionCounts
 	// Evaluated is the number of distinct rules that were evaluated, Refuted that of fields for which one gave false or
 	// failed, as the schemas have them.
 	Evaluated, Refuted int
@@ -46,8 +51,8 @@ type Counts struct {
 
 // String is a line of progress.
 func (c *Counts) String() string {
-	return fmt.Sprintf("verdicts %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, differences %d (explained %d), crashes of the reference %d",
-		c.Verdicts.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
+	return fmt.Sprintf("%s, verdicts %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, differences %d (explained %d), crashes of the reference %d",
+		&c.DefinitionCounts, c.Verdicts.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
 }
 
 // objectsPerMutant is how many objects every accepted mutant gets: mutants have combinations that real schemas lack.
@@ -73,19 +78,36 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 	defer r.stop()
 	go r.report()
 
-	r.say("verdicts on %d schemas", len(schemas))
-	usable := r.verdicts()
+	var usable []corpus.Schema
+	if !cfg.NoSchemas {
+		r.say("verdicts on %d schemas", len(schemas))
+		usable = r.verdicts()
+	}
 	pool := &mutate.Pool{}
 	for _, s := range schemas {
 		if err := pool.Add(s.Name, s.JSON, 2); err != nil {
 			return &r.counts, nil, fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
+	whole := mutate.NewDefinitions(pool)
+	for _, d := range cfg.Whole {
+		if err := whole.Add(d.Name, d.JSON); err != nil {
+			return &r.counts, nil, fmt.Errorf("%s: %w", d.Name, err)
+		}
+	}
+	if len(cfg.Whole) > 0 {
+		r.say("%d whole definitions", len(cfg.Whole))
+		r.definitions(cfg.Whole)
+	}
 	if cfg.Rules {
 		r.say("costs of rules")
 		r.rules(usable)
 	}
 	for round := uint64(0); r.ctx.Err() == nil; round++ {
+		if cfg.Definitions > 0 && whole.Len() > 0 && pool.Len() > 0 {
+			r.say("%d mutated definitions, created and changed", cfg.Definitions)
+			r.mutatedDefinitions(whole, round)
+		}
 		if cfg.Enriched > 0 && pool.Len() > 0 {
 			r.say("%d enriched schemas with %d validations each", cfg.Enriched, validationsPerEnriched)
 			r.enriched(pool, round)

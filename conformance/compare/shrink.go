@@ -91,6 +91,11 @@ func (s *shrinker) late() bool { return time.Now().After(s.until) }
 func (s *shrinker) retry(schema, object, old []byte) *Difference {
 	var d *Difference
 	switch {
+	case strings.HasPrefix(s.best.What, definitionPrefix):
+		if d, _ = Definition(object, definitionHow(s.best.What, old)); d == nil || signature(d) != signature(s.best) {
+			return nil
+		}
+		d.Object, d.How.Old = bytes.Clone(d.Object), bytes.Clone(d.How.Old)
 	case s.best.What == "verdict":
 		d, _ = Verdict(schema, s.best.Status)
 	case s.best.What == "compile":

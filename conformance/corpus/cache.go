@@ -10,9 +10,10 @@ import (
 )
 
 // layout is part of every cache key: raise it when entries, or what is collected, change.
-const layout = "2"
+const layout = "3"
 
-// A cache file is one line of JSON (cacheHeader), then the schemas one after the other.
+// A cache file is one line of JSON (cacheHeader), then the schemas one after the other, before each first one of a CRD the
+// CRD.
 type cacheHeader struct {
 	Name     string
 	Unparsed int
@@ -22,7 +23,7 @@ type cacheHeader struct {
 type cacheEntry struct {
 	Name   string
 	Status bool `json:",omitempty"`
-	First  bool `json:",omitempty"`
+	Whole  int  `json:",omitempty"` // length of the CRD; of the first entry only
 	Len    int
 }
 
@@ -54,11 +55,16 @@ func readCache(key string, o Options) (*part, bool) {
 	}
 	p := &part{source: Source{Name: h.Name, Unparsed: h.Unparsed, FromCache: true}}
 	for _, e := range h.Entries {
-		if e.Len > len(rest) {
+		if e.Len < 0 || e.Whole < 0 || e.Whole+e.Len > len(rest) {
 			return nil, false
 		}
-		p.entries = append(p.entries, entry{Name: e.Name, Status: e.Status, First: e.First, JSON: rest[:e.Len:e.Len]})
-		rest = rest[e.Len:]
+		x := entry{Name: e.Name, Status: e.Status}
+		if e.Whole > 0 {
+			x.CRD = rest[:e.Whole:e.Whole]
+		}
+		rest = rest[e.Whole:]
+		x.JSON, rest = rest[:e.Len:e.Len], rest[e.Len:]
+		p.entries = append(p.entries, x)
 	}
 	p.count()
 	p.source.Convert = time.Since(began)
@@ -74,8 +80,8 @@ func writeCache(key string, p *part) error {
 	h := cacheHeader{Name: p.source.Name, Unparsed: p.source.Unparsed}
 	var body []byte
 	for _, e := range p.entries {
-		h.Entries = append(h.Entries, cacheEntry{e.Name, e.Status, e.First, len(e.JSON)})
-		body = append(body, e.JSON...)
+		h.Entries = append(h.Entries, cacheEntry{e.Name, e.Status, len(e.CRD), len(e.JSON)})
+		body = append(append(body, e.CRD...), e.JSON...)
 	}
 	line, err := json.Marshal(h)
 	if err != nil {

@@ -98,7 +98,7 @@ func (p *part) count() {
 	p.source.CRDs, p.source.WithRules, p.source.Versions = 0, 0, len(p.entries)
 	counted := false // whether the CRD at hand is among those with rules
 	for _, e := range p.entries {
-		if e.First {
+		if e.CRD != nil {
 			p.source.CRDs++
 			counted = false
 		}
@@ -152,10 +152,11 @@ func convert(doc []byte) ([]entry, [32]byte, error) {
 		if v == nil || !bytes.HasPrefix(v.OpenAPIV3Schema, []byte("{")) {
 			return
 		}
-		entries = append(entries, entry{
-			Name: c.Metadata.Name + "/" + version, Status: sub.status(), First: len(entries) == 0,
-			JSON: bytes.Clone(v.OpenAPIV3Schema),
-		})
+		e := entry{Name: c.Metadata.Name + "/" + version, Status: sub.status(), JSON: bytes.Clone(v.OpenAPIV3Schema)}
+		if len(entries) == 0 {
+			e.CRD = js
+		}
+		entries = append(entries, e)
 	}
 	for _, v := range c.Spec.Versions {
 		add(v.Name, v.Schema, v.Subresources)

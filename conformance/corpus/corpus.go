@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -27,6 +28,13 @@ type Schema struct {
 	Copies int    // how many versions of CRDs have it
 }
 
+// A Definition is a whole CRD of apiextensions.k8s.io/v1.
+type Definition struct {
+	Name   string // certificates.cert-manager.io
+	Source string
+	JSON   []byte // compact, keys sorted
+}
+
 // A Source is a module or an archive, with what was found in it.
 type Source struct {
 	Name               string
@@ -39,12 +47,13 @@ type Source struct {
 
 // A Set is a loaded corpus. CRDs counts distinct documents per source, Versions their versions with a schema.
 type Set struct {
-	Schemas   []Schema
-	Sources   []Source
-	CRDs      int
-	WithRules int
-	Versions  int
-	Took      time.Duration
+	Schemas     []Schema
+	Definitions []Definition // the distinct ones
+	Sources     []Source
+	CRDs        int
+	WithRules   int
+	Versions    int
+	Took        time.Duration
 }
 
 // Options choose the sources. The zero value loads every module and the archive if it can be found.
@@ -134,7 +143,7 @@ type part struct {
 type entry struct {
 	Name   string
 	Status bool
-	First  bool // first version of its CRD: the number of these is the number of CRDs
+	CRD    []byte // the whole of it, for its first version: the number of these is the number of CRDs
 	JSON   []byte
 }
 
@@ -189,12 +198,20 @@ func cached(yes bool) string {
 func merge(parts []*part) *Set {
 	set := &Set{}
 	seen := map[[32]byte]int{}
+	whole := map[[32]byte]bool{}
 	for _, p := range parts {
 		set.Sources = append(set.Sources, p.source)
 		set.CRDs += p.source.CRDs
 		set.WithRules += p.source.WithRules
 		set.Versions += p.source.Versions
 		for _, e := range p.entries {
+			if bytes.HasPrefix(e.CRD, []byte(`{"apiVersion":"apiextensions.k8s.io/v1",`)) {
+				if key := sha256.Sum256(e.CRD); !whole[key] {
+					whole[key] = true
+					name, _, _ := strings.Cut(e.Name, "/")
+					set.Definitions = append(set.Definitions, Definition{name, p.source.Name, e.CRD})
+				}
+			}
 			key := sha256.Sum256(e.JSON)
 			if at, ok := seen[key]; ok {
 				set.Schemas[at].Copies++

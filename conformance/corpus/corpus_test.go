@@ -57,6 +57,15 @@ func TestMergeFoldsEqualSchemas(t *testing.T) {
 	}
 }
 
+func TestMergeKeepsDistinctDefinitions(t *testing.T) {
+	beta := strings.ReplaceAll(twoVersions, "k8s.io/v1", "k8s.io/v1beta1")
+	p := convertAll("test", []document{{"a.yaml", []byte(twoVersions + "---" + beta)}})
+	set := merge([]*part{p, p})
+	if len(set.Definitions) != 1 || set.Definitions[0].Name != "pears.orchard.example" || !strings.HasPrefix(string(set.Definitions[0].JSON), `{"apiVersion":`) {
+		t.Fatalf("%+v", set.Definitions)
+	}
+}
+
 func TestCacheRoundTrip(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	p := convertAll("test", []document{{"a.yaml", []byte(twoVersions)}})
@@ -64,7 +73,8 @@ func TestCacheRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	q, ok := readCache("module-a/b@v1", Options{})
-	if !ok || q.source.CRDs != 1 || q.source.Versions != 2 || string(q.entries[0].JSON) != string(p.entries[0].JSON) {
+	if !ok || q.source.CRDs != 1 || q.source.Versions != 2 || string(q.entries[0].JSON) != string(p.entries[0].JSON) ||
+		string(q.entries[0].CRD) != string(p.entries[0].CRD) || q.entries[1].CRD != nil {
 		t.Fatalf("%v %+v", ok, q)
 	}
 	if _, ok := readCache("module-a/b@v1", Options{NoCache: true}); ok {

@@ -4,7 +4,7 @@
 //	modules.txt → go mod download → YAML files ┐
 //	                    crds.tar.gz → YAML files ┴→ documents → CRDs → versions → distinct schemas
 //
-// Converting YAML takes most of the time, so the schemas of each source are kept as JSON in the user's cache directory
+// Converting YAML takes most of the time, so the CRDs and schemas of each source are kept as JSON in the user's cache directory
 // under a key made of the module's version, or the archive's hash, and the layout's version. A source's YAML that does
 // not parse (templates, mostly) is counted and skipped.
 package corpus

@@ -4,6 +4,8 @@
 // Vary and Enrich make schemas that are most likely structural: the one with what decides what becomes of an object, the
 // other with everything that restricts values, rules included (templates.go).
 //
+// Definitions makes whole CRDs, before and after a change, around such schemas.
+//
 // A mutant is a function of the pool and the seed: the same pool and the same seed give the same bytes.
 //
 // CEL: compiling rules is slow, so most mutants lose the x-kubernetes-validations of the schema they are made from before

@@ -73,3 +73,32 @@ func BenchmarkMake(b *testing.B) {
 		p.Make(uint64(i))
 	}
 }
+
+// Definitions are functions of the seed, too, and cover every mutation.
+func TestDefinitions(t *testing.T) {
+	d := NewDefinitions(pool(t))
+	if err := d.Add("trees", []byte(`{"metadata":{"name":"trees.a.b"},"spec":{"group":"a.b","names":{"plural":"trees","kind":"Tree"},"versions":[{"name":"v1","storage":true,"schema":{"openAPIV3Schema":{}}},{"name":"v2"}]}}`)); err != nil {
+		t.Fatal(err)
+	}
+	applied, changed := map[string]bool{}, 0
+	for seed := range uint64(1500) {
+		a, b := d.Make(seed), d.Make(seed)
+		if string(a.Old) != string(b.Old) || string(a.New) != string(b.New) {
+			t.Fatalf("seed %d gives two changes", seed)
+		}
+		if string(a.Old) != string(a.New) {
+			changed++
+		}
+		for _, name := range a.Applied {
+			applied[name] = true
+		}
+	}
+	for _, m := range definitionTable {
+		if !applied[m.name] {
+			t.Errorf("%s is never applied", m.name)
+		}
+	}
+	if changed < 1000 || changed == 1500 {
+		t.Errorf("%d of 1500 change something", changed)
+	}
+}

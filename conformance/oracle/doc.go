@@ -6,6 +6,7 @@
 //	schema bytes → v1.JSONSchemaProps → internal JSONSchemaProps ┬→ CRD validation → Verdict
 //	                                                            ├→ CEL compilation → Costs
 //	                                                            └→ Structural, defaults pruned → *Schema
+//	CRD bytes, old bytes → v1, defaulted → internal → CRD validation → DefinitionVerdict
 //	object bytes → map[string]any → prune, nulls, metadata, default (*Schema) → Outcome
 //	object bytes, old bytes → values, embedded metadata, lists, rules (*Schema) → Validation
 //

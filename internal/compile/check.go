@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -16,6 +17,17 @@ type CheckOptions struct {
 	DisallowDefaults  string      // if not empty, why there must be no defaults, appended to "must not be set"
 	UncheckedDefaults bool        // defaults need not fit their schemas
 	Strict            bool        // warn of all that LowerOptions.Strict judges otherwise
+	Tolerance         Tolerance   // for what the definition before a change had already
+	Pruning           bool        // find out whether anything of a default would be pruned
+}
+
+// Tolerance says which rules need not be kept. Upstream does not hold against a
+// changed definition what was wrong with it before.
+type Tolerance struct {
+	Types            bool // types may be unknown
+	UnprunedDefaults bool // defaults may have fields that would be pruned
+	ListSets         bool // items of sets need not be atomic
+	ListKeys         bool // keys may be optional; keys, and items of sets and maps, may be nullable
 }
 
 // Verdict is the outcome of a check.
@@ -31,6 +43,13 @@ type Verdict struct {
 	// Defaults are what the rules are to be evaluated on, if there are rules.
 	// Upstream does so for each that is in order, even if another is not.
 	Defaults []Default
+	// Unstructural says that the schema is not structural.
+	Unstructural bool
+	// Rules says that there are validation rules outside of junctors.
+	Rules bool
+	// Unpruned says that something of a default would be pruned, if
+	// CheckOptions.Pruning asks for it and the schema is structural.
+	Unpruned bool
 }
 
 // Check returns the findings of Judge.
@@ -45,7 +64,7 @@ func judge(s *syntax.Schema, o CheckOptions, room int) Verdict {
 	if s == nil {
 		return Verdict{Sound: true}
 	}
-	c := checker{findings: findings{nilTop: o.Path == nil, room: [2]int{room, room}}, strict: o.Strict}
+	c := checker{findings: findings{nilTop: o.Path == nil, room: [2]int{room, room}}, strict: o.Strict, tolerance: o.Tolerance, pruning: o.Pruning}
 	if o.Path != nil {
 		c.prefix = o.Path.String()
 	}
@@ -57,12 +76,14 @@ func judge(s *syntax.Schema, o CheckOptions, room int) Verdict {
 		at.place = unseen
 	}
 	c.visit(s, at)
-	v := Verdict{Sound: convertible && !o.NonStructural && !c.unstructural}
+	v := Verdict{Unstructural: !convertible || c.unstructural, Rules: c.ruled}
+	v.Sound = !v.Unstructural && !o.NonStructural
 	if v.Sound && c.defaulted && !o.UncheckedDefaults {
 		v.Sound, v.Defaults = c.checkDefaults(s)
+		v.Unpruned = c.unpruned && !c.unprunable
 	}
 
-	if !convertible && c.errors == 0 {
+	if !convertible && !o.NonStructural && c.errors == 0 {
 		// Of what makes the conversion fail, only $schema has no rule of its
 		// own, so this is it.
 		c.findings.add(unsupportedSchemaURL, nil, fault{
@@ -126,6 +147,10 @@ type checker struct {
 	patterns map[string]error // of what has been compiled
 
 	strict       bool // CheckOptions.Strict
+	tolerance    Tolerance
+	pruning      bool // CheckOptions.Pruning
+	unpruned     bool // something of a default would be pruned
+	unprunable   bool // and cannot be
 	unstructural bool // a rule about structural schemas is violated
 	defaulted    bool // there are defaults outside of junctors
 	ruled        bool // there are validation rules
@@ -287,6 +312,51 @@ func (c *checker) markUnsupported(s *syntax.Schema) bool {
 		c.unsupported[s] = struct{}{}
 	}
 	return bad
+}
+
+// ConversionProblem says why upstream cannot convert a schema to a structural one,
+// or nothing. Of several reasons it is the first, by the names of properties;
+// upstream's choice is random.
+func ConversionProblem(s *syntax.Schema) string {
+	r := s.Rare()
+	const unsupported = "OpenAPIV3Schema '%s' is not supported"
+	for _, k := range []struct {
+		name    string
+		present bool
+	}{
+		{"id", r.ID != ""}, {"schema", r.SchemaURL != ""}, {"$ref", r.Ref != nil && *r.Ref != ""}, {"patternProperties", len(r.PatternProperties) > 0},
+		{"dependencies", len(r.Dependencies) > 0}, {"additionalItems", r.AdditionalItems != nil}, {"definitions", len(r.Definitions) > 0},
+	} {
+		if k.present {
+			return fmt.Sprintf(unsupported, k.name)
+		}
+	}
+	problem := ""
+	look := func(list ...*syntax.Schema) {
+		for _, child := range list {
+			if problem == "" && child != nil {
+				problem = ConversionProblem(child)
+			}
+		}
+	}
+	look(s.AllOf...)
+	look(s.AnyOf...)
+	look(s.OneOf...)
+	look(s.Not)
+	if problem == "" && s.PreserveUnknownFields != nil && !*s.PreserveUnknownFields {
+		return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
+	}
+	if problem == "" && s.Items != nil && len(s.Items.Tuple) > 0 {
+		return "OpenAPIV3Schema 'items' must be a schema, but is an array"
+	}
+	look(s.ItemSchema())
+	for _, p := range s.Properties {
+		look(p.Schema)
+	}
+	if s.AdditionalProperties != nil {
+		look(s.AdditionalProperties.Schema)
+	}
+	return problem
 }
 
 // eachChild calls f for the children of s that upstream checks, with the path

@@ -1,9 +1,11 @@
 package compile
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/espalier-dev/espalier/internal/exec"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
@@ -85,9 +87,14 @@ type defaultsCheck struct {
 type defaultPlace struct {
 	root bool
 	meta *metaPlace // nil outside of metadata
+	// fit is where pruning takes a default to be. An embedded resource inside of
+	// metadata, which no new schema may have, does not end the metadata for it.
+	fit *metaPlace
 	// unchecked is set below additionalProperties. Upstream fills in defaults
 	// there and does not look at them.
 	unchecked bool
+	kept      bool   // an item of an array whose unknown fields are preserved
+	astray    bool   // an item of the object as a whole, which is no array
 	trail     *trail // kept if there are rules
 }
 
@@ -106,29 +113,33 @@ func (c *defaultsCheck) schema(s *syntax.Schema, n *plan.Node, at defaultPlace) 
 	}
 	if items := s.ItemSchema(); items != nil {
 		c.enter("items")
-		c.schema(items, itemsOf(n), c.below(at, at.meta.child("")))
+		sub := c.below(at, at.meta.child(""), at.fit.child(""))
+		sub.kept = at.kept || s.PreserveUnknownFields != nil
+		sub.astray = at.astray || at.root
+		c.schema(items, itemsOf(n), sub)
 		c.leave()
 	}
 	for _, p := range s.Properties {
-		meta := at.meta.child(p.Name)
+		meta, fit := at.meta.child(p.Name), at.fit.child(p.Name)
 		if (at.root || s.EmbeddedResource) && isMeta(p.Name) {
 			meta = &metaPlace{nil, p.Name}
+			fit = meta
 		}
 		c.enterKey("properties", p.Name)
-		c.schema(p.Schema, propertyOf(n, p.Name), c.below(at, meta))
+		c.schema(p.Schema, propertyOf(n, p.Name), c.below(at, meta, fit))
 		c.leave()
 	}
 	// Inside of metadata there must be no default below additionalProperties.
 	if a := s.AdditionalProperties; a != nil && a.Schema != nil && at.meta == nil {
 		c.enter("additionalProperties")
-		c.schema(a.Schema, additionalOf(n), defaultPlace{unchecked: true})
+		c.schema(a.Schema, additionalOf(n), defaultPlace{unchecked: true, astray: at.astray})
 		c.leave()
 	}
 }
 
 // below returns the place of a child, whose path is the current one.
-func (c *defaultsCheck) below(at defaultPlace, meta *metaPlace) defaultPlace {
-	sub := defaultPlace{meta: meta, unchecked: at.unchecked}
+func (c *defaultsCheck) below(at defaultPlace, meta, fit *metaPlace) defaultPlace {
+	sub := defaultPlace{meta: meta, fit: fit, unchecked: at.unchecked, astray: at.astray}
 	if c.ruled && !at.unchecked {
 		sub.trail = &trail{at.trail, c.path[len(c.path)-1]}
 	}
@@ -178,12 +189,18 @@ func (c *defaultsCheck) judge(s *syntax.Schema, n *plan.Node, at defaultPlace) {
 	} else {
 		v, err = exec.JudgeDefault(n, s.Default.Written)
 	}
+	if c.pruning {
+		// Upstream gives up on a schema with defaults that have no place in any
+		// object.
+		c.unprunable = c.unprunable || at.astray || at.root && kindOf(s.Default.Raw) != jsondoc.Object
+		c.unpruned = c.unpruned || shrinks(n, s.Default, at)
+	}
 	switch {
 	case err != nil: // it has been parsed before, as part of the schema
 	case at.unchecked:
 		c.unchecked(s, &v)
 	default:
-		if v.Unknown != nil {
+		if v.Unknown != nil && !c.tolerance.UnprunedDefaults {
 			c.violation(defaultUnknownFields, s, v.Unknown)
 		}
 		for i := range v.Metadata {
@@ -196,6 +213,14 @@ func (c *defaultsCheck) judge(s *syntax.Schema, n *plan.Node, at defaultPlace) {
 			c.inOrder(s, &v, at)
 		}
 	}
+}
+
+// shrinks reports whether less is left of a default than was written when it is
+// pruned and fitted into metadata. The plan has no defaults that would be filled
+// in.
+func shrinks(n *plan.Node, written *syntax.JSON, at defaultPlace) bool {
+	left, err := prepareDefault(n, written, position{kept: at.kept, meta: at.fit})
+	return err == nil && !bytes.Equal(left, written.Raw)
 }
 
 // severity is that of the findings about a default.

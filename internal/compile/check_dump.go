@@ -10,6 +10,13 @@ import (
 // internal Go type, whose fields encoding/json writes under their Go names,
 // with the zero ones. The types below have those names in that order.
 
+// Dump returns s as upstream's errors show a schema: a value for encoding/json.
+// size is about the number of bytes that it takes.
+func Dump(s *syntax.Schema) (value any, size int) {
+	d := dumpSchema(s)
+	return d, d.size
+}
+
 // dumpSchema returns s as a bad value.
 func dumpSchema(s *syntax.Schema) *dump {
 	var m dumper

@@ -7,10 +7,10 @@ import (
 // openapi checks what upstream demands of every schema, inside and outside of
 // junctors, structural or not.
 func (c *checker) openapi(s *syntax.Schema, x context) {
-	switch s.Type {
-	case "", "string", "number", "integer", "boolean", "array", "object":
-	default:
-		c.notSupported(typeUnknown, s, "type", s.Type, "array", "boolean", "integer", "number", "object", "string")
+	if !KnownType(s.Type) {
+		if !c.tolerance.Types {
+			c.notSupported(typeUnknown, s, "type", s.Type, "array", "boolean", "integer", "number", "object", "string")
+		}
 		if s.Type == "null" {
 			c.forbidden(typeNull, s, "type", "type cannot be set to null, use nullable as an alternative")
 		}
@@ -40,6 +40,16 @@ func (c *checker) openapi(s *syntax.Schema, x context) {
 	c.unsupportedKeywords(s)
 	c.topology(s)
 	c.validations(s)
+}
+
+// KnownType reports whether there are values of the type called t, or it is left
+// out.
+func KnownType(t string) bool {
+	switch t {
+	case "", "string", "number", "integer", "boolean", "array", "object":
+		return true
+	}
+	return false
 }
 
 // unsupportedKeywords checks for the keywords of JSON Schema that there are no
@@ -85,7 +95,7 @@ func (c *checker) topology(s *syntax.Schema) {
 	t := *s.ListType
 	if s.Type != "array" {
 		c.wrongType(listTypeArray, s, s.Type, "must be array if x-kubernetes-list-type is specified")
-	} else if t == "set" {
+	} else if t == "set" && !c.tolerance.ListSets {
 		c.setItems(s.ItemSchema())
 	}
 	if t != "atomic" && t != "set" && t != "map" {
@@ -94,7 +104,7 @@ func (c *checker) topology(s *syntax.Schema) {
 	if t != "map" && len(s.ListMapKeys) > 0 {
 		c.invalid(listMapKeysWithoutMap, s, "x-kubernetes-list-type", t, "must be map if x-kubernetes-list-map-keys is non-empty")
 	}
-	if item := s.ItemSchema(); item != nil && item.Nullable && (t == "set" || t == "map") {
+	if item := s.ItemSchema(); item != nil && item.Nullable && (t == "set" || t == "map") && !c.tolerance.ListKeys {
 		c.enter("items")
 		c.forbidden(listItemsNullable, item, "nullable", "cannot be nullable when x-kubernetes-list-type is "+t)
 		c.leave()
@@ -171,10 +181,10 @@ func (c *checker) listMapKey(name string, item, key *syntax.Schema, required boo
 		// The bad value is the type of the item, as upstream shows it.
 		c.invalid(listMapKeyScalar, key, "type", item.Type, "must be a scalar type if parent array's x-kubernetes-list-type is map")
 	}
-	if !required && key.Default == nil {
+	if !required && key.Default == nil && !c.tolerance.ListKeys {
 		c.required(listMapKeyOptional, key, "default", "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property")
 	}
-	if key.Nullable {
+	if key.Nullable && !c.tolerance.ListKeys {
 		c.forbidden(listMapKeyNullable, key, "nullable", "this property is in x-kubernetes-list-map-keys, so it cannot be nullable")
 	}
 	c.leave()

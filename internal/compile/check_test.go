@@ -188,3 +188,112 @@ func TestPointers(t *testing.T) {
 		}
 	}
 }
+
+// TestTolerance checks that each tolerance takes away the findings it is about,
+// and no others.
+func TestTolerance(t *testing.T) {
+	s := parse(t, `{"type":"object","properties":{
+		"type":{"type":"strange"},
+		"default":{"type":"object","default":{"x":1}},
+		"set":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"object"}},
+		"map":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"type":"object","nullable":true,"properties":{"k":{"type":"string","nullable":true}}}}}}`)
+	found := func(o CheckOptions) (ids []string) {
+		for _, f := range Check(s, o) {
+			if f.Severity == Error {
+				ids = append(ids, f.Rule)
+			}
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	all := []string{"default-unknown-fields", "list-items-nullable", "list-map-key-nullable", "list-map-key-optional", "list-set-atomic", "type-unknown"}
+	for _, c := range []struct {
+		tolerance Tolerance
+		without   []string
+	}{
+		{Tolerance{}, nil},
+		{Tolerance{Types: true}, all[5:]},
+		{Tolerance{UnprunedDefaults: true}, all[:1]},
+		{Tolerance{ListSets: true}, all[4:5]},
+		{Tolerance{ListKeys: true}, all[1:4]},
+		{Tolerance{true, true, true, true}, all},
+	} {
+		want := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return slices.Contains(c.without, id) })
+		if got := found(CheckOptions{Tolerance: c.tolerance}); !slices.Equal(got, want) {
+			t.Errorf("%+v: %v, not %v", c.tolerance, got, want)
+		}
+	}
+}
+
+func TestUnpruned(t *testing.T) {
+	for schema, want := range map[string]bool{
+		`{"type":"object","default":{"a":1},"properties":{"a":{"type":"integer"}}}`:                                                                                                    false,
+		`{"type":"object","default":{"b":1.0},"properties":{"a":{"type":"integer"}}}`:                                                                                                  true,
+		`{"type":"object","additionalProperties":{"type":"object","default":{"b":1}}}`:                                                                                                 true,
+		`{"type":"array","x-kubernetes-preserve-unknown-fields":true,"items":{"type":"object","default":{"b":1}}}`:                                                                     false,
+		`{"type":"array","x-kubernetes-preserve-unknown-fields":true,"items":{"type":"array","items":{"type":"object","default":{"b":1}}}}`:                                            false,
+		`{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true,"default":{"apiVersion":"v1","kind":"K","metadata":{"name":"n"}}}`:         false,
+		`{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true,"default":{"apiVersion":"v1","kind":"K","metadata":{"name":"n","foo":1}}}`: true,
+		`{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"metadata":{"type":"object","properties":{"foo":{"type":"string","default":"x"}}}}}`:                     true,
+		`{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"metadata":{"type":"object","properties":{"name":{"type":"string","default":"x"}}}}}`:                    false,
+	} {
+		s := parse(t, `{"type":"object","properties":{"p":`+schema+`}}`)
+		if got := Judge(s, CheckOptions{Pruning: true}).Unpruned; got != want {
+			t.Errorf("%s: %v", schema, got)
+		}
+		if Judge(s, CheckOptions{}).Unpruned {
+			t.Errorf("%s: found out without being asked", schema)
+		}
+	}
+	for _, schema := range []string{
+		`{"type":"object","default":1,"properties":{"a":{"type":"object","default":{"x":1}}}}`,
+		`{"type":"object","items":{"type":"string","default":"x"},"properties":{"a":{"type":"object","default":{"x":1}}}}`,
+	} {
+		if Judge(parse(t, schema), CheckOptions{Pruning: true}).Unpruned {
+			t.Errorf("%s: upstream gives up", schema)
+		}
+	}
+}
+
+func TestFollowPath(t *testing.T) {
+	s := parse(t, `{"type":"object","properties":{"a":{"type":"object","properties":{"b.c":{"type":"string"}}},"m":{"type":"object","additionalProperties":{"type":"integer"}},"any":{"type":"object","additionalProperties":true}}}`)
+	for _, c := range []struct {
+		path     string
+		brackets bool
+		want     string
+	}{
+		{".a", true, "a object"}, {".a['b.c']", true, "a.b.c string"}, {".m.k", false, "m[k] integer"}, {".any.x", false, "any[x] nothing"},
+		{"a", true, "expected [ or . but got: a"}, {".", true, "unexpected end of JSON path"}, {".a.x", true, "does not refer to a valid field"},
+		{".any.x.y", true, "does not refer to a valid field"}, {".a['b.c']", false, "array notation is not allowed"},
+		{".a[b]", true, "expected single quoted string but got b"}, {".m['k'", true, "unexpected end of JSON path"}, {".m['k'.", true, "expected ] but got ."},
+		{`.m['\q']`, true, "invalid string literal"},
+	} {
+		at, found, err := FollowPath(s, c.path, c.brackets)
+		got := ""
+		switch {
+		case err != nil:
+			got = err.Error()
+		case found == nil:
+			got = at.String() + " nothing"
+		default:
+			got = at.String() + " " + found.Type
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, not %s", c.path, got, c.want)
+		}
+	}
+}
+
+func TestConversionProblem(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"type":"object","properties":{"a":{"x-kubernetes-preserve-unknown-fields":true}}}`: "",
+		`{"properties":{"a":{"id":"x"},"b":{"$schema":"y"}}}`:                                "OpenAPIV3Schema 'id' is not supported",
+		`{"items":[{}]}`: "OpenAPIV3Schema 'items' must be a schema, but is an array",
+		`{"additionalProperties":{"not":{"x-kubernetes-preserve-unknown-fields":false}}}`: "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined",
+		`{"items":{"definitions":{"a":{}}}}`:                                              "OpenAPIV3Schema 'definitions' is not supported",
+	} {
+		if got := ConversionProblem(parse(t, schema)); got != want {
+			t.Errorf("%s: %s", schema, got)
+		}
+	}
+}

@@ -1,7 +1,11 @@
 package compile
 
 import (
+	"errors"
+	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
@@ -26,8 +30,10 @@ func (c *checker) validations(s *syntax.Schema) {
 			}
 			// Of a schema that cannot be converted upstream does not know the
 			// fields, and believes the path.
-			if _, unsupported := c.unsupported[s]; !unsupported && !leadsToField(s, p) {
-				c.invalid(ruleFieldPathInvalid, r, "fieldPath", p, "must be a valid path")
+			if _, unsupported := c.unsupported[s]; !unsupported {
+				if _, _, err := FollowPath(s, p, true); err != nil {
+					c.invalid(ruleFieldPathInvalid, r, "fieldPath", p, "must be a valid path")
+				}
 			}
 		}
 		c.leave()
@@ -61,56 +67,69 @@ func knownReason(s string) bool {
 	return false
 }
 
-// leadsToField reports whether a rule's fieldPath, made of .name and ['name'],
-// leads to a part of s. Where upstream follows a path into a map of anything
-// it crashes; here such a path does not lead anywhere.
-func leadsToField(s *syntax.Schema, fieldPath string) bool {
-	t := fieldPathTokens{rest: fieldPath}
+var (
+	errNoField = errors.New("does not refer to a valid field")
+	errPathEnd = errors.New("unexpected end of JSON path")
+)
+
+// FollowPath follows a path made of .name and, if brackets are allowed, ['name']
+// and returns the field path and the schema that it leads to, nil for a value in
+// a map of anything. Where upstream follows a path into a map of anything it
+// crashes; here such a path does not lead anywhere.
+func FollowPath(s *syntax.Schema, path string, brackets bool) (at *field.Path, found *syntax.Schema, err error) {
+	t := fieldPathTokens{rest: path}
 	for {
 		token, ok := t.next()
 		if !ok {
-			return true
+			return at, s, nil
 		}
-		var name string
-		switch token {
-		case ".":
-			if name, ok = t.next(); !ok {
-				return false
+		name, err := t.name(token, brackets)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch {
+		case s != nil && len(s.Properties) > 0:
+			if s = s.Property(name); s == nil {
+				return nil, nil, errNoField
 			}
-		case "[":
-			if name, ok = t.next(); !ok || len(name) < 2 || name[0] != '\'' || name[len(name)-1] != '\'' {
-				return false
-			}
-			if name, ok = unescape(name[1 : len(name)-1]); !ok {
-				return false
-			}
+			at = at.Child(name)
+		case s != nil && s.AdditionalProperties != nil:
+			at, s = at.Key(name), s.AdditionalProperties.Schema
 		default:
-			return false
-		}
-		if s, ok = fieldOf(s, name); !ok {
-			return false
+			return nil, nil, errNoField
 		}
 		if token == "[" {
-			if end, ok := t.next(); !ok || end != "]" {
-				return false
+			if end, ok := t.next(); !ok {
+				return nil, nil, errPathEnd
+			} else if end != "]" {
+				return nil, nil, fmt.Errorf("expected ] but got %s", end)
 			}
 		}
 	}
 }
 
-// fieldOf returns the schema of a field of s: a property, or a value of the map
-// that s is. It is nil for a map of anything.
-func fieldOf(s *syntax.Schema, name string) (*syntax.Schema, bool) {
+// name returns the name after a delimiter.
+func (t *fieldPathTokens) name(delimiter string, brackets bool) (string, error) {
 	switch {
-	case s == nil:
-		return nil, false
-	case len(s.Properties) > 0:
-		p := s.Property(name)
-		return p, p != nil
-	case s.AdditionalProperties != nil:
-		return s.AdditionalProperties.Schema, true
+	case delimiter != "." && delimiter != "[":
+		return "", fmt.Errorf("expected [ or . but got: %s", delimiter)
+	case delimiter == "[" && !brackets:
+		return "", errors.New("array notation is not allowed")
 	}
-	return nil, false
+	name, ok := t.next()
+	if !ok {
+		return "", errPathEnd
+	}
+	if delimiter == "." {
+		return name, nil
+	}
+	if len(name) < 2 || name[0] != '\'' || name[len(name)-1] != '\'' {
+		return "", fmt.Errorf("expected single quoted string but got %s", name)
+	}
+	if name, ok = unescape(name[1 : len(name)-1]); !ok {
+		return "", errors.New("invalid string literal")
+	}
+	return name, nil
 }
 
 // fieldPathTokens cuts a path into its tokens: the three delimiters, quoted

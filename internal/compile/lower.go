@@ -59,6 +59,11 @@ type position struct {
 
 func (l *lowerer) schema(s *syntax.Schema, at position) (*plan.Node, error) {
 	n := &plan.Node{Accepts: l.accepts(s), Type: plan.TypeOf(s.Type), Flags: flags(s)}
+	if at.nested {
+		// Upstream checks resources and lists apart from values, and does not
+		// look into junctors. Only schemas that are not structural have them there.
+		n.Flags &^= plan.Embedded | plan.ListSet | plan.ListMap
+	}
 	if l.Defaults {
 		n.Flags = flagsForDefaults(n.Flags, at)
 	}

@@ -25,6 +25,8 @@ type Document struct {
 	// List is the JSON pointer of the object in its document, /items/3 say, if
 	// it came in a list.
 	List string
+	// What the object says it is, as far as it does. Split fills them in.
+	APIVersion, Kind, Namespace, Name string
 
 	origin *origin
 	base   int // offset of JSON in the document's
@@ -222,12 +224,9 @@ func (d *Document) Split() []*Document {
 		return []*Document{d}
 	}
 	defer doc.Release()
-	kind, ok := member(doc, jsondoc.Root, "kind")
-	if !ok || !strings.HasSuffix(doc.Text(kind), "List") {
-		return []*Document{d}
-	}
+	d.identify(doc, jsondoc.Root)
 	items, ok := member(doc, jsondoc.Root, "items")
-	if !ok || doc.Kind(items) != jsondoc.Array {
+	if !ok || doc.Kind(items) != jsondoc.Array || !strings.HasSuffix(d.Kind, "List") {
 		return []*Document{d}
 	}
 	objects := make([]*Document, 0, doc.Len(items))
@@ -237,9 +236,25 @@ func (d *Document) Split() []*Document {
 		sub.JSON = sub.JSON[:len(sub.JSON):len(sub.JSON)]
 		sub.base = d.base + doc.Offset(item)
 		sub.List = d.List + "/items/" + strconv.Itoa(i)
+		sub.identify(doc, item)
 		objects = append(objects, &sub)
 	}
 	return objects
+}
+
+// identify reads what the object v of doc says it is.
+func (d *Document) identify(doc *jsondoc.Doc, v jsondoc.Value) {
+	text := func(v jsondoc.Value, name string) string {
+		if m, ok := member(doc, v, name); ok && doc.Kind(m) == jsondoc.String {
+			return doc.Text(m)
+		}
+		return ""
+	}
+	d.APIVersion, d.Kind = text(v, "apiVersion"), text(v, "kind")
+	d.Namespace, d.Name = "", ""
+	if metadata, ok := member(doc, v, "metadata"); ok {
+		d.Namespace, d.Name = text(metadata, "namespace"), text(metadata, "name")
+	}
 }
 
 // At returns the place of the key or value that begins at an offset in JSON. An

@@ -77,10 +77,11 @@ func TestDocuments(t *testing.T) {
 		"kind: List\nitems:\n- kind: A\n- kind: BList\n  items: [{kind: C}]\n": `{"kind":"A"} {"kind":"BList","items":[{"kind":"C"}]}`,
 		"%YAML 1.1\n---\na: 1\n...\n---\nb: 2\n":                               `{"a":1} {"b":2}`,
 		"--- {a: 1}\n---\r\nb: |\n  ---\n--- # c\n":                            `{"a":1} {"b":"---\n"}`,
-		"# comment only\n":                          ``,
-		"apiVersion: v1\nkind: List\nitems: none\n": `{"apiVersion":"v1","kind":"List","items":"none"}`,
-		"\ufeff{\"a\": \"\u00e4\"}":                 "{\"a\":\"\u00e4\"}",
-		"a: \"\\u00e4\\n\"\n":                       "{\"a\":\"\u00e4\\n\"}",
+		"kind: 00\nitems: [1]\n":                                               `{"kind":0,"items":[1]}`,
+		"# comment only\n":                                                     ``,
+		"apiVersion: v1\nkind: List\nitems: none\n":                            `{"apiVersion":"v1","kind":"List","items":"none"}`,
+		"\ufeff{\"a\": \"\u00e4\"}":                                            "{\"a\":\"\u00e4\"}",
+		"a: \"\\u00e4\\n\"\n":                                                  "{\"a\":\"\u00e4\\n\"}",
 	} {
 		var got []string
 		for _, d := range read(t, text) {
@@ -243,6 +244,11 @@ func FuzzParse(f *testing.F) {
 		for _, d := range docs {
 			if !json.Valid(d.JSON) {
 				t.Fatalf("%q: %q is no JSON", text, d.JSON)
+			}
+			for _, o := range d.Split() {
+				if p, _ := o.Locate("/spec"); p.Line < 1 {
+					t.Fatalf("%q: %s is nowhere", text, o.JSON)
+				}
 			}
 			for at := range len(d.JSON) + 1 {
 				if p := d.At(at); p.Line < 1 || p.Line > len(d.File.starts()) || p.EndColumn <= p.Column {

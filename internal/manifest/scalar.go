@@ -3,6 +3,7 @@ package manifest
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -104,10 +105,13 @@ func onlyText(s string) bool {
 	case '+', '-', '.', '~', '<', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		return strings.ContainsAny(s, " \n\t")
 	case 'y', 'Y', 'n', 'N', 't', 'T', 'f', 'F', 'o', 'O':
-		return len(s) > len("false") || strings.ContainsAny(s, " \n\t")
+		return len(s) > len("false") || !slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, s) })
 	}
 	return true
 }
+
+// words are what YAML 1.1 takes for something else than strings.
+var words = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 // plainJSON reports whether a plain scalar is the same in JSON: the booleans
 // and short decimal integers.

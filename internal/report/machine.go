@@ -41,14 +41,7 @@ func (r *Report) sarif(w io.Writer, o Options) error {
 		driver.WithVersion(o.Version)
 	}
 	index := make(map[string]int)
-	used := make(map[string]bool)
-	for i := range r.Diagnostics {
-		used[r.Diagnostics[i].Rule] = true
-	}
 	for _, rule := range r.Rules {
-		if !used[rule.ID] {
-			continue
-		}
 		index[rule.ID] = len(index)
 		d := sarif.NewReportingDescriptor().WithID(rule.ID).
 			WithShortDescription(sarif.NewMultiformatMessageString().WithText(rule.Explanation)).
@@ -68,7 +61,11 @@ func (r *Report) sarif(w io.Writer, o Options) error {
 	}
 	out := sarif.NewReport()
 	out.AddRun(run)
-	return out.PrettyWrite(w)
+	if err := out.PrettyWrite(w); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
 }
 
 func sarifResult(d *Diagnostic, index map[string]int) *sarif.Result {

@@ -27,7 +27,7 @@ func sample() *Report {
 				Notes: []Note{{Message: "and more"}, {Message: "the other", Place: Place{File: "c.yaml", Line: 1, Column: 1, EndColumn: 2, Excerpt: "x"}}}},
 			{Rule: "early", Severity: Warning, Message: "100%, yes:\nno", Object: "CustomResourceDefinition/b", Place: Place{File: "b.yaml", Line: 1}},
 		},
-		Rules: []Rule{{ID: "type-unknown", Severity: Error, Explanation: "type is one of six.", Help: "# type-unknown\n"}, {ID: "unused", Severity: Info}},
+		Rules: []Rule{{ID: "type-unknown", Severity: Error, Explanation: "type is one of six.", Help: "# type-unknown\n"}},
 	}
 }
 

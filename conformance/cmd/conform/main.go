@@ -30,7 +30,8 @@ func run() error {
 		objects  = flag.Int("objects", 0, "object runs over the corpus (default 1000000; short form 100000)")
 		checks   = flag.Int("validations", 0, "validations over the corpus (default 1400000; short form 25000)")
 		enriched = flag.Int("enriched", 0, "schemas with value validations and rules, 36 validations each (default 8000; short form 250)")
-		only     = flag.String("only", "", "only one part: normalize, validate")
+		crds     = flag.Int("definitions", 0, "mutated CRDs, each created and changed (default 20000; short form 1500)")
+		only     = flag.String("only", "", "only one part: definitions, normalize, validate")
 		seed     = flag.Uint64("seed", 1, "first seed")
 		duration = flag.Duration("duration", 0, "go on with further seeds for this long")
 		workers  = flag.Int("workers", 2, "parallel workers")
@@ -41,10 +42,10 @@ func run() error {
 	)
 	ignore := flag.String("ignore", "", "regular expression: differences whose reproducer matches are counted apart, and the command still fails")
 	flag.Parse()
-	cfg := compare.Config{Seed: *seed, Mutants: 25000, Variants: 10000, Objects: 1000000, Enriched: 8000, Validations: 1400000, Rules: true, Duration: *duration, Workers: *workers, Show: *show, Progress: os.Stdout}
+	cfg := compare.Config{Seed: *seed, Mutants: 25000, Variants: 10000, Objects: 1000000, Enriched: 8000, Validations: 1400000, Definitions: 20000, Rules: true, Duration: *duration, Workers: *workers, Show: *show, Progress: os.Stdout}
 	if *short {
 		cfg.Mutants, cfg.Variants, cfg.Objects = 6000, 2000, 100000
-		cfg.Enriched, cfg.Validations = 250, 25000
+		cfg.Enriched, cfg.Validations, cfg.Definitions = 250, 25000, 1500
 	}
 	if *mutants > 0 {
 		cfg.Mutants = *mutants
@@ -61,14 +62,19 @@ func run() error {
 	if *enriched > 0 {
 		cfg.Enriched = *enriched
 	}
+	if *crds > 0 {
+		cfg.Definitions = *crds
+	}
 	switch *only {
 	case "":
+	case "definitions":
+		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Rules, cfg.NoSchemas = 0, 0, 0, 0, 0, false, true
 	case "normalize":
-		cfg.Enriched, cfg.Validations, cfg.Rules = 0, 0, false
+		cfg.Enriched, cfg.Validations, cfg.Definitions, cfg.Rules = 0, 0, 0, false
 	case "validate":
-		cfg.Mutants, cfg.Variants, cfg.Objects = 0, 0, 0
+		cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Definitions = 0, 0, 0, 0
 	default:
-		return fmt.Errorf("-only %s: it is normalize or validate", *only)
+		return fmt.Errorf("-only %s: it is definitions, normalize or validate", *only)
 	}
 	if *ignore != "" {
 		re, err := regexp.Compile(*ignore)
@@ -90,7 +96,13 @@ func run() error {
 	fmt.Printf("corpus: %d CRDs (%d with rules), %d versions, %d distinct schemas, %.1f MB, %d files unparsed, loaded in %v\n",
 		set.CRDs, set.WithRules, set.Versions, len(set.Schemas), float64(set.Bytes())/1e6, set.Unparsed(), set.Took.Round(time.Millisecond))
 
+	if cfg.Definitions > 0 {
+		cfg.Whole = set.Definitions
+	}
 	counts, _, err := compare.Run(ctx, set.Schemas, cfg)
+	if cfg.Definitions > 0 {
+		fmt.Println(&counts.DefinitionCounts)
+	}
 	summarize(set, counts)
 	fmt.Printf("CRDs %d, versions %d, distinct schemas %d, mutated schemas %d, object runs %d, validations %d, rules compiled %d, differences %d, duration %v\n",
 		set.CRDs, set.Versions, len(set.Schemas), counts.Mutants.Load(), counts.Objects.Load(), counts.Runs(), counts.RulesCompiled.Load(), counts.Differences.Load(), time.Since(began).Round(time.Second))

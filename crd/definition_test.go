@@ -1,0 +1,114 @@
+package crd_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/crd"
+)
+
+const webs = `{
+  "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+  "metadata": {"name": "webs.example.com"},
+  "spec": {
+    "group": "example.com", "scope": "Namespaced",
+    "names": {"plural": "webs", "kind": "Web", "shortNames": ["w", "wb"], "categories": ["all"]},
+    "versions": [
+      {"name": "v1", "served": true, "storage": true, "subresources": {"status": {}, "scale": {}},
+       "schema": {"openAPIV3Schema": {"type": "object", "properties": {"n": {"type": "integer", "default": 3}}}}},
+      {"name": "v0", "served": true, "deprecated": true,
+       "schema": {"openAPIV3Schema": {"type": "object"}}}
+    ]
+  }
+}`
+
+func TestParse(t *testing.T) {
+	d, err := crd.Parse([]byte(webs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(d.APIVersion, d.Name, d.Group, d.Kind, d.ListKind, d.Plural, d.Singular, d.ShortNames, d.Categories, d.Namespaced, d.PreserveUnknownFields)
+	want := fmt.Sprint("apiextensions.k8s.io/v1", "webs.example.com", "example.com", "Web", "WebList", "webs", "web", []string{"w", "wb"}, []string{"all"}, true, false)
+	if got != want {
+		t.Errorf("%s\n%s", got, want)
+	}
+	v := d.Version("v1")
+	if v == nil || !v.Served || !v.Storage || v.Deprecated || !v.Status || !v.Scale || v.Pointer != "/spec/versions/0/schema/openAPIV3Schema" {
+		t.Fatalf("v1 is %+v", v)
+	}
+	if !strings.HasPrefix(webs[v.Offset:], string(v.Schema)) || !strings.HasPrefix(string(v.Schema), `{"type": "object", "properties"`) {
+		t.Errorf("the schema at %d is %s", v.Offset, v.Schema)
+	}
+	if v0 := d.Version("v0"); v0 == nil || v0.Storage || !v0.Deprecated || v0.Status {
+		t.Errorf("v0 is %+v", v0)
+	}
+	if d.Version("v2") != nil {
+		t.Error("there is no v2")
+	}
+	schema, rules, err := v.Compile(espalier.CompileOptions{})
+	if err != nil || rules != nil {
+		t.Fatal(rules, err)
+	}
+	out, err := schema.Normalize([]byte(`{"x":1}`), espalier.NormalizeOptions{})
+	if err != nil || string(out.Bytes) != `{"n":3}` {
+		t.Errorf("%s, %v", out.Bytes, err)
+	}
+	if _, _, err := (&crd.Version{Name: "v9"}).Compile(espalier.CompileOptions{}); err == nil {
+		t.Error("a version without a schema compiles")
+	}
+}
+
+// TestParseBeta checks that what v1beta1 says once is said of all versions.
+func TestParseBeta(t *testing.T) {
+	for _, c := range []struct{ name, spec, want string }{
+		{"one version", `"version":"v1","validation":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}}`,
+			"true true [v1 true true true /spec/validation/openAPIV3Schema]"},
+		{"several versions", `"scope":"Cluster","preserveUnknownFields":false,"version":"v1","versions":[{"name":"v1","served":true,"storage":true},{"name":"v2","served":false,"storage":false}],"validation":{"openAPIV3Schema":{}}`,
+			"false false [v1 true true false /spec/validation/openAPIV3Schema] [v2 false false false /spec/validation/openAPIV3Schema]"},
+		{"schemas of their own", `"versions":[{"name":"v1","schema":{"openAPIV3Schema":{}}},{"name":"v2"}]`,
+			"true true [v1 false false false /spec/versions/0/schema/openAPIV3Schema] [v2 false false false ]"},
+	} {
+		d, err := crd.Parse([]byte(`{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","spec":{` + c.spec + `}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprint(d.Namespaced, d.PreserveUnknownFields)
+		for _, v := range d.Versions {
+			got += fmt.Sprintf(" [%s %v %v %v %s]", v.Name, v.Served, v.Storage, v.Status, v.Pointer)
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, not %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestParseLeniently checks that Parse reads what it can and refuses only what
+// is no definition.
+func TestParseLeniently(t *testing.T) {
+	const head = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition"`
+	for _, doc := range []string{
+		head + `}`, head + `,"spec":null}`, head + `,"spec":[]}`, head + `,"metadata":1,"spec":{"names":7,"versions":{}}}`,
+		head + `,"spec":{"group":[],"names":{"shortNames":"x","plural":null},"versions":[1,null,{"name":2,"served":"yes","schema":true}]}}`,
+	} {
+		if _, err := crd.Parse([]byte(doc)); err != nil {
+			t.Errorf("%s: %v", doc, err)
+		}
+	}
+	for _, doc := range []string{`{}`, `[]`, `null`, `{"apiVersion":"v1","kind":"List"}`, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"Web"}`} {
+		if _, err := crd.Parse([]byte(doc)); !errors.Is(err, crd.ErrNotDefinition) {
+			t.Errorf("%s: %v", doc, err)
+		}
+	}
+	var syntax *espalier.SyntaxError
+	if _, err := crd.Parse([]byte(head)); !errors.As(err, &syntax) {
+		t.Errorf("half a document: %v", err)
+	}
+	d, err := crd.Parse([]byte(head + `,"spec":{"names":{"shortNames":["a",1,"b"]}}}`))
+	if err != nil || !slices.Equal(d.ShortNames, []string{"a", "b"}) {
+		t.Error(d, err)
+	}
+}

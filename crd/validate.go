@@ -1,0 +1,249 @@
+package crd
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+)
+
+// ValidateOptions say how a definition comes to an API server.
+type ValidateOptions struct {
+	// Old is the definition before the change, as it is stored; nil if the
+	// definition is created.
+	Old []byte
+	// Verbatim takes the definition, and Old, for what is going to be stored.
+	// Otherwise they are what is sent: the server writes status itself, and what
+	// is left out of metadata that the server keeps stays as it was.
+	Verbatim bool
+	// Strict asks for more warnings; see [espalier.CheckOptions].
+	Strict bool
+	// CompatibilityVersion is the Kubernetes version, such as "1.36", whose
+	// functions rules may use; see [rules.CheckOptions].
+	CompatibilityVersion string
+	Limits               espalier.Limits
+}
+
+// Validate reports everything that an API server has against a definition, the
+// JSON of a CustomResourceDefinition of apiextensions.k8s.io/v1, when it is
+// created or, with Old, changed: its metadata, names, versions, conversion, and
+// what [Check] says about its schemas. Warnings come with it. Findings are
+// sorted by path and text; their paths are those of the server, which names
+// schemas that all versions share spec.validation.openAPIV3Schema, and their
+// pointers and offsets lead to the place in the definition.
+//
+// The error is for input that no server could decode, with a
+// *[espalier.SyntaxError] if it is known where, and for what is not a
+// definition.
+func Validate(definition []byte, o ValidateOptions) ([]espalier.Finding, error) {
+	doc, removed, err := open(definition, o.Limits)
+	if err != nil {
+		return nil, err
+	}
+	defer doc.Release()
+	c := &checker{o: o, doc: doc, definition: definition, room: [2]int{maxRendered, maxRendered}}
+	if removed {
+		c.apiVersion()
+		return c.sorted(), nil
+	}
+	if c.new, err = load(doc, c.note); err != nil {
+		return nil, err
+	}
+	c.ratchet = newDefinition()
+	if o.Old != nil {
+		before, removed, err := open(o.Old, o.Limits)
+		if err != nil {
+			return nil, fmt.Errorf("the definition before the change: %w", err)
+		}
+		defer before.Release()
+		if removed {
+			return nil, fmt.Errorf("the definition before the change is of %s; give it as a server returns it, in %s", apiVersionV1beta1, apiVersionV1)
+		}
+		if c.old, err = load(before, nil); err != nil {
+			return nil, fmt.Errorf("the definition before the change: %w", err)
+		}
+	}
+	if !o.Verbatim {
+		c.prepare()
+	}
+	if c.old != nil {
+		c.ratchet = changed(c.new, c.old)
+	}
+	c.metadata()
+	if err := c.spec(); err != nil {
+		return nil, err
+	}
+	c.status()
+	return c.sorted(), nil
+}
+
+// open parses a document and reports whether it is a definition of a version
+// that is not served any more.
+func open(definition []byte, lim espalier.Limits) (doc *jsondoc.Doc, removed bool, err error) {
+	doc, err = jsondoc.Parse(definition, jsondoc.Limits(lim))
+	if err != nil {
+		return nil, false, syntaxError(err)
+	}
+	r := lenient{doc}
+	version, kind := r.text(jsondoc.Root, "apiVersion"), r.text(jsondoc.Root, "kind")
+	if kind != kindDefinition || version != apiVersionV1 && version != apiVersionV1beta1 {
+		doc.Release()
+		return nil, false, notDefinition(version, kind)
+	}
+	return doc, version == apiVersionV1beta1, nil
+}
+
+// load checks the shape of a definition and reads it.
+func load(doc *jsondoc.Doc, note func(string, *field.Error, where)) (*model, error) {
+	s := shaper{doc: doc, note: note}
+	if err := s.check(jsondoc.Root, definitionShape); err != nil {
+		return nil, err
+	}
+	return readModel(doc)
+}
+
+// checker collects what an API server has against a definition.
+type checker struct {
+	o          ValidateOptions
+	definition []byte
+	doc        *jsondoc.Doc
+	new, old   *model // old is nil if the definition is created
+	ratchet    ratchet
+
+	found     []espalier.Finding
+	room      [2]int // bytes left for findings, by severity
+	shortened bool   // there may be more to find
+}
+
+// maxRendered bounds the bytes rendered for the findings of one severity, beside
+// those about schemas, which have their own bound.
+const maxRendered = 16 << 20
+
+// at returns the spot of a member of the definition.
+func (c *checker) at(names ...string) spot {
+	s := spot{where: where{doc: c.doc}.to(names...)}
+	for i, n := range names {
+		if i > 0 {
+			s.path += "."
+		}
+		s.path += n
+	}
+	return s
+}
+
+// note adds a finding under the identifier of its rule.
+func (c *checker) note(id string, e *field.Error, w where) {
+	c.keep(espalier.Finding{Rule: id, Severity: espalier.Warning, Type: e.Type, Path: e.Field, BadValue: e.BadValue, Detail: e.Detail, Pointer: w.pointer, Offset: w.offset()})
+}
+
+func (c *checker) keep(f espalier.Finding) {
+	if c.room[f.Severity] <= 0 {
+		return
+	}
+	c.room[f.Severity] -= len(f.Path) + len(f.Pointer) + len(f.Detail) + sizeOf(f.BadValue) + 64
+	c.found = append(c.found, f)
+}
+
+// sizeOf estimates the bytes that rendering a bad value takes.
+func sizeOf(bad any) int {
+	switch x := bad.(type) {
+	case string:
+		return len(x)
+	case []byte:
+		return len(x) * 4 / 3
+	case []string:
+		n := 0
+		for _, s := range x {
+			n += len(s) + 3
+		}
+		return n
+	case []metav1.OwnerReference:
+		n := 0
+		for i := range x {
+			n += 100 + len(x[i].Kind) + len(x[i].Name) + len(x[i].UID) + len(x[i].APIVersion)
+		}
+		return n
+	case *versionsDump:
+		return x.size
+	}
+	return 0
+}
+
+func (c *checker) add(r rule, s spot, kind field.ErrorType, bad any, detail string) {
+	c.keep(espalier.Finding{
+		Rule: Rules[r].ID, Severity: Rules[r].Severity, Type: kind, Path: s.path, BadValue: bad, Detail: detail,
+		Pointer: s.pointer, Offset: s.offset(),
+	})
+}
+
+func (c *checker) invalid(r rule, s spot, bad any, detail string) {
+	c.add(r, s, field.ErrorTypeInvalid, bad, detail)
+}
+
+func (c *checker) required(r rule, s spot, detail string) {
+	c.add(r, s, field.ErrorTypeRequired, "", detail)
+}
+
+func (c *checker) forbidden(r rule, s spot, detail string) {
+	c.add(r, s, field.ErrorTypeForbidden, "", detail)
+}
+
+// oneOf reports a value that is not among the supported ones.
+func (c *checker) oneOf(r rule, s spot, value string, supported ...string) {
+	switch {
+	case value == "":
+		c.required(r, s, "")
+	case !slices.Contains(supported, value):
+		e := field.NotSupported(nil, value, supported)
+		c.add(r, s, e.Type, e.BadValue, e.Detail)
+	}
+}
+
+func (c *checker) apiVersion() {
+	c.invalid(apiVersionRemoved, c.at("apiVersion"), apiVersionV1beta1,
+		"no API server serves it since Kubernetes 1.22; write the definition in "+apiVersionV1)
+}
+
+// sorted returns the findings, sorted by path and text.
+func (c *checker) sorted() []espalier.Finding {
+	if c.shortened || c.room[espalier.Error] <= 0 || c.room[espalier.Warning] <= 0 {
+		c.found = append(c.found, espalier.Finding{
+			Rule: Rules[tooManyFindings].ID, Severity: espalier.Warning, Type: field.ErrorTypeTooMany, BadValue: len(c.found),
+			Detail: "further findings are left out",
+		})
+	}
+	sortFindings(c.found)
+	return c.found
+}
+
+// sortFindings sorts by path and text. Texts are rendered where paths are equal,
+// and once.
+func sortFindings(list []espalier.Finding) {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	texts := make([]string, len(list))
+	text := func(i int) string {
+		if texts[i] == "" {
+			texts[i] = list[i].Error()
+		}
+		return texts[i]
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		if c := cmp.Compare(list[i].Path, list[j].Path); c != 0 {
+			return c
+		}
+		return cmp.Compare(text(i), text(j))
+	})
+	sorted := make([]espalier.Finding, len(list))
+	for i, k := range order {
+		sorted[i] = list[k]
+	}
+	copy(list, sorted)
+}

@@ -1,0 +1,71 @@
+package crd
+
+import (
+	"strconv"
+
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/syntax"
+)
+
+// where is a place in a definition. What is not there has the place where it
+// would be, and the offset of what is around it.
+type where struct {
+	doc     *jsondoc.Doc
+	at      jsondoc.Value
+	missing bool
+	pointer string
+}
+
+// to returns the place of a member of a member and so on.
+func (w where) to(names ...string) where {
+	for _, n := range names {
+		if !w.missing {
+			if v, ok := w.doc.Get(w.at, n); ok {
+				w.at = v
+			} else {
+				w.missing = true
+			}
+		}
+		w.pointer = string(appendToken([]byte(w.pointer), n))
+	}
+	return w
+}
+
+// item returns the place of item i of a list, whose value is known to be at v.
+func (w where) item(i int, v jsondoc.Value) where {
+	if !w.missing {
+		w.at = v
+	}
+	w.pointer += "/" + strconv.Itoa(i)
+	return w
+}
+
+func (w where) offset() int { return w.doc.Offset(w.at) }
+
+// spot is a place and the name that API servers have for it.
+type spot struct {
+	where
+	path string
+}
+
+// to returns the spot of a member.
+func (s spot) to(names ...string) spot {
+	s.where = s.where.to(names...)
+	for _, n := range names {
+		s.path += "." + n
+	}
+	return s
+}
+
+// item returns the spot of item i of a list, whose value is known to be at v.
+func (s spot) item(i int, v jsondoc.Value) spot {
+	return spot{s.where.item(i, v), s.path + "[" + strconv.Itoa(i) + "]"}
+}
+
+// as returns the spot under another name.
+func (s spot) as(path string) spot {
+	s.path = path
+	return s
+}
+
+func appendToken(dst []byte, name string) []byte { return syntax.AppendToken(dst, name) }
