@@ -1,0 +1,147 @@
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+
+	"github.com/espalier-dev/espalier/rules"
+)
+
+// What parts of an expression cost at most, for values as large as a request:
+// elements of a list, each compared with something short, or a text.
+const (
+	largest      = 3 << 20
+	searchWeight = largest / 2
+	textWeight   = largest/10 + 10
+	heavyWeight  = rules.MaxSchemaCost
+)
+
+// weigh notes how much the rules of n can cost, roughly and never too little.
+// Estimating properly takes as long as everything else; for most schemas it can
+// be seen that there is nothing to find.
+func (c *checker) weigh(n *node, list []parsed) {
+	for m := n; m.parent != nil; m = m.parent {
+		if m.keyword != "properties" {
+			c.heavy = true // evaluated many times
+			return
+		}
+	}
+	for _, p := range list {
+		w := weight(p.tree.Expr())
+		if p.rule.MessageExpression != "" {
+			w += heavyWeight
+		}
+		c.weight += min(w, heavyWeight)
+		c.heavy = c.heavy || w > rules.MaxRuleCost/nearLimit
+	}
+}
+
+// weight bounds the cost of an expression.
+func weight(e ast.Expr) uint64 {
+	switch e.Kind() {
+	case ast.IdentKind, ast.LiteralKind:
+		return 1
+	case ast.SelectKind:
+		return 2 + weight(e.AsSelect().Operand())
+	case ast.ListKind:
+		w := uint64(50)
+		for _, x := range e.AsList().Elements() {
+			w += weight(x)
+		}
+		return w
+	case ast.CallKind:
+		x := e.AsCall()
+		w, known := weights[x.FunctionName()]
+		if !known {
+			return heavyWeight
+		}
+		if x.IsMemberFunction() {
+			w += weight(x.Target())
+		}
+		for _, a := range x.Args() {
+			w += weight(a)
+		}
+		return w
+	}
+	return heavyWeight
+}
+
+// weights has what functions cost at most; those that are not in it may cost
+// anything.
+var weights = map[string]uint64{
+	operators.LogicalAnd: 1, operators.LogicalOr: 1, operators.LogicalNot: 1, operators.Conditional: 1,
+	operators.Index: 1, operators.OptIndex: 1, operators.OptSelect: 1, "size": 1, "hasValue": 1, "orValue": 1, "value": 1,
+	operators.Equals: textWeight, operators.NotEquals: textWeight,
+	operators.Less: textWeight, operators.LessEquals: textWeight, operators.Greater: textWeight, operators.GreaterEquals: textWeight,
+	"startsWith": textWeight, "endsWith": textWeight,
+	operators.In: searchWeight,
+}
+
+// nearLimit is the share of a limit from which a bound is worth adding.
+const nearLimit = 2
+
+// costs finds rules whose cost is near a limit for want of bounds.
+func (c *checker) costs() {
+	if !c.on["missing-bounds"] || c.weight < rules.MaxSchemaCost/nearLimit && !c.heavy {
+		return
+	}
+	list, err := rules.Costs(c.version.Schema, rules.CheckOptions{Path: c.path, CompatibilityVersion: c.options.CompatibilityVersion, Limits: c.options.Limits})
+	if err != nil {
+		return // said elsewhere
+	}
+	total := uint64(0)
+	for i := range list {
+		total += min(list[i].Total, rules.MaxSchemaCost) // enough to be too much
+	}
+	slices.SortStableFunc(list, func(a, b rules.Cost) int { return cmp.Compare(b.Total, a.Total) })
+	for i := range list {
+		r := &list[i]
+		near := r.Total > rules.MaxRuleCost/nearLimit
+		// Of many rules that are expensive together only, the first few matter.
+		much := total > rules.MaxSchemaCost/nearLimit && r.Total >= rules.MaxSchemaCost/100 && i < mostExpensive
+		if len(r.Bounds) == 0 || !near && !much {
+			continue
+		}
+		first := r.Bounds[0]
+		detail := fmt.Sprintf("the rule may cost %s of what a rule may, because %s has no %s", percent(r.Total, rules.MaxRuleCost), field(first.Path), first.Keyword)
+		if !near {
+			detail = fmt.Sprintf("all rules together may cost %s of what they may, and this one %s, because %s has no %s",
+				percent(total, rules.MaxSchemaCost), percent(r.Total, rules.MaxSchemaCost), field(first.Path), first.Keyword)
+		}
+		var fix []string
+		for _, b := range r.Bounds {
+			fix = append(fix, fmt.Sprintf("%s: %d # at %s; the cost is then %s of the limit", b.Keyword, b.Value, b.Path, percent(b.Total, rules.MaxRuleCost)))
+		}
+		c.add("missing-bounds", r.Path, c.version.Pointer+r.Pointer, c.version.Offset+r.Offset, detail, strings.Join(fix, "\n"))
+	}
+}
+
+// mostExpensive is how many rules are named that are expensive together, as many
+// as API servers name.
+const mostExpensive = 4
+
+// field shortens the path of a schema to the field that it is about.
+func field(path string) string {
+	if _, rest, ok := strings.Cut(path, "openAPIV3Schema."); ok {
+		path = rest
+	}
+	return schemaSteps.Replace(path)
+}
+
+var schemaSteps = strings.NewReplacer("properties[", "", "].", ".", "]", "", "items", "[]", "additionalProperties", "[*]")
+
+func percent(part, whole uint64) string {
+	p := float64(part) / float64(whole) * 100
+	switch {
+	case p < 1:
+		return "less than 1 %"
+	case p > 100_000:
+		return "over 1000 times"
+	}
+	return fmt.Sprintf("%.0f %%", p)
+}

@@ -1,0 +1,31 @@
+package lint_test
+
+import (
+	"fmt"
+
+	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/lint"
+)
+
+func ExampleCheck() {
+	d, err := crd.Parse([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":{"versions":[
+		{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",
+			"properties":{"min":{"type":"integer"},"max":{"type":"integer","default":9}},
+			"x-kubernetes-validations":[{"rule":"self.min <= self.max"}]}}}}}]}}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	findings, err := lint.Check(d, lint.Options{})
+	for _, f := range findings {
+		fmt.Println(f.Severity, f.Rule)
+		fmt.Println(f.Detail)
+		fmt.Println(f.Fix)
+	}
+	fmt.Println(err)
+	// Output:
+	// warning rule-unguarded-optional
+	// self.min is optional and read without a question: for objects without, the rule fails with the error no such key: min
+	// rule: '!has(self.min) || (self.min <= self.max)'
+	// <nil>
+}

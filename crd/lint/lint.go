@@ -1,0 +1,186 @@
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/syntax"
+)
+
+// Options say what is looked for.
+type Options struct {
+	// Enable names rules that are off by default, Disable rules that are on.
+	Enable, Disable []string
+	// CompatibilityVersion is the Kubernetes version, such as "1.36", whose
+	// functions rules may use; see [github.com/espalier-dev/espalier/rules.CheckOptions].
+	CompatibilityVersion string
+	Limits               espalier.Limits
+}
+
+// Finding is a piece of advice.
+type Finding struct {
+	Rule     string   // identifier of the rule in Rules
+	Severity Severity // the rule's
+	Path     string   // field path in the definition, as API servers write it
+	Detail   string   // what is there and what it leads to
+	Fix      string   // what to write instead: a sentence, or YAML
+	Pointer  string   // RFC 6901 pointer into the definition
+	Offset   int      // byte offset in the definition
+}
+
+// String renders the finding on one line.
+func (f Finding) String() string {
+	return fmt.Sprintf("%s: %s [%s]: %s", f.Path, f.Severity, f.Rule, f.Detail)
+}
+
+// Check returns the advice about a definition, in the order of the document. It
+// fails if the options name a rule that there is not, or if the document is not
+// JSON.
+func Check(d *crd.Definition, o Options) ([]Finding, error) {
+	on, err := enabled(o)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := jsondoc.Parse(d.JSON, jsondoc.Limits(o.Limits))
+	if err != nil {
+		if se, ok := err.(*jsondoc.SyntaxError); ok {
+			return nil, &espalier.SyntaxError{Offset: se.Offset, Msg: se.Msg}
+		}
+		return nil, err
+	}
+	defer doc.Release()
+	c := &checker{definition: d, doc: doc, options: o, on: on}
+	c.run()
+	slices.SortStableFunc(c.found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Rule, b.Rule))
+	})
+	return c.found, nil
+}
+
+func enabled(o Options) (map[string]bool, error) {
+	on := make(map[string]bool, len(Rules))
+	for _, r := range Rules {
+		on[r.ID] = r.Default
+	}
+	for _, list := range []struct {
+		ids []string
+		to  bool
+	}{{o.Enable, true}, {o.Disable, false}} {
+		for _, id := range list.ids {
+			if _, known := on[id]; !known {
+				return nil, fmt.Errorf("there is no lint rule %q", id)
+			}
+			on[id] = list.to
+		}
+	}
+	return on, nil
+}
+
+// checker looks at one definition.
+type checker struct {
+	definition *crd.Definition
+	doc        *jsondoc.Doc
+	options    Options
+	on         map[string]bool
+	found      []Finding
+	bytes      int // of found
+
+	version *crd.Version // the one whose schema is being looked at
+	path    string       // of its schema
+	demands demands      // of its schemas
+	weight  uint64       // what its rules may cost at most
+	heavy   bool         // one of them alone may cost much
+}
+
+func (c *checker) run() {
+	schemas := make([]*syntax.Schema, len(c.definition.Versions))
+	seen := map[string]int{} // by pointer: versions of v1beta1 share a schema
+	for i := range c.definition.Versions {
+		v := &c.definition.Versions[i]
+		if v.Schema == nil {
+			continue
+		}
+		if first, ok := seen[v.Pointer]; ok {
+			schemas[i] = schemas[first]
+			continue
+		}
+		doc, err := jsondoc.Parse(v.Schema, jsondoc.Limits(c.options.Limits))
+		if err != nil {
+			continue // it is a part of a document that is JSON, so it is too large or too deep
+		}
+		defer doc.Release()
+		s, problems := syntax.Parse(doc, jsondoc.Root)
+		if len(problems) > 0 {
+			continue // refused by every server, and said so elsewhere
+		}
+		seen[v.Pointer], schemas[i] = i, s
+		c.version, c.path = v, pathOf(v.Pointer)
+		c.demands, c.weight, c.heavy = demands{}, 0, false
+		c.schema(s)
+		c.costs()
+	}
+	c.versions(schemas)
+}
+
+// maxBytes bounds the texts of findings: each has a path, which hostile nesting
+// makes as long as the document.
+const maxBytes = 16 << 20
+
+// add reports a finding about something in the definition.
+func (c *checker) add(rule, path, pointer string, offset int, detail, fix string) {
+	if !c.on[rule] || c.bytes > maxBytes {
+		return
+	}
+	c.bytes += len(path) + len(pointer) + len(detail) + len(fix)
+	c.found = append(c.found, Finding{
+		Rule: rule, Severity: severities[rule], Path: path, Detail: detail, Fix: fix, Pointer: pointer, Offset: offset,
+	})
+}
+
+// at reports a finding about a keyword of a schema, or the schema itself if
+// keyword is empty.
+func (c *checker) at(rule string, n *node, keyword, detail, fix string) {
+	if !c.on[rule] || c.bytes > maxBytes {
+		return
+	}
+	path, pointer := n.place(c.path, c.version.Pointer)
+	offset := n.schema.Offset
+	if keyword != "" {
+		path, pointer = path+"."+keyword, pointer+"/"+keyword
+		offset = n.schema.At(keyword)
+	}
+	c.add(rule, path, pointer, c.version.Offset+offset, detail, fix)
+}
+
+// atRule reports a finding about an expression.
+func (c *checker) atRule(rule string, n *node, index, offset int, detail, fix string) {
+	if !c.on[rule] || c.bytes > maxBytes {
+		return
+	}
+	path, pointer := n.place(c.path, c.version.Pointer)
+	i := strconv.Itoa(index)
+	c.add(rule, path+".x-kubernetes-validations["+i+"].rule", pointer+"/x-kubernetes-validations/"+i+"/rule",
+		c.version.Offset+offset, detail, fix)
+}
+
+// pathOf turns a pointer outside of schemas into a field path.
+func pathOf(pointer string) string {
+	var b []byte
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if _, err := strconv.ParseUint(token, 10, 32); err == nil {
+			b = append(append(append(b, '['), token...), ']')
+			continue
+		}
+		if len(b) > 0 {
+			b = append(b, '.')
+		}
+		b = append(b, token...)
+	}
+	return string(b)
+}

@@ -1,0 +1,217 @@
+package lint
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+)
+
+// unions finds unions that are spelled out in the rules of n. The rules of a
+// union with a discriminator, one for each member, are one finding.
+func (c *checker) unions(n *node, list []parsed) {
+	if !c.on["union-as-rule"] {
+		return
+	}
+	var discriminator string
+	var first *parsed
+	var members, fields []string
+	for i := range list {
+		p := &list[i]
+		if names, one := exclusive(p.tree.Expr()); n.specifies(names) {
+			c.union(n, p, names, one)
+			continue
+		}
+		d, field, value := discriminated(p.tree.Expr())
+		if d == "" || !n.specifies([]string{field}) || first != nil && d != discriminator {
+			continue
+		}
+		if first == nil {
+			first, discriminator = p, d
+		}
+		fields = append(fields, field)
+		members = append(members, field+": "+value)
+	}
+	if first != nil {
+		c.atRule("union-as-rule", n, first.index, first.rule.At("rule"),
+			fmt.Sprintf("rules spell out a union of %s by %s, which documentation, editors and clients cannot see", strings.Join(fields, ", "), discriminator),
+			"x-kubernetes-unions: # clusters ignore it: keep the rules for them\n- discriminator: "+discriminator+"\n  fields: {"+strings.Join(members, ", ")+"}")
+	}
+}
+
+// specifies reports whether there are names, all of properties.
+func (n *node) specifies(names []string) bool {
+	for _, name := range names {
+		if n.schema.Property(name) == nil {
+			return false
+		}
+	}
+	return len(names) > 0
+}
+
+func (c *checker) union(n *node, p *parsed, names []string, one bool) {
+	fix := "x-kubernetes-unions: # clusters ignore it: keep the rule for them\n- fields: {" + strings.Join(names, `: "", `) + `: ""}`
+	if one {
+		fix = "oneOf:\n- required: [" + strings.Join(names, "]\n- required: [") + "]"
+	}
+	c.atRule("union-as-rule", n, p.index, p.rule.At("rule"),
+		fmt.Sprintf("the rule spells out a union of %s, which documentation, editors and clients cannot see", strings.Join(names, ", ")), fix)
+}
+
+// exclusive recognises expressions that say how many of several fields are set,
+// and returns the fields and whether it is exactly one.
+func exclusive(e ast.Expr) (fields []string, one bool) {
+	if a, b, ok := binary(e, operators.NotEquals); ok {
+		if fields := both(a, b); fields != nil {
+			return fields, true // has(self.a) != has(self.b)
+		}
+	}
+	if fields, one := counted(e); len(fields) > 1 {
+		return fields, one
+	}
+	return nil, false
+}
+
+// both returns the fields that a and b ask for.
+func both(a, b ast.Expr) []string {
+	x, y := asked(a), asked(b)
+	if x == "" || y == "" || x == y {
+		return nil
+	}
+	return []string{x, y}
+}
+
+// asked returns the field in has(self.field).
+func asked(e ast.Expr) string {
+	if e.Kind() != ast.SelectKind {
+		return ""
+	}
+	s := e.AsSelect()
+	if !s.IsTestOnly() || !isIdent(s.Operand(), "self") {
+		return ""
+	}
+	return property(s.FieldName())
+}
+
+// counted recognises (has(self.a) ? 1 : 0) + (has(self.b) ? 1 : 0) == 1, and
+// [has(self.a), has(self.b)].filter(x, x).size() == 1 or .exists_one(x, x).
+func counted(e ast.Expr) (fields []string, one bool) {
+	for _, operator := range []string{operators.Equals, operators.LessEquals} {
+		a, b, ok := binary(e, operator)
+		if !ok {
+			continue
+		}
+		for _, side := range [][2]ast.Expr{{a, b}, {b, a}} {
+			if !isInt(side[1], 1) {
+				continue
+			}
+			one := operator == operators.Equals
+			if fields := summed(side[0]); len(fields) > 1 {
+				return fields, one
+			}
+			if args, ok := call(side[0], "size"); ok && len(args) == 1 && args[0].Kind() == ast.ComprehensionKind {
+				return listed(args[0].AsComprehension().IterRange()), one
+			}
+		}
+	}
+	if e.Kind() == ast.ComprehensionKind {
+		// exists_one counts in an integer.
+		if x := e.AsComprehension(); isInt(x.AccuInit(), 0) {
+			return listed(x.IterRange()), true
+		}
+	}
+	return nil, false
+}
+
+func isInt(e ast.Expr, n int64) bool {
+	return e.Kind() == ast.LiteralKind && e.AsLiteral().Value() == any(n)
+}
+
+// summed returns the fields in a sum of (has(self.x) ? 1 : 0).
+func summed(e ast.Expr) []string {
+	if a, b, ok := binary(e, operators.Add); ok {
+		x, y := summed(a), summed(b)
+		if x == nil || y == nil {
+			return nil
+		}
+		return append(x, y...)
+	}
+	args, ok := call(e, operators.Conditional)
+	if !ok || len(args) != 3 || !isInt(args[1], 1) || !isInt(args[2], 0) {
+		return nil
+	}
+	if f := asked(args[0]); f != "" {
+		return []string{f}
+	}
+	return nil
+}
+
+// listed returns the fields in [has(self.a), has(self.b)].
+func listed(e ast.Expr) []string {
+	if e.Kind() != ast.ListKind {
+		return nil
+	}
+	var fields []string
+	for _, x := range e.AsList().Elements() {
+		f := asked(x)
+		if f == "" {
+			return nil
+		}
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+// discriminated recognises self.type == 'A' ? has(self.a) : !has(self.a) and
+// returns type, a and A.
+func discriminated(e ast.Expr) (discriminator, field, value string) {
+	if args, ok := call(e, operators.Conditional); ok && len(args) == 3 {
+		x, y := args[1], args[2]
+		if asked(x) == "" {
+			x, y = y, x
+		}
+		if not, ok := call(y, operators.LogicalNot); ok && asked(x) != "" && asked(not[0]) == asked(x) {
+			d, v := compared(args[0])
+			return d, asked(x), v
+		}
+	}
+	if a, b, ok := binary(e, operators.Equals); ok {
+		if asked(a) == "" {
+			a, b = b, a
+		}
+		if asked(a) != "" {
+			d, v := compared(b)
+			return d, asked(a), v
+		}
+	}
+	return "", "", ""
+}
+
+// compared recognises self.field == 'text' or !=, also after has(self.field) &&.
+func compared(e ast.Expr) (field, value string) {
+	if a, b, ok := binary(e, operators.LogicalAnd); ok && asked(a) != "" {
+		return compared(b)
+	}
+	for _, operator := range []string{operators.Equals, operators.NotEquals} {
+		a, b, ok := binary(e, operator)
+		if !ok {
+			continue
+		}
+		if isText(a) {
+			a, b = b, a
+		}
+		if t, ok := text(b); ok && a.Kind() == ast.SelectKind && !a.AsSelect().IsTestOnly() && isIdent(a.AsSelect().Operand(), "self") {
+			return property(a.AsSelect().FieldName()), t
+		}
+	}
+	return "", ""
+}
+
+func isText(e ast.Expr) bool {
+	if e.Kind() != ast.LiteralKind {
+		return false
+	}
+	_, ok := e.AsLiteral().Value().(string)
+	return ok
+}

@@ -1,0 +1,242 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/syntax"
+)
+
+// status looks at the subresource and the field of that name.
+func (c *checker) status(root *node) {
+	s := root.schema
+	status := s.Property("status")
+	const fix = "properties:\n  status:\n    type: object\n    properties: # or x-kubernetes-preserve-unknown-fields: true"
+	lost := c.version.Status && !c.definition.PreserveUnknownFields
+	switch {
+	case lost && status == nil && root.pruned() && s.Type == "object":
+		c.at("status-unspecified", root, "", "the status subresource is enabled and the schema has no status: what controllers write to it is pruned", fix)
+	case lost && status != nil && status.Type == "object" && !structured(status):
+		n := &node{parent: root, schema: status, keyword: "properties", name: "status", index: -1}
+		c.at("status-unspecified", n, "", "the status subresource is enabled and status has no fields: what controllers write to it is pruned", fix)
+	case !c.version.Status && status != nil && status.Type == "object" && structured(status):
+		n := &node{parent: root, schema: status, keyword: "properties", name: "status", index: -1}
+		c.at("status-without-subresource", n, "", "the schema has a status and the status subresource is not enabled: users can write status, a controller's update replaces spec as well, and every write of status changes metadata.generation",
+			"subresources:\n  status: {}")
+	}
+}
+
+// member follows names of members and indices of items.
+func (c *checker) member(v jsondoc.Value, names ...string) (jsondoc.Value, bool) {
+	for _, name := range names {
+		var ok bool
+		if v, ok = c.doc.Get(v, name); !ok {
+			return v, false
+		}
+	}
+	return v, true
+}
+
+func (c *checker) text(v jsondoc.Value, name string) string {
+	if m, ok := c.member(v, name); ok && c.doc.Kind(m) == jsondoc.String {
+		return c.doc.Text(m)
+	}
+	return ""
+}
+
+// versions looks at what a definition says about its versions outside of their
+// schemas. schemas are those of the versions, nil where there is none.
+func (c *checker) versions(schemas []*syntax.Schema) {
+	spec, ok := c.member(jsondoc.Root, "spec")
+	if !ok {
+		return
+	}
+	if len(schemas) > 0 { // what v1beta1 says for all versions at once
+		c.around(spec, "/spec", schemas[0])
+	}
+	list, _ := c.member(spec, "versions")
+	for i, item := range c.doc.Items(list) {
+		if i >= len(schemas) {
+			break
+		}
+		pointer := "/spec/versions/" + strconv.Itoa(i)
+		c.around(item, pointer, schemas[i])
+		if v := &c.definition.Versions[i]; !v.Served && !v.Storage && len(schemas) > 1 {
+			c.add("version-unused", pathOf(pointer), pointer, c.doc.Offset(item), fmt.Sprintf("version %s is neither served nor stored", v.Name),
+				"Remove the version once no object is stored in it and status.storedVersions does not name it; until then this is how to retire it.")
+		}
+	}
+	if conversion, ok := c.member(spec, "conversion"); !ok || c.text(conversion, "strategy") != "Webhook" {
+		c.losses(list, schemas)
+	}
+}
+
+// around looks at the columns and the scale subresource beside a schema.
+func (c *checker) around(v jsondoc.Value, pointer string, s *syntax.Schema) {
+	if s == nil || c.definition.PreserveUnknownFields {
+		return
+	}
+	if columns, ok := c.member(v, "additionalPrinterColumns"); ok {
+		for i, column := range c.doc.Items(columns) {
+			c.column(column, pointer+"/additionalPrinterColumns/"+strconv.Itoa(i), s)
+		}
+	}
+	scale, ok := c.member(v, "subresources", "scale")
+	if !ok {
+		return
+	}
+	for _, p := range []struct{ name, kind string }{
+		{"specReplicasPath", "integer"}, {"statusReplicasPath", "integer"}, {"labelSelectorPath", "string"},
+	} {
+		path, ok := c.member(scale, p.name)
+		if !ok || c.doc.Kind(path) != jsondoc.String {
+			continue
+		}
+		at := pointer + "/subresources/scale/" + p.name
+		f, lost := follow(s, c.doc.Text(path))
+		switch {
+		case lost != "":
+			c.add("scale-unknown-path", pathOf(at), at, c.doc.Offset(path), fmt.Sprintf("%s leads nowhere: %s", c.doc.Text(path), lost),
+				"Specify the field, or correct the path.")
+		case f != nil && f.Type != "" && f.Type != p.kind:
+			c.add("scale-type", pathOf(at), at, c.doc.Offset(path), fmt.Sprintf("%s leads to a field of type %s: the subresource reads values of type %s only", c.doc.Text(path), f.Type, p.kind),
+				"Point to a field of type "+p.kind+".")
+		}
+	}
+}
+
+// fits says which types of columns show values of a type. Columns of type
+// string show everything.
+var fits = map[string]string{
+	"integer": "integer number", "number": "integer number", "boolean": "boolean", "date": "string",
+}
+
+func (c *checker) column(column jsondoc.Value, pointer string, s *syntax.Schema) {
+	key := "jsonPath"
+	path, ok := c.member(column, key)
+	if !ok {
+		key = "JSONPath"
+		path, ok = c.member(column, key)
+	}
+	if !ok || c.doc.Kind(path) != jsondoc.String {
+		return
+	}
+	name, kind := c.text(column, "name"), c.text(column, "type")
+	at := pointer + "/" + key
+	f, lost := follow(s, c.doc.Text(path))
+	if lost != "" {
+		c.add("column-unknown-path", pathOf(at), at, c.doc.Offset(path), fmt.Sprintf("column %s is always empty: %s", name, lost),
+			"Specify the field, or correct the path.")
+		return
+	}
+	if f == nil || f.Type == "" || f.IntOrString {
+		return
+	}
+	if types, known := fits[kind]; known && !strings.Contains(types, f.Type) {
+		at := pointer + "/type"
+		offset := c.doc.Offset(path)
+		if t, ok := c.member(column, "type"); ok {
+			offset = c.doc.Offset(t)
+		}
+		c.add("column-type", pathOf(at), at, offset, fmt.Sprintf("column %s is always empty: it is of type %s, and its field is of type %s", name, kind, f.Type), "type: "+shownAs(f))
+	}
+}
+
+func shownAs(s *syntax.Schema) string {
+	switch {
+	case s.Type == "string" && s.Format == "date-time":
+		return "date"
+	case s.Type == "integer" || s.Type == "number" || s.Type == "boolean":
+		return s.Type
+	}
+	return "string"
+}
+
+// maxLost is how many fields are named that a version loses.
+const maxLost = 3
+
+// losses finds fields that one served version has and another has not, where
+// nothing converts between them.
+func (c *checker) losses(list jsondoc.Value, schemas []*syntax.Schema) {
+	storage := -1
+	for i := range c.definition.Versions {
+		if c.definition.Versions[i].Storage {
+			storage = i
+		}
+	}
+	if storage < 0 || schemas[storage] == nil || c.definition.PreserveUnknownFields {
+		return
+	}
+	stored := c.definition.Versions[storage].Name
+	for i, item := range c.doc.Items(list) {
+		if i >= len(schemas) || i == storage || !c.definition.Versions[i].Served || schemas[i] == nil || schemas[i] == schemas[storage] {
+			continue
+		}
+		v := &c.definition.Versions[i]
+		for _, way := range []struct {
+			from, to *syntax.Schema
+			detail   string
+		}{
+			{schemas[i], schemas[storage], "nothing converts %[1]s to %[2]s, the version that is stored, which lacks fields of it: what is written to %[3]s in %[1]s is lost"},
+			{schemas[storage], schemas[i], "nothing converts %[2]s, the version that is stored, to %[1]s, which lacks fields of it: who reads an object in %[1]s and writes it back removes %[3]s"},
+		} {
+			l := losing{}
+			l.compare(way.from, way.to, nil)
+			if len(l.lost) == 0 {
+				continue
+			}
+			pointer := "/spec/versions/" + strconv.Itoa(i)
+			c.add("versions-lose-fields", pathOf(pointer), pointer, c.doc.Offset(item), fmt.Sprintf(way.detail, v.Name, stored, strings.Join(l.lost, ", ")),
+				fmt.Sprintf("Specify the same fields in both versions, or set spec.conversion.strategy to Webhook, or stop serving %s.", v.Name))
+		}
+	}
+}
+
+// losing compares two versions.
+type losing struct{ lost []string }
+
+// crumb is a field on the way to another.
+type crumb struct {
+	before *crumb
+	text   string
+}
+
+func (b *crumb) String() string {
+	var list []string
+	for ; b != nil; b = b.before {
+		list = append(list, b.text)
+	}
+	slices.Reverse(list)
+	return strings.Join(list, "")
+}
+
+// compare notes the fields of a that b prunes.
+func (l *losing) compare(a, b *syntax.Schema, at *crumb) {
+	if b.PreserveUnknownFields != nil || len(l.lost) >= maxLost {
+		return
+	}
+	for _, p := range a.Properties {
+		if at == nil && typeMeta(p.Name) {
+			continue
+		}
+		here := &crumb{at, "." + p.Name}
+		switch q := b.Property(p.Name); {
+		case q != nil:
+			l.compare(p.Schema, q, here)
+		case b.AdditionalProperties == nil && b.Type == "object":
+			l.lost = append(l.lost, here.String())
+		}
+		if len(l.lost) >= maxLost {
+			return
+		}
+	}
+	if x, y := a.ItemSchema(), b.ItemSchema(); x != nil && y != nil {
+		l.compare(x, y, &crumb{at, "[]"})
+	}
+	if x, y := a.AdditionalProperties, b.AdditionalProperties; x != nil && y != nil && x.Schema != nil && y.Schema != nil {
+		l.compare(x.Schema, y.Schema, &crumb{at, ".*"})
+	}
+}
