@@ -1,0 +1,441 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/espalier-dev/espalier/internal/format"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/pattern"
+	"github.com/espalier-dev/espalier/internal/plan"
+	"github.com/espalier-dev/espalier/internal/syntax"
+)
+
+// demand is a demand of one side that the other side does not imply.
+type demand struct {
+	keyword    string
+	part       part   // that has it
+	have, want string // what the other side says instead, and what this one says
+	doubt      string // why it cannot be said that some value is refused; empty if it can
+	detail     string // what is refused, if that can be named
+	values     string // of an enum, that the other side lists and this one does not
+}
+
+// demands reports the demands of n that o does not imply and, for readers, the
+// demands of o that n does not imply.
+func (c *comparer) demands(o, n value, kinds plan.Kinds, at *place, in around) {
+	seen := map[string]bool{}
+	c.unmet(o, n, kinds, in, n.fills, func(d demand) {
+		if seen[d.keyword] && d.keyword != "required" {
+			return
+		}
+		seen[d.keyword] = true
+		c.tightened(&o, d, at)
+	})
+	if c.proving > 0 || o.frame == nil || n.frame == nil {
+		return
+	}
+	relaxed := map[string]bool{}
+	c.unmet(n, o, kinds, in, n.fills, func(d demand) {
+		if !seen[d.keyword] && (!relaxed[d.keyword] || d.keyword == "required") {
+			relaxed[d.keyword] = true
+			c.relaxed(&n, d, at, in)
+		}
+	})
+}
+
+const ratcheting = "; stored objects are refused once the value changes, since an update forgives what it leaves as it was (Kubernetes 1.30 and later)"
+
+// tightened reports a demand of the new definition.
+func (c *comparer) tightened(o *value, d demand, at *place) {
+	words := tightenings[d.keyword]
+	if d.keyword == "required" {
+		at = at.property(d.want)
+	}
+	x := Change{Rule: words.rule, Level: Breaking, Breaks: Writers | Stored, Old: shorten(d.have), New: shorten(d.want),
+		OldPointer: o.at(d.keyword), NewPointer: d.part.at.to(d.keyword).String()}
+	switch {
+	case d.keyword == "enum" && d.have != "":
+		x.Rule = "enum-value-removed"
+	case d.keyword == "pattern" && d.have != "":
+		x.Rule = "pattern-changed"
+	case d.keyword == "format" && d.have != "":
+		x.Rule = "format-changed"
+	}
+	at0 := ""
+	if d.have != "" {
+		at0 = " from " + x.Old
+	}
+	x.Message = fmt.Sprintf("%s%s to %s: ", words.what, at0, x.New)
+	if d.have == "" {
+		x.Message = fmt.Sprintf("%s to %s, where there was none: ", words.what, x.New)
+	}
+	if d.detail != "" {
+		x.Message += d.detail
+	} else {
+		x.Message += words.refused
+	}
+	if d.doubt != "" {
+		x.Level = Risky
+		x.Message += " (" + d.doubt + ")"
+	}
+	x.Message += ratcheting
+	c.report(at, x)
+}
+
+// relaxed reports a demand of the old definition that is gone.
+func (c *comparer) relaxed(n *value, d demand, at *place, in around) {
+	words := relaxations[d.keyword]
+	if d.keyword == "required" {
+		if _, after := c.property(n, d.want, in.root); after == dropped {
+			return // with the field, which is reported
+		}
+		at = at.property(d.want)
+	}
+	x := Change{Rule: words.rule, Level: Safe, Breaks: Readers, Old: shorten(d.want), New: shorten(d.have),
+		OldPointer: d.part.at.to(d.keyword).String(), NewPointer: n.at(d.keyword)}
+	switch {
+	case d.keyword == "enum" && d.have != "":
+		x.Rule, x.Level = "enum-value-added", Risky
+	case d.keyword == "enum", d.keyword == "required":
+		x.Level = Risky
+	}
+	x.Message = words.what + ": "
+	if words.refused != "" {
+		x.Message += words.refused
+	} else {
+		x.Message += "nothing that was valid is refused; readers may get values that they did not get before"
+	}
+	if d.values != "" {
+		x.Message += " (new are " + d.values + ")"
+	}
+	if d.keyword == "format" && in.ruled && typedFormats[format.Lookup(d.want).String()] {
+		x.Level, x.Breaks = Risky, Everybody
+		x.Message += "; rules see the value as a string now"
+	}
+	c.report(at, x)
+}
+
+// typedFormats are those that give a string another type in rules.
+var typedFormats = map[string]bool{"date": true, "datetime": true, "duration": true, "byte": true}
+
+// unmet calls found for each demand of want that have does not imply. kinds are
+// those of the values in question; fills is the schema of the new definition
+// that fills in defaults, if there is one.
+func (c *comparer) unmet(have, want value, kinds plan.Kinds, in around, fills *schema, found func(demand)) {
+	for _, p := range want.parts {
+		if !c.spend(len(have.parts)) {
+			return
+		}
+		if kinds&numberKind != 0 {
+			unmetNumbers(&have, p, found)
+		}
+		if kinds&stringKind != 0 {
+			c.unmetStrings(&have, p, found)
+		}
+		if kinds&arrayKind != 0 {
+			unmetCount(&have, p, "maxItems", func(s *schema) *int64 { return s.MaxItems }, true, found)
+			unmetCount(&have, p, "minItems", func(s *schema) *int64 { return s.MinItems }, false, found)
+		}
+		if kinds&objectKind != 0 {
+			unmetCount(&have, p, "maxProperties", func(s *schema) *int64 { return s.MaxProperties }, true, found)
+			if p.s.MinProperties != nil && int64(len(required(&have))) < *p.s.MinProperties {
+				unmetCount(&have, p, "minProperties", func(s *schema) *int64 { return s.MinProperties }, false, found)
+			}
+			unmetRequired(&have, p, fills, found)
+			unmetClosed(&have, p, found)
+		}
+		unmetEnum(&have, p, kinds, in, found)
+		c.unmetJunctors(have, p, in, fills, found)
+	}
+}
+
+// unmetCount compares limits of lengths and sizes: the greatest if most is set.
+func unmetCount(have *value, p part, keyword string, of func(*schema) *int64, most bool, found func(demand)) {
+	want := of(p.s)
+	if want == nil || !most && *want <= 0 {
+		return
+	}
+	d := demand{keyword: keyword, part: p, want: strconv.FormatInt(*want, 10)}
+	var tightest *int64
+	for i := range have.parts {
+		n := of(have.parts[i].s)
+		if n == nil {
+			continue
+		}
+		if most && *n <= *want || !most && *n >= *want {
+			return
+		}
+		if tightest == nil || most == (*n < *tightest) {
+			tightest, d.have = n, strconv.FormatInt(*n, 10)
+		}
+	}
+	found(d)
+}
+
+func (c *comparer) unmetStrings(have *value, p part, found func(demand)) {
+	s := p.s
+	listed, finite := have.texts()
+	fits := func(ok func(string) bool) bool {
+		return finite && !slices.ContainsFunc(listed, func(t string) bool { return !ok(t) })
+	}
+	if n := s.MaxLength; n != nil && !fits(func(t string) bool { return int64(utf8.RuneCountInString(t)) <= *n }) {
+		unmetCount(have, p, "maxLength", func(s *schema) *int64 { return s.MaxLength }, true, found)
+	}
+	if n := s.MinLength; n != nil && !fits(func(t string) bool { return int64(utf8.RuneCountInString(t)) >= *n }) {
+		unmetCount(have, p, "minLength", func(s *schema) *int64 { return s.MinLength }, false, found)
+	}
+	if s.Pattern != "" && !fits(func(t string) bool { return matches(s.Pattern, t) }) {
+		c.unmetPattern(have, p, found)
+	}
+	if f := formatOf(s); f != 0 && f.String() != "password" && !fits(func(t string) bool { return f.Match([]byte(t)) }) {
+		d := demand{keyword: "format", part: p, want: s.Format}
+		for i := range have.parts {
+			h := formatOf(have.parts[i].s)
+			if h == f || within[h.String()] == f.String() {
+				return
+			}
+			if h != 0 {
+				d.have = have.parts[i].s.Format
+			}
+		}
+		found(d)
+	}
+}
+
+// within are the formats that are special cases of others.
+var within = map[string]string{
+	"uuid3": "uuid", "uuid4": "uuid", "uuid5": "uuid", "isbn10": "isbn", "isbn13": "isbn",
+}
+
+// formatOf returns the format that strings have to have.
+func formatOf(s *schema) format.Format {
+	if s.Format == "" || !s.IntOrString && s.Type != "" && s.Type != "string" {
+		return 0
+	}
+	return format.Lookup(s.Format)
+}
+
+func matches(expr, text string) bool {
+	p, err := pattern.Compile(expr)
+	return err == nil && p.Match([]byte(text))
+}
+
+// texts returns the strings that an enum leaves, false if there is none.
+func (v *value) texts() ([]string, bool) {
+	var list []string
+	at := -1
+	for i := range v.parts {
+		if n := len(v.parts[i].s.Enum); n > 0 && (at < 0 || n < len(v.parts[at].s.Enum)) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return nil, false
+	}
+	for _, e := range v.parts[at].s.Enum {
+		if text, ok := unquote(e.Raw); ok {
+			list = append(list, text)
+		}
+	}
+	return list, true
+}
+
+func unquote(raw []byte) (string, bool) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	d, err := jsondoc.Parse(raw, jsondoc.Limits{})
+	if err != nil {
+		return "", false
+	}
+	defer d.Release()
+	return d.Text(jsondoc.Root), true
+}
+
+// admits reports whether a string satisfies all that v says about strings
+// besides its enums and junctors.
+func (v *value) admits(text string) bool {
+	length := int64(utf8.RuneCountInString(text))
+	for i := range v.parts {
+		s := v.parts[i].s
+		if s.MaxLength != nil && length > *s.MaxLength || s.MinLength != nil && length < *s.MinLength ||
+			s.Pattern != "" && !matches(s.Pattern, text) || !formatOf(s).Match([]byte(text)) {
+			return false
+		}
+	}
+	return true
+}
+
+// longest returns the greatest length of strings, if there is one.
+func (v *value) longest() (most int64, ok bool) {
+	for i := range v.parts {
+		if n := v.parts[i].s.MaxLength; n != nil && (!ok || *n < most) {
+			most, ok = *n, true
+		}
+	}
+	return most, ok
+}
+
+// lists reports whether v has enums.
+func (v *value) lists() bool {
+	return slices.ContainsFunc(v.parts, func(p part) bool { return len(p.s.Enum) > 0 })
+}
+
+// chooses reports whether v has junctors that leave a choice.
+func (v *value) chooses() bool {
+	return slices.ContainsFunc(v.parts, func(p part) bool { return len(p.s.AnyOf) > 1 || len(p.s.OneOf) > 1 || p.s.Not != nil })
+}
+
+func (c *comparer) unmetPattern(have *value, p part, found func(demand)) {
+	d := demand{keyword: "pattern", part: p, want: p.s.Pattern}
+	subset, example := c.contains("", p.s.Pattern)
+	if subset == proven {
+		return
+	}
+	for i := range have.parts {
+		expr := have.parts[i].s.Pattern
+		if expr == "" {
+			continue
+		}
+		d.have = expr
+		if expr == p.s.Pattern {
+			return
+		}
+		if subset, example = c.contains(expr, p.s.Pattern); subset == proven {
+			return
+		}
+	}
+	if most, ok := have.longest(); ok && subset == refuted && int64(utf8.RuneCountInString(example)) > most {
+		return // there is none that is shorter
+	}
+	switch {
+	case subset == unknown:
+		d.doubt = "the patterns are too large to be compared"
+	case have.admits(example) && !have.lists() && !have.chooses():
+		d.detail = fmt.Sprintf("strings such as %s used to be accepted and are refused", strconv.Quote(shorten(example)))
+	default:
+		d.doubt = "whether other demands on the field exclude such strings anyway was not decided"
+	}
+	found(d)
+}
+
+// required returns the names that objects must have, each once.
+func required(v *value) []string {
+	var list []string
+	for i := range v.parts {
+		list = append(list, v.parts[i].s.Required...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func unmetRequired(have *value, p part, fills *schema, found func(demand)) {
+	if len(p.s.Required) == 0 {
+		return
+	}
+	has := required(have)
+	for _, name := range p.s.Required {
+		if _, ok := slices.BinarySearch(has, name); ok {
+			continue
+		}
+		if fills != nil {
+			if q := fills.Property(name); q != nil && q.Default != nil {
+				continue
+			}
+		}
+		found(demand{keyword: "required", part: p, want: name})
+	}
+}
+
+// unmetClosed compares whether fields that a part does not name are refused.
+func unmetClosed(have *value, p part, found func(demand)) {
+	if p.s.AdditionalProperties == nil || p.s.AdditionalProperties.Allows {
+		return
+	}
+	for i := range have.parts {
+		h := &have.parts[i]
+		closed := h.s.AdditionalProperties != nil && !h.s.AdditionalProperties.Allows ||
+			i == 0 && have.frame != nil && h.s.AdditionalProperties == nil && !have.keeps()
+		if closed && !slices.ContainsFunc(h.s.Properties, func(q syntax.Property) bool { return p.s.Property(q.Name) == nil }) {
+			return
+		}
+	}
+	found(demand{keyword: "additionalProperties", part: p, want: "false"})
+}
+
+func unmetEnum(have *value, p part, kinds plan.Kinds, in around, found func(demand)) {
+	if len(p.s.Enum) == 0 {
+		return
+	}
+	wanted := make(map[string]bool, len(p.s.Enum))
+	for _, e := range p.s.Enum {
+		wanted[string(e.Raw)] = true
+	}
+	d := demand{keyword: "enum", part: p, want: list(p.s)}
+	nulls := !p.exempt && !in.branch && have.nulls(in.item) // nulls are judged
+	var gone []string
+	bounded := false
+	for i := range have.parts {
+		h := have.parts[i]
+		if len(h.s.Enum) == 0 || nulls && h.exempt {
+			continue
+		}
+		left := gone[:0:0]
+		for _, e := range h.s.Enum {
+			if raw := string(e.Raw); !wanted[raw] && (e.Raw[0] != 'n' || nulls) && fits(have, e.Raw, kinds) {
+				left = append(left, raw)
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		if !bounded || len(left) < len(gone) {
+			gone, d.have = left, list(h.s)
+		}
+		bounded = true
+	}
+	if !bounded && kinds&^boolKind == 0 && wanted["true"] && wanted["false"] && (!nulls || wanted["null"]) {
+		return
+	}
+	if bounded {
+		d.values = shorten(strings.Join(gone, ", "))
+		d.detail = "the values " + d.values + " are not listed any more and refused"
+	}
+	found(d)
+}
+
+// fits reports whether a listed value can occur at all.
+func fits(v *value, raw []byte, kinds plan.Kinds) bool {
+	switch raw[0] {
+	case '"':
+		text, _ := unquote(raw)
+		return kinds&stringKind != 0 && v.admits(text)
+	case '{':
+		return kinds&objectKind != 0
+	case '[':
+		return kinds&arrayKind != 0
+	case 't', 'f':
+		return kinds&boolKind != 0
+	case 'n':
+		return true
+	}
+	return kinds&numberKind != 0
+}
+
+// list renders an enum.
+func list(s *schema) string {
+	var b []byte
+	for i, e := range s.Enum {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		if b = append(b, e.Raw...); len(b) > maxShown {
+			break
+		}
+	}
+	return string(b)
+}

@@ -1,0 +1,192 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/crd"
+)
+
+// Audience is a set of those whom a change concerns.
+type Audience uint8
+
+// The audiences.
+const (
+	// Writers send objects that were written for the old definition: now
+	// refused, pruned or stored as something else.
+	Writers Audience = 1 << iota
+	// Readers receive objects: with fields or values that they do not know, or
+	// without those that they count on.
+	Readers
+	// Stored objects lie in etcd: refused on an update, pruned or defaulted
+	// when read, or not readable.
+	Stored
+)
+
+// Everybody is the set of all audiences.
+const Everybody = Writers | Readers | Stored
+
+// String lists the members, as in "writers, stored objects".
+func (a Audience) String() string {
+	var names []string
+	for i, name := range []string{"writers", "readers", "stored objects"} {
+		if a>>i&1 != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Level says how bad a change is.
+type Level uint8
+
+// The levels, from harmless to bad.
+const (
+	// Safe changes break nobody; their audience may notice them.
+	Safe Level = iota
+	// Risky changes break depending on data or on clients, or cannot be
+	// decided: the message says which.
+	Risky
+	// Breaking changes break.
+	Breaking
+)
+
+// String returns "safe", "risky" or "breaking".
+func (l Level) String() string { return [...]string{"safe", "risky", "breaking"}[l] }
+
+// Change is one difference between two definitions.
+type Change struct {
+	Rule    string   // identifier, one of Rules
+	Level   Level    //
+	Breaks  Audience // whom it breaks; for a Safe change who may notice it
+	Version string   // of the resource; "v1 to v2" where the storage version changes; empty for the definition itself
+	Path    string   // in objects, such as spec.list[*].name or spec.labels.*; empty for whole objects
+	// OldPointer and NewPointer are RFC 6901 pointers into the documents: to
+	// what changed or, where it is absent, to what it is absent from.
+	OldPointer, NewPointer string
+	Old, New               string // the values, shortened; empty if absent
+	Message                string // what changed, who breaks, why
+	Fix                    string // what to do instead; may be empty
+}
+
+// Options bound the comparison.
+type Options struct {
+	Limits espalier.Limits
+}
+
+// Compare lists the changes from one definition to another, both JSON, of
+// either version of the API: first those of the definition, then those of each
+// version, sorted by path. It fails for documents that are not definitions or
+// whose schemas cannot be read.
+func Compare(old, now []byte, o Options) ([]Change, error) {
+	before, err := crd.Parse(old)
+	if err != nil {
+		return nil, fmt.Errorf("the old definition: %w", err)
+	}
+	after, err := crd.Parse(now)
+	if err != nil {
+		return nil, fmt.Errorf("the new definition: %w", err)
+	}
+	c := newComparer(o, len(old)+len(now))
+	if err := c.definitions(before, after); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(c.changes, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(a.Path, b.Path))
+	})
+	return c.changes, nil
+}
+
+// Worst returns the highest level among changes, Safe if there are none.
+func Worst(changes []Change) Level {
+	worst := Safe
+	for i := range changes {
+		worst = max(worst, changes[i].Level)
+	}
+	return worst
+}
+
+// What a comparison does at most.
+const (
+	maxChanges = 10_000
+	maxText    = 16 << 20 // bytes in paths and messages
+	proofSteps = 1 << 17  // places looked at by proofs about junctors
+)
+
+// comparer holds one comparison.
+type comparer struct {
+	options Options
+	changes []Change
+	text    int
+	omitted bool
+
+	version string
+	touched Audience // whom changes of the version can concern
+
+	steps  int // places that may still be looked at
+	proofs int // the same, within proofs
+	hashes map[*schema]digest
+
+	patterns map[[2]string]containment
+	automata int // steps that may still be taken to compare patterns
+	parsed   int // rules that may still be parsed
+
+	proving int  // depth of proofs: nothing is reported
+	refuted bool // what is to be proven does not hold
+}
+
+func newComparer(o Options, size int) *comparer {
+	return &comparer{
+		options: o, touched: Everybody, steps: 1<<16 + 16*size, proofs: proofSteps, parsed: maxParsedRules, automata: maxAutomata,
+		hashes: map[*schema]digest{}, patterns: map[[2]string]containment{},
+	}
+}
+
+// report notes a change at a place of the current version.
+func (c *comparer) report(at *place, x Change) {
+	x.Breaks &= c.touched
+	if x.Breaks == 0 && x.Level != Safe {
+		x.Level = Safe
+	}
+	if c.proving > 0 {
+		c.refuted = c.refuted || x.Level != Safe && x.Breaks&(Writers|Stored) != 0
+		return
+	}
+	if c.omitted {
+		return
+	}
+	x.Version, x.Path = c.version, at.path()
+	if x.Fix == "" && x.Level != Safe {
+		x.Fix = fixes[x.Rule]
+	}
+	c.text += len(x.Path) + len(x.Message) + len(x.OldPointer) + len(x.NewPointer)
+	if len(c.changes) >= maxChanges || c.text > maxText {
+		c.omitted = true
+		x = Change{Rule: "not-compared", Level: Risky, Breaks: Everybody, Version: c.version,
+			Message: "the definitions differ in more places than are listed: what follows was left out"}
+	}
+	c.changes = append(c.changes, x)
+}
+
+// spend takes one step of the budget and reports false if none is left.
+func (c *comparer) spend(n int) bool {
+	if c.proving > 0 {
+		c.proofs -= n
+		if c.proofs < 0 {
+			c.refuted = true
+		}
+		return !c.refuted
+	}
+	if c.steps < 0 {
+		return false
+	}
+	if c.steps -= n; c.steps < 0 {
+		c.report(nil, Change{Rule: "not-compared", Level: Risky, Breaks: Everybody,
+			Message: "the schemas are too involved to be compared completely: what was not looked at may break anybody"})
+		return false
+	}
+	return true
+}

@@ -1,0 +1,272 @@
+package diff
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/espalier-dev/espalier/internal/format"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/plan"
+)
+
+// part is a schema that applies to the values of a place.
+type part struct {
+	s      *schema
+	at     *pointer
+	nested bool // below a junctor: it judges, and gives no structure
+	exempt bool // in a junctor of this very place, where nulls are not judged
+}
+
+// value is what one definition says about the values of a place.
+type value struct {
+	frame *part  // what gives the structure; nil for the branch of a junctor
+	parts []part // all that has to hold: the frame, and what junctors say that leave no choice
+	fills *schema
+	own   bool // the parts all come from the frame
+	keep  bool // in a list whose unknown fields are preserved
+	meta  bool // the metadata of a resource, which is not pruned
+	all   bool // nothing is pruned, here and below
+}
+
+// open and bare are what holds for values that no schema describes: everything
+// is kept, or objects lose all fields. In both, null is a value.
+var (
+	open = &schema{Nullable: true, PreserveUnknownFields: new(true)}
+	bare = &schema{Nullable: true}
+
+	// What every resource has, whether its schema says so or not.
+	textual  = &schema{Type: "string"}
+	metadata = &schema{Type: "object", PreserveUnknownFields: new(true)}
+)
+
+// framed returns the value whose structure p gives, under further demands.
+func (c *comparer) framed(p part, demands []part, keep, meta bool) value {
+	v := value{frame: &p, fills: p.s, own: len(demands) == 0, keep: keep, meta: meta}
+	v.parts = c.flatten(nil, p)
+	for _, d := range demands {
+		v.parts = c.flatten(v.parts, d)
+	}
+	return v
+}
+
+// under returns v with one more demand, such as the branch of a junctor.
+func (c *comparer) under(v value, p part) value {
+	v.parts = c.flatten(slices.Clip(v.parts), p)
+	v.own = false
+	return v
+}
+
+// flatten appends p and what its junctors demand without a choice.
+func (c *comparer) flatten(list []part, p part) []part {
+	list = append(list, p)
+	for i, b := range p.s.AllOf {
+		if !c.spend(1) {
+			return list
+		}
+		list = c.flatten(list, branch(p, "allOf", i, b))
+	}
+	if len(p.s.AnyOf) == 1 {
+		list = c.flatten(list, branch(p, "anyOf", 0, p.s.AnyOf[0]))
+	}
+	if len(p.s.OneOf) == 1 {
+		list = c.flatten(list, branch(p, "oneOf", 0, p.s.OneOf[0]))
+	}
+	return list
+}
+
+func branch(p part, keyword string, i int, s *schema) part {
+	if i < 0 {
+		return part{s, p.at.to(keyword), true, true}
+	}
+	return part{s, p.at.to(keyword, strconv.Itoa(i)), true, true}
+}
+
+// keeps reports whether unknown fields of the value are preserved.
+func (v *value) keeps() bool {
+	return v.keep || v.meta || v.all || v.frame != nil && v.frame.s.PreserveUnknownFields != nil && *v.frame.s.PreserveUnknownFields
+}
+
+const null = plan.Kinds(1 << jsondoc.Null)
+
+// kinds returns what the types of a value admit. Strictly, what clusters admit
+// by mistake does not count.
+func (v *value) kinds(strict bool) plan.Kinds {
+	k := plan.AnyKind
+	for i := range v.parts {
+		a := accepts(v.parts[i].s, strict)
+		if v.parts[i].exempt {
+			a |= null
+		}
+		k &= a
+	}
+	return k
+}
+
+func accepts(s *schema, strict bool) plan.Kinds {
+	formatted := s.Format != "" && format.Lookup(s.Format) != 0
+	var k plan.Kinds
+	switch {
+	case s.IntOrString:
+		k = plan.KindsOf(jsondoc.Number, jsondoc.String)
+	case s.Type == "" && formatted:
+		return plan.KindsOf(jsondoc.String, jsondoc.Array, jsondoc.Null)
+	case s.Type == "":
+		return plan.AnyKind
+	case s.Type == "string":
+		k = plan.KindsOf(jsondoc.String)
+		if formatted && !strict {
+			k |= plan.KindsOf(jsondoc.Array)
+		}
+	case s.Type == "object":
+		k = plan.KindsOf(jsondoc.Object)
+	case s.Type == "array":
+		k = plan.KindsOf(jsondoc.Array)
+	case s.Type == "boolean":
+		k = plan.KindsOf(jsondoc.False, jsondoc.True)
+	case s.Type == "integer", s.Type == "number":
+		k = plan.KindsOf(jsondoc.Number)
+	}
+	if s.Nullable {
+		k |= null
+	}
+	return k
+}
+
+// whole reports whether numbers have to be integers.
+func (v *value) whole() bool {
+	return slices.ContainsFunc(v.parts, func(p part) bool { return p.s.Type == "integer" && !p.s.IntOrString })
+}
+
+// intOrString reports whether the value is declared as either.
+func (v *value) intOrString() bool {
+	return slices.ContainsFunc(v.parts, func(p part) bool { return p.s.IntOrString })
+}
+
+// nulls reports whether a null stays a null.
+func (v *value) nulls(item bool) bool {
+	return v.kinds(true)&null != 0 && (item || v.frame == nil || v.frame.s.Nullable)
+}
+
+// at returns the pointer to a keyword, or to the schema that lacks it.
+func (v *value) at(keyword string) string {
+	for i := range v.parts {
+		if v.parts[i].s.Has(keyword) {
+			return v.parts[i].at.to(keyword).String()
+		}
+	}
+	if len(v.parts) == 0 {
+		return ""
+	}
+	return v.parts[0].at.String()
+}
+
+// treatment is what becomes of a field.
+type treatment uint8
+
+const (
+	dropped   treatment = iota // pruned, or refused
+	preserved                  // kept as it is
+	emptied                    // kept; objects in it lose their fields
+	specified                  // described by a schema
+)
+
+// property returns what holds for the field called name.
+func (c *comparer) property(v *value, name string, root bool) (value, treatment) {
+	demands := demandsOn(v, func(p part) *part {
+		if q := p.s.Property(name); q != nil {
+			return &part{s: q, at: p.at.to("properties", name), nested: true}
+		}
+		return additional(p)
+	})
+	var child value
+	how := specified
+	switch frame := v.frame; {
+	case frame == nil:
+		for _, d := range demands {
+			child.parts = c.flatten(child.parts, d)
+		}
+	case frame.s.Property(name) != nil:
+		p := part{s: frame.s.Property(name), at: frame.at.to("properties", name), nested: frame.nested}
+		child = c.framed(p, demands, false, v.meta || name == "metadata" && (root || frame.s.EmbeddedResource))
+	case (root || frame.s.EmbeddedResource) && isMeta(name), v.meta && (name == "name" || name == "generateName"):
+		child = c.framed(part{s: metaSchema(name), at: frame.at}, demands, false, name == "metadata")
+	default:
+		child, how = c.others(v, demands)
+	}
+	if v.fills != nil {
+		child.fills = v.fills.Property(name)
+	}
+	child.all = v.all
+	return child, how
+}
+
+func isMeta(name string) bool { return name == "metadata" || name == "apiVersion" || name == "kind" }
+
+func metaSchema(name string) *schema {
+	if name == "metadata" {
+		return metadata
+	}
+	return textual
+}
+
+// others returns what holds for fields that the frame's properties do not name.
+func (c *comparer) others(v *value, demands []part) (child value, how treatment) {
+	defer func() { child.all = v.all }()
+	frame := v.frame
+	switch ap := frame.s.AdditionalProperties; {
+	case ap != nil && ap.Schema != nil:
+		return c.framed(*additional(*frame), demands, false, v.meta), specified
+	case ap != nil && ap.Allows:
+		return c.framed(part{s: bare, at: frame.at}, demands, false, v.meta), emptied
+	case ap == nil && v.keeps():
+		return c.framed(part{s: open, at: frame.at}, demands, false, v.meta), preserved
+	}
+	return value{}, dropped
+}
+
+func additional(p part) *part {
+	if ap := p.s.AdditionalProperties; ap != nil && ap.Schema != nil {
+		return &part{s: ap.Schema, at: p.at.to("additionalProperties"), nested: p.nested}
+	}
+	return nil
+}
+
+// items returns what holds for the items of a list.
+func (c *comparer) items(v *value) (child value, how treatment) {
+	defer func() { child.all = v.all }()
+	of := func(p part) *part {
+		if s := p.s.ItemSchema(); s != nil {
+			return &part{s: s, at: p.at.to("items"), nested: p.nested}
+		}
+		return nil
+	}
+	demands := demandsOn(v, of)
+	frame := v.frame
+	switch {
+	case frame == nil:
+		for _, d := range demands {
+			child.parts = c.flatten(child.parts, d)
+		}
+		return child, specified
+	case frame.s.ItemSchema() != nil:
+		return c.framed(*of(*frame), demands, v.keeps() && !v.meta, v.meta), specified
+	case v.keeps():
+		return c.framed(part{s: open, at: frame.at}, demands, false, v.meta), preserved
+	}
+	return c.framed(part{s: bare, at: frame.at}, demands, false, v.meta), emptied
+}
+
+// demandsOn collects what the parts besides the frame say about a value within.
+func demandsOn(v *value, of func(part) *part) []part {
+	parts := v.parts
+	if v.frame != nil {
+		parts = parts[1:]
+	}
+	var list []part
+	for _, p := range parts {
+		if d := of(p); d != nil {
+			list = append(list, *d)
+		}
+	}
+	return list
+}

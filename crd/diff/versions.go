@@ -1,0 +1,124 @@
+package diff
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/espalier-dev/espalier/crd"
+)
+
+// versions compares which versions there are and what each offers.
+func (c *comparer) versions(d *definitions) {
+	defer func() { c.version = "" }()
+	listed := pointerTo("spec", "versions")
+	for i := range d.old.Versions {
+		was := &d.old.Versions[i]
+		if d.oldVersion(was.Name) != was {
+			continue // a second one of the name
+		}
+		c.version = was.Name
+		is := d.newVersion(was.Name)
+		if is == nil {
+			x := Change{Rule: "version-removed", Level: Breaking, Breaks: Writers | Readers, Old: was.Name, OldPointer: versionPointer(d.was[was.Name]), NewPointer: listed,
+				Message: fmt.Sprintf("version %s is gone: requests for it fail", was.Name)}
+			if !was.Served {
+				x.Level, x.Breaks = Safe, 0
+				x.Message = fmt.Sprintf("version %s is gone, which was not served", was.Name)
+			}
+			c.report(nil, x)
+			continue
+		}
+		c.offers(d, was, is)
+	}
+	for i := range d.now.Versions {
+		is := &d.now.Versions[i]
+		if d.newVersion(is.Name) == is && d.oldVersion(is.Name) == nil {
+			c.version = is.Name
+			c.report(nil, Change{Rule: "version-added", Level: Safe, Breaks: Readers, New: is.Name, OldPointer: listed, NewPointer: versionPointer(d.is[is.Name]),
+				Message: fmt.Sprintf("version %s is new", is.Name)})
+		}
+	}
+	c.version = ""
+	c.stored(d)
+}
+
+// stored compares in which version objects lie in etcd.
+func (c *comparer) stored(d *definitions) {
+	was, is := storage(d.old), storage(d.now)
+	listed := pointerTo("spec", "versions")
+	if was != nil && is != nil && was.Name != is.Name {
+		c.report(nil, Change{Rule: "storage-version-changed", Level: Risky, Breaks: Stored, Old: was.Name, New: is.Name,
+			OldPointer: versionPointer(d.was[was.Name]), NewPointer: versionPointer(d.is[is.Name]),
+			Message: fmt.Sprintf("objects are stored as %s instead of %s: those that are there stay as they are until they are written, and %s cannot be removed before", is.Name, was.Name, was.Name)})
+	}
+	names := slices.Concat(d.before.texts("status", "storedVersions"), d.after.texts("status", "storedVersions"))
+	if was != nil {
+		names = append(names, was.Name)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if d.oldVersion(name) != nil && d.newVersion(name) == nil {
+			c.report(nil, Change{Rule: "stored-version-dropped", Level: Breaking, Breaks: Stored, Old: name, OldPointer: listed, NewPointer: listed,
+				Message: fmt.Sprintf("objects may be stored as %s, which is gone: an API server refuses the change as long as status.storedVersions lists the version, and could not read them without it", name)})
+		}
+	}
+}
+
+// offers compares what two versions of the same name offer besides the schema.
+func (c *comparer) offers(d *definitions, was, is *crd.Version) {
+	old, now := d.was[was.Name], d.is[is.Name]
+	at := func(x Change, member ...string) Change {
+		x.OldPointer, x.NewPointer = versionPointer(old, member...), versionPointer(now, member...)
+		return x
+	}
+	switch {
+	case was.Served && !is.Served:
+		c.report(nil, at(Change{Rule: "version-withdrawn", Level: Breaking, Breaks: Writers | Readers, Old: "true", New: "false",
+			Message: fmt.Sprintf("version %s is no longer served: requests for it fail", was.Name)}, "served"))
+	case is.Served && !was.Served:
+		c.report(nil, at(Change{Rule: "version-served", Level: Safe, Breaks: Readers, Old: "false", New: "true",
+			Message: fmt.Sprintf("version %s is served", was.Name)}, "served"))
+	}
+	if was.Deprecated != is.Deprecated {
+		x := Change{Rule: "deprecation-added", Level: Safe, Breaks: Writers | Readers, Old: yes(was.Deprecated), New: yes(is.Deprecated),
+			Message: fmt.Sprintf("version %s is deprecated: clients of it get warnings", was.Name)}
+		if was.Deprecated {
+			x.Rule, x.Message = "deprecation-removed", fmt.Sprintf("version %s is no longer deprecated", was.Name)
+		}
+		c.report(nil, at(x, "deprecated"))
+	}
+	c.subresources(d, was, is, at)
+	if a, b := d.before.of(old, "additionalPrinterColumns"), d.after.of(now, "additionalPrinterColumns"); !bytes.Equal(a, b) {
+		c.report(nil, at(Change{Rule: "printer-columns-changed", Level: Safe, Breaks: Readers, Old: shorten(string(a)), New: shorten(string(b)),
+			Message: "kubectl get shows other columns: scripts that cut its output may break"}, "additionalPrinterColumns"))
+	}
+	c.members("selectable-field-removed", "selectable-field-added", d.before.selectable(old), d.after.selectable(now), []string{"spec", "versions", strconv.Itoa(now), "selectableFields"}, Breaking, Readers)
+}
+
+func (c *comparer) subresources(d *definitions, was, is *crd.Version, at func(Change, ...string) Change) {
+	old, now := d.was[was.Name], d.is[is.Name]
+	if was.Status != is.Status {
+		x := Change{Rule: "status-subresource-added", Level: Breaking, Breaks: Writers,
+			Message: "status becomes a subresource: what writers send for status with the object is ignored, and controllers have to write to /status"}
+		if was.Status {
+			x.Rule, x.Message = "status-subresource-removed", "status is no subresource any more: controllers that write to /status fail, and any writer can change status"
+		}
+		c.report(nil, at(x, "subresources", "status"))
+	}
+	x := Change{Level: Breaking, Breaks: Writers | Readers}
+	a, b := d.before.of(old, "subresources", "scale"), d.after.of(now, "subresources", "scale")
+	switch {
+	case was.Scale && !is.Scale:
+		x.Rule, x.Message = "scale-removed", "the subresource scale is gone: autoscalers and kubectl scale fail"
+	case is.Scale && !was.Scale:
+		x.Rule, x.Level, x.Message = "scale-added", Safe, "there is a subresource scale"
+	case !bytes.Equal(a, b):
+		x.Rule, x.Level, x.Old, x.New = "scale-changed", Risky, shorten(string(a)), shorten(string(b))
+		x.Message = "scaling reads or writes other fields: autoscalers may find nothing there, or change what the controller does not read"
+	default:
+		return
+	}
+	c.report(nil, at(x, "subresources", "scale"))
+}
