@@ -1,0 +1,13 @@
+// Package openapi publishes the schemas of definitions for others to use.
+//
+//	crd.Version ── syntax.Parse ──▶ *syntax.Schema ──┬── JSONSchema, Catalog ──▶ JSON Schema, for editors and linters
+//	                                                 └── Document ─────────────▶ OpenAPI v3, as API servers publish it
+//
+// The two differ in whom they are for. [Document] says what a server says, in
+// the same words: clients such as kubectl explain read it. [JSONSchema] is for
+// people who write objects and for tools that know nothing of Kubernetes: what a
+// server understands by extensions is said with the keywords of draft-07, or,
+// where there are none, in the descriptions.
+//
+// Output is readable, ends with a newline, and depends on the input only.
+package openapi

@@ -1,0 +1,171 @@
+package openapi
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/internal/compile"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/syntax"
+)
+
+// The texts that API servers publish with the fields that every object has.
+const (
+	apiVersionText         = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: " + conventions + "#resources"
+	kindText               = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: " + conventions + "#types-kinds"
+	metadataText           = "Standard object's metadata. More info: " + conventions + "#metadata"
+	listMetadataText       = "Standard list metadata. More info: " + conventions + "#types-kinds"
+	embeddedAPIVersionText = "apiVersion defines the versioned schema of this representation of an object. More info: " + conventions + "#resources"
+	embeddedKindText       = "kind is a string value representing the type of this object. In CamelCase. More info: " + conventions + "#types-kinds"
+
+	conventions = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+)
+
+// Document returns an OpenAPI v3 document with the schemas of a version: of its
+// objects, of lists of them, and of what these refer to. The schemas are those
+// that an API server publishes; paths are left to servers. Unions, of which other
+// servers know nothing, are said with oneOf, too. A schema that is not structural
+// is published as that of an object of which nothing is known.
+func Document(d *crd.Definition, v *crd.Version) ([]byte, error) {
+	s, err := parse(d, v)
+	if err != nil {
+		return nil, err
+	}
+	if s != nil && !compile.Judge(s, compile.CheckOptions{UncheckedDefaults: true}).Sound {
+		s = nil
+	}
+	s = syntax.Unfold(s)
+	p := &publisher{}
+	p.object(func() {
+		p.text("openapi", "3.0.0")
+		p.key("info")
+		p.object(func() {
+			p.text("title", d.Kind+" of "+d.Group)
+			p.text("version", v.Name)
+		})
+		p.key("paths")
+		p.object(func() {})
+		p.key("components")
+		p.object(func() {
+			p.key("schemas")
+			p.object(func() { p.components(d, v, s) })
+		})
+	})
+	return p.finish(), nil
+}
+
+// publisher writes schemas as API servers publish them.
+type publisher struct{ encoder }
+
+func (p *publisher) components(d *crd.Definition, v *crd.Version, s *syntax.Schema) {
+	selectable := selectableFields(d, v)
+	about := func(kind string) {
+		p.key("x-kubernetes-group-version-kind")
+		p.array(func() {
+			p.next()
+			p.groupVersionKind(d.Group, v.Name, kind)
+		})
+		if len(selectable) == 0 {
+			return
+		}
+		p.key("x-kubernetes-selectable-fields")
+		p.array(func() {
+			for _, path := range selectable {
+				p.next()
+				p.object(func() { p.text("fieldPath", strings.TrimPrefix(path, ".")) })
+			}
+		})
+	}
+	p.key(ModelName(d.Group, v.Name, d.Kind))
+	p.object(func() {
+		if s == nil {
+			p.text("type", "object")
+		} else {
+			p.members(s, resourceFields)
+		}
+		about(d.Kind)
+	})
+	p.key(ModelName(d.Group, v.Name, d.ListKind))
+	p.object(func() {
+		p.text("description", d.ListKind+" is a list of "+d.Kind)
+		p.text("type", "object")
+		p.texts("required", []string{"items"})
+		p.key("properties")
+		p.object(func() {
+			p.described("apiVersion", "string", apiVersionText)
+			p.key("items")
+			p.object(func() {
+				p.text("description", "List of "+d.Plural+". More info: "+conventions)
+				p.text("type", "array")
+				p.key("items")
+				p.object(func() { p.text("$ref", componentRef(ModelName(d.Group, v.Name, d.Kind))) })
+			})
+			p.described("kind", "string", kindText)
+			p.referring("metadata", metaModel+"ListMeta", listMetadataText)
+		})
+		about(d.ListKind)
+	})
+	p.metaComponents()
+}
+
+// described writes a property of which only type and meaning are known.
+func (e *encoder) described(name, kind, description string) {
+	e.key(name)
+	e.object(func() {
+		e.optional("description", description)
+		e.text("type", kind)
+	})
+}
+
+// referring writes a property whose schema is another component.
+func (e *encoder) referring(name, model, description string) {
+	e.key(name)
+	e.object(func() {
+		e.text("description", description)
+		e.key("allOf")
+		e.array(func() {
+			e.next()
+			e.object(func() { e.text("$ref", componentRef(model)) })
+		})
+	})
+}
+
+func componentRef(model string) string {
+	return "#/components/schemas/" + pointerToken(model)
+}
+
+// selectableFields lists the paths that objects of a version may be selected by.
+func selectableFields(d *crd.Definition, v *crd.Version) (paths []string) {
+	doc, err := jsondoc.Parse(d.JSON, jsondoc.Limits{})
+	if err != nil {
+		return nil
+	}
+	defer doc.Release()
+	text := func(v jsondoc.Value, name string) string {
+		if m, ok := doc.Get(v, name); ok && doc.Kind(m) == jsondoc.String {
+			return doc.Text(m)
+		}
+		return ""
+	}
+	list := func(v jsondoc.Value, name string) iter.Seq2[int, jsondoc.Value] {
+		if m, ok := doc.Get(v, name); ok {
+			return doc.Items(m)
+		}
+		return func(func(int, jsondoc.Value) bool) {}
+	}
+	spec, ok := doc.Get(jsondoc.Root, "spec")
+	if !ok {
+		return nil
+	}
+	for _, version := range list(spec, "versions") {
+		if text(version, "name") != v.Name {
+			continue
+		}
+		for _, field := range list(version, "selectableFields") {
+			paths = append(paths, text(field, "jsonPath"))
+		}
+		break
+	}
+	return paths
+}
