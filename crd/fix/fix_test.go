@@ -1,0 +1,337 @@
+package fix_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/fix"
+	"github.com/espalier-dev/espalier/internal/compile"
+	"github.com/espalier-dev/espalier/internal/manifest"
+	"github.com/espalier-dev/espalier/internal/splice"
+	"github.com/espalier-dev/espalier/rules"
+)
+
+var update = flag.Bool("update", false, "rewrite the archives in testdata")
+
+// TestCases runs the archives of testdata. in.yaml is a definition, or a schema
+// to be put into one; want.yaml is the same after the edits, made in the text;
+// edits.txt and notes.txt are what Definition says.
+func TestCases(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			archive := txtar.Parse(data)
+			got := run(t, archive.Files[0].Data)
+			got.Comment = archive.Comment
+			if out := txtar.Format(got); *update {
+				if err := os.WriteFile(file, out, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if !bytes.Equal(out, data) {
+				t.Errorf("got\n%s\nwant\n%s", out, data)
+			}
+		})
+	}
+}
+
+// run fixes a definition and checks what must hold for all of them.
+func run(t *testing.T, in []byte) *txtar.Archive {
+	t.Helper()
+	definition := in
+	schema := !bytes.Contains(in, []byte("kind: CustomResourceDefinition"))
+	if schema {
+		definition = wrap(in)
+	}
+	docs, err := manifest.Parse(&manifest.File{Text: definition})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON := docs[0].JSON
+	r, err := fix.Definition(asJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, asJSON, r)
+	edited, err := splice.Apply(definition, 0, splices(r.Edits))
+	if err != nil {
+		t.Fatal(err)
+	}
+	editedJSON, err := yaml.YAMLToJSON(edited)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !equal(t, editedJSON, r.JSON) {
+		t.Errorf("the edits make\n%s\nbut the result is\n%s", editedJSON, r.JSON)
+	}
+	var edits, notes bytes.Buffer
+	for _, e := range r.Edits {
+		fmt.Fprintf(&edits, "%s %s [%s] %s\n", e.Op, short(e.Pointer), e.Rule, e.Why)
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(&notes, "%s %s [%s] %s\n", n.Kind, short(n.Pointer), n.Rule, n.Text)
+	}
+	if schema {
+		edited = unwrap(edited)
+	}
+	return &txtar.Archive{Files: []txtar.File{
+		{Name: "in.yaml", Data: in}, {Name: "want.yaml", Data: edited},
+		{Name: "edits.txt", Data: edits.Bytes()}, {Name: "notes.txt", Data: notes.Bytes()},
+	}}
+}
+
+const inDefinition = "/spec/versions/0/schema/openAPIV3Schema"
+
+func short(pointer string) string {
+	return strings.Replace(pointer, inDefinition, "…", 1)
+}
+
+const header = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: trees.orchard.example
+spec:
+  group: orchard.example
+  scope: Namespaced
+  names: {kind: Tree, plural: trees}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+`
+
+const indent = "        "
+
+func wrap(schema []byte) []byte {
+	out := []byte(header)
+	for line := range bytes.Lines(schema) {
+		out = append(append(out, indent...), line...)
+	}
+	return out
+}
+
+func unwrap(definition []byte) []byte {
+	var out []byte
+	for line := range bytes.Lines(bytes.TrimPrefix(definition, []byte(header))) {
+		out = append(out, bytes.TrimPrefix(line, []byte(indent))...)
+	}
+	return out
+}
+
+func splices(edits []fix.Edit) []splice.Edit {
+	out := make([]splice.Edit, len(edits))
+	for i, e := range edits {
+		out[i] = splice.Edit{Op: splice.Op(e.Op), Pointer: e.Pointer, From: e.From, Value: e.Value, Before: e.Before}
+	}
+	return out
+}
+
+func equal(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	var x, y any
+	if err := json.Unmarshal(a, &x); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &y); err != nil {
+		t.Fatal(err)
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+// check is what holds for every definition: the result is accepted as
+// structural, or there is a note that says what is not; and fixing it again
+// does nothing.
+func check(t *testing.T, definition []byte, r fix.Result) {
+	t.Helper()
+	if r.Changed != (len(r.Edits) > 0) {
+		t.Errorf("Changed is %v with %d edits", r.Changed, len(r.Edits))
+	}
+	if !r.Changed && !bytes.Equal(r.JSON, definition) {
+		t.Error("the definition has changed without edits")
+	}
+	var value any
+	if err := json.Unmarshal(definition, &value); err != nil {
+		t.Fatal(err)
+	}
+	patched, err := splice.Patch(value, splices(r.Edits))
+	if err != nil {
+		t.Fatalf("the edits do not fit: %v", err)
+	}
+	raw, err := json.Marshal(patched)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !equal(t, raw, r.JSON) {
+		t.Errorf("the edits make\n%s\nbut the result is\n%s", raw, r.JSON)
+	}
+	cannot := false
+	for _, n := range r.Notes {
+		cannot = cannot || n.Kind == fix.Cannot
+		if n.Text == "" || !known(n.Rule) {
+			t.Errorf("a note without text, or with an unknown rule: %+v", n)
+		}
+	}
+	for _, e := range r.Edits {
+		if e.Why == "" || !known(e.Rule) {
+			t.Errorf("an edit without a reason, or with an unknown rule: %+v", e)
+		}
+	}
+	after, err := crd.Parse(r.JSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range after.Versions {
+		if v.Schema == nil {
+			continue
+		}
+		found, err := espalier.Check(v.Schema, espalier.CheckOptions{StatusSubresource: v.Status})
+		if err != nil && !cannot {
+			t.Errorf("the schema cannot be read: %v", err)
+		}
+		for _, x := range found {
+			if x.Severity == espalier.Error && !cannot {
+				t.Errorf("the schema is refused, and no note says so: %s\n%s", x.Error(), v.Schema)
+			}
+		}
+	}
+	again, err := fix.Definition(r.JSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Changed {
+		t.Errorf("fixing the result changes it again: %+v\n%s", again.Edits[0], r.JSON)
+	}
+}
+
+// TestHostile fixes schemas that are large in one way or another, in a time
+// that says that the cost is not quadratic.
+func TestHostile(t *testing.T) {
+	const many = 20_000
+	repeat := func(n int, f func(i int) string) string {
+		var list []string
+		for i := range n {
+			list = append(list, f(i))
+		}
+		return strings.Join(list, ",")
+	}
+	nested := func(n int, open, end string) string {
+		return strings.Repeat(open, n) + "{}" + strings.Repeat(end, n)
+	}
+	for name, schema := range map[string]string{
+		"fields":        `{"properties":{` + repeat(many, func(i int) string { return fmt.Sprintf(`"f%d":{"minLength":1}`, i) }) + `}}`,
+		"branches":      `{"oneOf":[` + repeat(many, func(i int) string { return fmt.Sprintf(`{"properties":{"f%d":{"type":"string"}}}`, i) }) + `]}`,
+		"one field":     `{"anyOf":[` + repeat(many, func(int) string { return `{"properties":{"f":{"type":"string"}}}` }) + `]}`,
+		"metadata":      `{"properties":{"metadata":{"properties":{` + repeat(many, func(i int) string { return fmt.Sprintf(`"f%d":{}`, i) }) + `}}}}`,
+		"deep fields":   nested(3000, `{"properties":{"f":`, `}}`),
+		"deep items":    nested(3000, `{"items":`, `}`),
+		"deep junctors": nested(3000, `{"oneOf":[{"type":"string"},`, `]}`),
+		"deep not":      nested(3000, `{"not":{"type":"string","properties":{"f":`, `}}}`),
+		"references": `{"properties":{"f":{"$ref":"#/definitions/d0"}},"definitions":{` + repeat(40, func(i int) string {
+			return fmt.Sprintf(`"d%d":{"properties":{"a":{"$ref":"#/definitions/d%d"},"b":{"$ref":"#/definitions/d%d"}}}`, i, i+1, i+1)
+		}) + `,"d40":{"type":"string"}}}`,
+		"maps in branches": `{"allOf":[` + nested(12, `{"additionalProperties":{"allOf":[`, `]}}`) + `],"properties":{` + repeat(many, func(i int) string { return fmt.Sprintf(`"f%d":{}`, i) }) + `}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			definition := fmt.Appendf(nil, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":%s}}]}}`, schema)
+			began := time.Now()
+			r, err := fix.Definition(definition)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d bytes, %d edits, %d notes: %v", len(definition), len(r.Edits), len(r.Notes), time.Since(began))
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if !r.Changed && len(r.Notes) == 0 {
+				t.Error("nothing is changed, and nothing said")
+			}
+		})
+	}
+}
+
+func known(rule string) bool {
+	if _, ok := compile.RuleByID(rule); ok || rule == "syntax" {
+		return true
+	}
+	return slices.ContainsFunc(crd.Rules[:], func(r crd.RuleInfo) bool { return r.ID == rule }) ||
+		slices.ContainsFunc(rules.Rules[:], func(r rules.RuleInfo) bool { return r.ID == rule })
+}
+
+// FuzzDefinition fixes arbitrary definitions.
+func FuzzDefinition(f *testing.F) {
+	for _, archive := range archives(f) {
+		if definition, err := yaml.YAMLToJSON(archive.Files[0].Data); err == nil {
+			f.Add(definition)
+		}
+	}
+	f.Fuzz(func(t *testing.T, definition []byte) {
+		r, err := fix.Definition(definition)
+		if err == nil {
+			check(t, definition, r)
+		}
+	})
+}
+
+// FuzzSchema fixes arbitrary schemas.
+func FuzzSchema(f *testing.F) {
+	for _, archive := range archives(f) {
+		if schema, err := yaml.YAMLToJSON(archive.Files[0].Data); err == nil {
+			f.Add(schema, false)
+		}
+	}
+	f.Add([]byte(`{"properties":{"a":{"oneOf":[{"type":"integer"},{"type":"string"}]}},"not":{"properties":{"b":{"type":"string"}}}}`), true)
+	f.Fuzz(func(t *testing.T, schema []byte, beta bool) {
+		if !json.Valid(schema) {
+			return
+		}
+		version := "v1"
+		if beta {
+			version = "v1beta1"
+		}
+		definition := fmt.Appendf(nil, `{"apiVersion":"apiextensions.k8s.io/%s","kind":"CustomResourceDefinition","spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":%s}}]}}`, version, schema)
+		r, err := fix.Definition(definition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, definition, r)
+	})
+}
+
+func archives(tb testing.TB) []*txtar.Archive {
+	tb.Helper()
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		tb.Fatalf("no cases: %v", err)
+	}
+	var list []*txtar.Archive
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		list = append(list, archive)
+	}
+	return list
+}

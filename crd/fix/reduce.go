@@ -1,0 +1,317 @@
+package fix
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+)
+
+// reduce takes everything out of the junctors of s, a finished schema of the
+// core, that is not value validation.
+func (f *fixer) reduce(s *node) {
+	r := reducer{fixer: f}
+	for _, keyword := range lists {
+		r.list(s, s, keyword, false, true)
+	}
+	r.not(s, s, false)
+}
+
+type reducer struct {
+	*fixer
+	quiet bool // the branches are those of a oneOf of which a note is made as a whole
+}
+
+// keywords that go from branches without a change of what is valid, and the
+// rules that ask for it.
+var idle = map[string]string{
+	"default": "junctor-default", "title": "junctor-title", "description": "junctor-description",
+	preserve: "junctor-preserve-unknown-fields", embedded: "junctor-embedded-resource",
+	listType: "junctor-list-type", "x-kubernetes-list-map-keys": "junctor-list-map-keys",
+	"x-kubernetes-map-type": "junctor-map-type", "x-kubernetes-validations": "junctor-validations",
+	"uniqueItems": "unique-items",
+}
+
+// exact reports whether branch b can be reduced without a change of its verdict
+// on values that o, the schema of the core beside it, accepts. o is nil where
+// the core accepts everything.
+func exact(b, o *node) bool {
+	if b.kind != jsondoc.Object {
+		return false
+	}
+	admits := kindsOf(b)
+	if b.string("format") != o.string("format") && b.string("type") == "string" {
+		admits &^= kindArray
+	}
+	if typed(b) && kindsOf(o)&^admits != 0 {
+		return false
+	}
+	if t := b.string("type"); (t == "integer" || t == "number") && b.has("format") && b.string("format") != o.string("format") {
+		return false
+	}
+	if more := b.get("additionalProperties"); more != nil {
+		switch more.kind {
+		case jsondoc.False:
+			if len(b.object("properties").members()) > 0 {
+				return false
+			}
+		case jsondoc.Object:
+			if !vacuous(more, valuesOf(o)) {
+				return false
+			}
+		}
+	}
+	if p := b.object("properties"); p != nil {
+		for i, name := range p.keys {
+			if name == "metadata" && !vacuous(p.kids[i], fieldOf(o, name)) || !exact(p.kids[i], fieldOf(o, name)) {
+				return false
+			}
+		}
+	}
+	if items := b.object("items"); items != nil && !exact(items, itemsOf(o)) {
+		return false
+	}
+	for _, keyword := range lists {
+		if slices.ContainsFunc(b.items(keyword), func(x *node) bool { return !exact(x, o) }) {
+			return false
+		}
+	}
+	not := b.get("not")
+	return not == nil || exact(not, o)
+}
+
+// vacuous reports whether b accepts all values that o does, for no other reason
+// than its type.
+func vacuous(b, o *node) bool {
+	for _, key := range b.keys {
+		if _, ok := idle[key]; !ok && key != "type" && key != "nullable" && key != intOrString {
+			return false
+		}
+	}
+	return exact(b, o)
+}
+
+func fieldOf(o *node, name string) *node {
+	if field := o.object("properties").object(name); field != nil {
+		return field
+	}
+	if o.object("properties") != nil && len(o.object("properties").keys) > 0 {
+		return nil
+	}
+	return valuesOf(o)
+}
+
+func valuesOf(o *node) *node { return o.object("additionalProperties") }
+
+func itemsOf(o *node) *node { return o.object("items") }
+
+// branch reduces b. Unless exactly, it may accept more than before. It reports
+// whether something was changed.
+func (r *reducer) branch(b, o *node, exactly bool) bool {
+	if b.kind != jsondoc.Object {
+		return false
+	}
+	changed := r.branchType(b, o, exactly)
+	for _, key := range slices.Clone(b.keys) {
+		rule, ok := idle[key]
+		if !ok {
+			continue
+		}
+		if key == "x-kubernetes-validations" {
+			r.note(Wider, "/"+key, rule, "rules inside of junctors are not supported, and are removed")
+		}
+		if key == "default" && !b.get(key).sameAs(o.get(key)) {
+			r.note(Advice, "/default", rule, "defaults inside of junctors are not supported, and never had an effect; state it outside if it holds for all objects")
+		}
+		b.del(key, reason{rule, key + " is stated outside of junctors."})
+		changed = true
+	}
+	changed = r.branchMap(b, o, exactly) || changed
+	changed = r.branchProperties(b, o, exactly) || changed
+	if items := b.object("items"); items != nil {
+		leave := r.enter("items")
+		if r.branch(items, itemsOf(o), exactly) {
+			changed = true
+			if empty(items) {
+				b.del("items", reason{"junctor-type", "Nothing is left to say of the items."})
+			}
+		}
+		leave()
+	}
+	for _, keyword := range lists {
+		changed = r.list(b, o, keyword, exactly, false) || changed
+	}
+	return r.not(b, o, exactly) || changed
+}
+
+func (n *node) sameAs(other *node) bool {
+	return n != nil && other != nil && string(n.appendJSON(nil)) == string(other.appendJSON(nil))
+}
+
+func (r *reducer) branchType(b, o *node, exactly bool) bool {
+	if !typed(b) {
+		if b.index("nullable") >= 0 {
+			b.del("nullable", reason{"junctor-nullable", "Without a type it has no effect."})
+			return true
+		}
+		return false
+	}
+	if !exactly && !r.quiet && kindsOf(o)&^kindsOf(b) != 0 {
+		r.note(Wider, "", "junctor-type", "the branch was for values of one type, and others are accepted outside: types are stated outside of junctors only, so that the branch no longer tells them apart")
+	}
+	why := reason{"junctor-type", "The type is stated outside of junctors."}
+	b.del("type", why)
+	b.del(intOrString, reason{"junctor-int-or-string", "It is stated outside of junctors."})
+	b.del("nullable", reason{"junctor-nullable", "It is stated outside of junctors."})
+	return true
+}
+
+func (r *reducer) branchMap(b, o *node, exactly bool) bool {
+	more := b.get("additionalProperties")
+	if more == nil || more.kind == jsondoc.False && len(b.object("properties").members()) == 0 {
+		return false
+	}
+	why := reason{"junctor-additional-properties", "additionalProperties is stated outside of junctors."}
+	if more.kind == jsondoc.False {
+		why = reason{"properties-or-additional-properties", "An object has given fields or is a map, not both."}
+	}
+	if !exactly && (more.kind == jsondoc.False || more.kind == jsondoc.Object && !vacuous(more, valuesOf(o))) {
+		r.note(Wider, "/additionalProperties", why.rule, "which further fields there may be is stated outside of junctors only; the branch no longer checks it")
+	}
+	b.del("additionalProperties", why)
+	return true
+}
+
+func (r *reducer) branchProperties(b, o *node, exactly bool) bool {
+	p := b.object("properties")
+	if p == nil {
+		return false
+	}
+	changed := false
+	left := map[string]bool{} // of which nothing is left
+	for i, name := range p.keys {
+		leave := r.enter("properties", name)
+		field := fieldOf(o, name)
+		if name == "metadata" {
+			if !exactly && !vacuous(p.kids[i], field) {
+				r.note(Wider, "", "junctor-metadata", "no junctor may mention a field called metadata: what the branch says of it is no longer checked")
+			}
+			left[name] = true
+		} else if p.kids[i].kind == jsondoc.Object && r.branch(p.kids[i], field, exactly) {
+			changed = true
+			left[name] = empty(p.kids[i])
+		}
+		leave()
+	}
+	before := len(p.keys)
+	p.filter(func(name string, _ *node) bool { return !left[name] }, reason{"junctor-type", "Nothing is left to say of it here."})
+	if len(p.keys) == before {
+		return changed
+	}
+	if len(p.keys) == 0 {
+		b.del("properties", reason{"junctor-type", "Nothing is left to say here: types and field names are stated outside of junctors."})
+	}
+	return true
+}
+
+// list reduces the branches of a junctor of b. core says that b is a schema of
+// the core itself, whose int-or-string form stays.
+func (r *reducer) list(b, o *node, keyword string, exactly, core bool) bool {
+	branches := b.get(keyword)
+	if branches == nil || branches.kind != jsondoc.Array {
+		return false
+	}
+	if core && keyword == "anyOf" && isForm(branches) {
+		return false
+	}
+	keep := exactly
+	if keyword == "oneOf" && !exactly {
+		keep = !slices.ContainsFunc(branches.kids, func(x *node) bool { return !exact(x, o) })
+	}
+	changed := false
+	before := r.quiet
+	r.quiet = before || keyword == "oneOf" && !keep
+	defer func() { r.quiet = before }()
+	for i, x := range branches.kids {
+		leave := r.enter(keyword, strconv.Itoa(i))
+		if core && keyword == "allOf" && i == 0 && x.kind == jsondoc.Object && x.has("anyOf") && isForm(x.get("anyOf")) {
+			form := x.get("anyOf")
+			at := x.index("anyOf")
+			x.kids[at] = &node{kind: jsondoc.Null}
+			changed = r.branch(x, o, keep) || changed
+			x.kids[x.index("anyOf")] = form
+		} else {
+			changed = r.branch(x, o, keep) || changed
+		}
+		leave()
+	}
+	if !changed {
+		return false
+	}
+	r.tidy(b, keyword, branches, keep)
+	return true
+}
+
+// isForm reports whether branches are the ones that servers permit for
+// int-or-string.
+func isForm(branches *node) bool {
+	return string(branches.appendJSON(nil)) == `[{"type":"integer"},{"type":"string"}]`
+}
+
+// tidy completes a junctor whose branches were reduced: exactly, or else it may
+// accept more.
+func (r *reducer) tidy(b *node, keyword string, branches *node, exactly bool) {
+	why := reason{"junctor-type", "Nothing is left to say here."}
+	switch keyword {
+	case "allOf":
+		branches.kids = slices.DeleteFunc(slices.Clone(branches.kids), empty)
+		if len(branches.kids) == 0 {
+			b.del(keyword, why)
+		}
+	case "anyOf":
+		if slices.ContainsFunc(branches.kids, empty) {
+			b.del(keyword, reason{"junctor-type", "One of the branches accepts everything now, and so do all together."})
+		}
+	case "oneOf":
+		if exactly {
+			return
+		}
+		why = reason{"junctor-type", "The branches can no longer be told apart by type, so that more than one may hold."}
+		left := "that no more than one holds is no longer checked"
+		if slices.ContainsFunc(branches.kids, empty) {
+			left = "it is no longer checked"
+		}
+		r.note(Wider, "/oneOf", "junctor-type", "the branches were told apart by what a structural schema cannot say inside of oneOf: "+left)
+		if !slices.ContainsFunc(branches.kids, empty) {
+			if b.index("anyOf") < 0 {
+				b.set("anyOf", branches.clone(), why, keyword)
+			} else {
+				either := object()
+				either.set("anyOf", branches.clone(), why)
+				if all := b.get("allOf"); all != nil {
+					all.kids = append(all.kids, either)
+					b.because("allOf", why)
+				} else {
+					b.set("allOf", array(either), why, keyword)
+				}
+			}
+		}
+		b.del(keyword, why)
+	}
+}
+
+// not reduces the not of b, or removes it if that cannot be done exactly.
+func (r *reducer) not(b, o *node, exactly bool) bool {
+	not := b.object("not")
+	if not == nil {
+		return false
+	}
+	leave := r.enter("not")
+	defer leave()
+	if exactly || exact(not, o) {
+		return r.branch(not, o, true)
+	}
+	r.note(Wider, "", "junctor-type", "what is forbidden here can only be told by what a structural schema cannot say inside of not: it is no longer checked")
+	b.del("not", reason{"junctor-type", "It cannot be said inside of not in a structural schema."})
+	return true
+}
