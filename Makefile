@@ -19,6 +19,7 @@ CODE_MODULES := . conformance
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(BIN)/golangci-lint
 FUZZTIME ?= 10m
+MINUTES ?= 10
 # Where golden files live, and which packages know how to rewrite them.
 TESTDATA_DIRS = $$(find . -name testdata -type d -not -path './.git/*' -not -path '*/testdata/*' | sort)
 GOLDEN_PACKAGES = $$(grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -r -n1 dirname | sort -u)
@@ -83,6 +84,11 @@ conformance: ## differential tests against upstream, long form
 	$(call step,the same inputs through Espalier and upstream (long form))
 	@cd conformance && $(GO) run ./cmd/conform
 
+.PHONY: search-diff
+search-diff: ## look for breaking changes that crd/diff misses, for MINUTES (default 10)
+	$(call step,random changes of schemas and the objects that they break)
+	@cd conformance && $(GO) run ./cmd/search-diff -minutes $(MINUTES)
+
 .PHONY: golden
 golden: ## regenerate golden files; fail if one changes
 	$(call step,regenerating golden files changes nothing)
@@ -100,6 +106,11 @@ golden: ## regenerate golden files; fail if one changes
 bench-engine: ## time and allocations of the engine beside upstream's
 	$(call step,the engine beside upstream on the same objects)
 	@cd conformance && $(GO) run ./cmd/bench-engine
+
+.PHONY: bench-cli
+bench-cli: ## time and memory of `espalier check` beside upstream's validation, over the corpus
+	$(call step,espalier check beside a minimal program around upstream)
+	@cd conformance && $(GO) run ./cmd/bench-cli
 
 # The first run takes long to build: fuzzing instruments every dependency.
 # `go test -list` prints the names of a package's targets, then "ok <package>".

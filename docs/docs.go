@@ -1,0 +1,29 @@
+package docs
+
+import (
+	"embed"
+	"strings"
+)
+
+//go:embed rules/*.md
+var pages embed.FS
+
+// Page returns the page of a rule, or nothing if there is none.
+func Page(id string) string {
+	text, err := pages.ReadFile("rules/" + id + ".md")
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// Fix returns the first paragraph of what a rule's page says about mending a
+// violation, on one line.
+func Fix(id string) string {
+	_, after, ok := strings.Cut(Page(id), "\n## How to fix\n")
+	if !ok {
+		return ""
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(after), "\n\n")
+	return strings.Join(strings.Fields(first), " ")
+}

@@ -1,0 +1,279 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/diff"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/manifest"
+	"github.com/espalier-dev/espalier/internal/report"
+)
+
+type diffOptions struct {
+	objects []string
+	failOn  string
+}
+
+// failLevels are the values of --fail-on and the least severity that fails.
+var failLevels = map[string]report.Severity{"breaking": report.Error, "risky": report.Warning, "never": report.Error + 1}
+
+func newDiff(a *app) *cobra.Command {
+	var o diffOptions
+	cmd := &cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "What a change of a CRD breaks, and for whom",
+		Long: `Diff compares two versions of CustomResourceDefinitions by what they mean: which
+objects that are valid now would be refused, pruned or changed, and who notices:
+writers (clients that send objects written for OLD), readers (clients that get
+objects) and stored objects. OLD and NEW are files, or folders whose definitions
+are matched by name.
+
+Errors are changes that break; warnings depend on data or clients, or cannot be
+decided; --severity info shows the harmless ones, too.
+
+With --objects it runs objects through both definitions and lists those that
+become invalid, lose fields or get new defaults.`,
+		Example: a.example(`
+  # What does my change break?
+  git show main:crd.yaml | %[1]s diff - crd.yaml
+
+  # All definitions of two folders, harmless changes included
+  %[1]s diff old/crds new/crds --severity info
+
+  # Would the objects in the cluster survive?
+  kubectl get trees -A -o yaml > trees.yaml
+  %[1]s diff old.yaml new.yaml --objects trees.yaml`),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("diff takes two files or folders, the old and the new\nSee '%s --help'", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.diff(cmd.Context(), args[0], args[1], o) },
+	}
+	a.reportFlags(cmd)
+	cmd.Flags().StringSliceVar(&o.objects, "objects", nil, "files or folders with objects to run through both definitions")
+	cmd.Flags().StringVar(&o.failOn, "fail-on", "breaking", "exit with 1 if a reported change is at least: breaking or risky; never: do not")
+	must(cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"breaking", "risky", "never"}, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func (a *app) diff(ctx context.Context, old, now string, o diffOptions) error {
+	least, ok := failLevels[o.failOn]
+	if !ok {
+		return fmt.Errorf("--fail-on is breaking, risky or never, not %q", o.failOn)
+	}
+	s, err := a.settings()
+	if err != nil {
+		return err
+	}
+	if old == manifest.Stdin && now == manifest.Stdin || slices.Contains(o.objects, manifest.Stdin) && (old == manifest.Stdin || now == manifest.Stdin) {
+		return errors.New("standard input can be read once: name a file for the others")
+	}
+	before, err := a.definitionsOf(ctx, old, s)
+	if err != nil {
+		return err
+	}
+	after, err := a.definitionsOf(ctx, now, s)
+	if err != nil {
+		return err
+	}
+	var objects []*manifest.Document
+	if len(o.objects) > 0 {
+		if objects, err = a.objects(ctx, o.objects, s); err != nil {
+			return err
+		}
+	}
+	r, err := compared(ctx, before, after, objects)
+	if err != nil {
+		return err
+	}
+	err = a.finish("diff", r, s)
+	if errors.Is(err, errFindings) && !slices.ContainsFunc(r.Diagnostics, func(d report.Diagnostic) bool { return d.Severity >= least }) {
+		return nil
+	}
+	return err
+}
+
+// definitionsOf reads the definitions of a file or folder, by name.
+func (a *app) definitionsOf(ctx context.Context, path string, s *settings) (map[string]*manifest.Document, error) {
+	docs, err := a.objects(ctx, []string{path}, s)
+	if err != nil {
+		return nil, err
+	}
+	byName := make(map[string]*manifest.Document)
+	for _, d := range docs {
+		meta := typeMetaOf(d)
+		if !meta.isDefinition() {
+			continue
+		}
+		if byName[meta.name] != nil {
+			return nil, fmt.Errorf("%s: %s is there twice", d.File.Name, meta.object())
+		}
+		byName[meta.name] = d
+	}
+	if len(byName) == 0 {
+		return nil, fmt.Errorf("no CustomResourceDefinition in %s", path)
+	}
+	return byName, nil
+}
+
+// change is a definition before and after.
+type change struct {
+	old, now *manifest.Document
+	object   string
+}
+
+// compared compares definitions of the same name; if there is one on each side,
+// these two.
+func compared(ctx context.Context, before, after map[string]*manifest.Document, objects []*manifest.Document) (*report.Report, error) {
+	r := &report.Report{Noun: "definition"}
+	var judged findings
+	only := len(before) == 1 && len(after) == 1
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c := change{old: before[name], now: after[name], object: "CustomResourceDefinition/" + name}
+		if only {
+			c.now = slices.Collect(maps.Values(after))[0]
+		}
+		if c.now == nil {
+			r.Subjects = append(r.Subjects, report.Subject{File: c.old.File.Name, Object: c.object})
+			r.Diagnostics = append(r.Diagnostics, c.gone())
+			continue
+		}
+		r.Subjects = append(r.Subjects, report.Subject{File: c.now.File.Name, Object: c.object})
+		changes, err := diff.Compare(c.old.JSON, c.now.JSON, diff.Options{})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.object, err)
+		}
+		for i := range changes {
+			r.Diagnostics = append(r.Diagnostics, c.diagnostic(&changes[i]))
+		}
+		if err := c.fates(objects, &judged); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.object, err)
+		}
+	}
+	if len(judged.subjects) > 0 {
+		r.Noun = "document"
+		r.Subjects = append(r.Subjects, judged.subjects...)
+		r.Diagnostics = append(r.Diagnostics, judged.diagnostics...)
+	}
+	return r, nil
+}
+
+// gone reports a definition that there is no more.
+func (c *change) gone() report.Diagnostic {
+	return report.Diagnostic{
+		Rule: "name-changed", Severity: report.Error, Object: c.object, Place: report.At(c.old.File, c.old.Of(0)), Why: explanation("name-changed"),
+		Message: "the definition is not among the new ones (breaks writers, readers, stored objects): if it is deleted, all its objects are deleted with it",
+		Fix:     "keep the definition until nobody uses it, or name the file with it",
+	}
+}
+
+var levelSeverities = map[diff.Level]report.Severity{diff.Safe: report.Info, diff.Risky: report.Warning, diff.Breaking: report.Error}
+
+func (c *change) diagnostic(x *diff.Change) report.Diagnostic {
+	d := report.Diagnostic{
+		Rule: x.Rule, Severity: levelSeverities[x.Level], Object: c.object, Path: x.Path, Pointer: x.NewPointer,
+		Message: where(x) + x.Message, Why: explanation(x.Rule), Fix: x.Fix,
+	}
+	if x.Level != diff.Safe {
+		d.Message = fmt.Sprintf("%s%s %s: %s", where(x), map[diff.Level]string{diff.Risky: "may break", diff.Breaking: "breaks"}[x.Level], x.Breaks, x.Message)
+	}
+	at, _ := c.now.LocateKey(x.NewPointer)
+	d.Place = report.At(c.now.File, at)
+	if x.OldPointer != "" {
+		at, _ := c.old.LocateKey(x.OldPointer)
+		d.Notes = []report.Note{{Message: "before", Place: report.At(c.old.File, at)}}
+	}
+	return d
+}
+
+// where renders what a change is about.
+func where(x *diff.Change) string {
+	at := strings.TrimSpace(x.Version + " " + x.Path)
+	if at == "" {
+		return ""
+	}
+	return at + ": "
+}
+
+// fates reports what becomes of the objects of the definition.
+func (c *change) fates(objects []*manifest.Document, into *findings) error {
+	definition, err := crd.Parse(c.old.JSON)
+	if err != nil {
+		return err
+	}
+	var own []*manifest.Document
+	var texts [][]byte
+	for _, d := range objects {
+		if meta := typeMetaOf(d); meta.kind == definition.Kind && meta.group() == definition.Group {
+			into.subject(d, meta.object())
+			own = append(own, d)
+			texts = append(texts, d.JSON)
+		}
+	}
+	outcomes, err := diff.Objects(c.old.JSON, c.now.JSON, texts, diff.Options{})
+	if err != nil {
+		return err
+	}
+	for i := range outcomes {
+		fate(own[i], &outcomes[i], into)
+	}
+	return nil
+}
+
+// fate reports what becomes of one object.
+func fate(d *manifest.Document, x *diff.Outcome, into *findings) {
+	object := typeMetaOf(d).object()
+	add := func(rule string, severity report.Severity, path, message string) {
+		into.add(report.Diagnostic{Rule: rule, Severity: severity, Object: object, Path: path, Message: object + ": " + message,
+			Place: placeOf(d, path), Why: explanation(rule)})
+	}
+	for _, v := range x.Invalid {
+		add(ruleOfKeyword[v.Keyword], report.Error, v.At, "becomes invalid: "+v.Error())
+	}
+	for _, path := range x.Pruned {
+		add(ruleFieldUnknown, report.Error, path, "loses "+path+", which the new definition prunes")
+	}
+	for _, path := range x.Defaulted {
+		add("default-added", report.Warning, path, "gets "+path+" by a default")
+	}
+	for _, path := range x.Kept {
+		add("field-added", report.Info, path, "keeps "+path+", which the old definition prunes")
+	}
+	switch {
+	case x.Fate&diff.NotServed != 0:
+		add(ruleVersionUnserved, report.Error, "", x.Explanation)
+	case x.Fate&diff.Unknown != 0:
+		add(ruleVersionUnknown, report.Warning, "", x.Explanation)
+	case x.Fate&diff.BecomesInvalid != 0 && len(x.Invalid) == 0:
+		add(ruleMetadata, report.Error, "", "becomes invalid: "+x.Explanation)
+	case x.Fate&diff.ChangesOtherwise != 0:
+		add("default-changed", report.Warning, "", x.Explanation)
+	}
+}
+
+// placeOf is where a field path leads in an object, as far as it does.
+func placeOf(d *manifest.Document, path string) report.Place {
+	doc, err := jsondoc.Parse(d.JSON, jsondoc.Limits{})
+	if err != nil {
+		return report.At(d.File, d.Of(0))
+	}
+	defer doc.Release()
+	s := below(doc, jsondoc.Root, path)
+	if s.key {
+		return report.At(d.File, d.At(doc.Offset(s.value)))
+	}
+	return report.At(d.File, d.Of(doc.Offset(s.value)))
+}

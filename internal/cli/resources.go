@@ -1,0 +1,385 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/manifest"
+	"github.com/espalier-dev/espalier/internal/report"
+)
+
+type groupKind struct{ group, kind string }
+
+// resources are the definitions by which objects are judged.
+type resources map[groupKind]*resource
+
+// resource is a definition and where it was found.
+type resource struct {
+	document   *manifest.Document
+	definition *crd.Definition
+	versions   map[string]*compiled
+
+	once  sync.Once
+	fault *report.Note // the first thing that a server refuses in the definition
+}
+
+// compiled is a version of a resource, compiled when first needed.
+type compiled struct {
+	*resource
+	version *crd.Version
+
+	once   sync.Once
+	schema *espalier.Schema
+	rules  espalier.Rules
+	keeps  bool         // unknown fields are stored: the schema only validates
+	text   *jsondoc.Doc // of the schema; read by several goroutines, which rules out Members
+	fault  *report.Note
+}
+
+// crdFlag adds --crd.
+func crdFlag(cmd *cobra.Command, into *[]string) {
+	cmd.Flags().StringSliceVar(into, "crd", nil, "file, folder or pattern with the CRDs of the objects; CRDs among the objects count, too")
+}
+
+// resources reads the definitions in crds and those among the objects.
+func (a *app) resources(ctx context.Context, crds, objects []string, s *settings) (resources, error) {
+	all := make(resources)
+	if slices.Contains(crds, manifest.Stdin) && slices.Contains(objects, manifest.Stdin) {
+		return nil, errors.New("standard input can be read once: name a file for --crd or for the objects")
+	}
+	if len(crds) > 0 {
+		docs, err := a.objects(ctx, crds, s)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range docs {
+			if err := all.add(d); err != nil {
+				return nil, err
+			}
+		}
+		if len(all) == 0 {
+			return nil, fmt.Errorf("no CustomResourceDefinition in %s", strings.Join(crds, ", "))
+		}
+	}
+	if err := a.among(objects, s, all); err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("which CRDs? Name files or folders with --crd: there is none in %s", strings.Join(objects, ", "))
+	}
+	return all, nil
+}
+
+// among adds the definitions in files of objects. Standard input is kept, to
+// be read again. What cannot be parsed is reported when the objects are read.
+func (a *app) among(objects []string, s *settings, all resources) error {
+	files, err := manifest.Expand(objects, s.excludes)
+	if err != nil {
+		return err
+	}
+	for _, path := range files {
+		if path == manifest.Stdin {
+			text, err := io.ReadAll(a.in)
+			if err != nil {
+				return err
+			}
+			a.in = bytes.NewReader(text)
+			defer func() { a.in = bytes.NewReader(text) }()
+		}
+		f, err := manifest.Open(path, a.in)
+		if err != nil {
+			return err
+		}
+		if !bytes.Contains(f.Text, []byte("CustomResourceDefinition")) {
+			continue
+		}
+		docs, _ := manifest.Parse(f)
+		for _, d := range docs {
+			for _, object := range d.Split() {
+				if err := all.add(object); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// add adds the definition that a document is, if it is one.
+func (all resources) add(d *manifest.Document) error {
+	if !typeMetaOf(d).isDefinition() {
+		return nil
+	}
+	definition, err := crd.Parse(d.JSON)
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.File.Name, err)
+	}
+	if definition.Group == "" || definition.Kind == "" {
+		return nil // kustomize patches are no whole definitions
+	}
+	key := groupKind{definition.Group, definition.Kind}
+	if before, ok := all[key]; ok {
+		if sameJSON(before.document.JSON, d.JSON) {
+			return nil
+		}
+		return fmt.Errorf("%s is in %s and, otherwise, in %s: leave one out", definition.Name, before.document.File.Name, d.File.Name)
+	}
+	d.File.Lines() // finds them now: places are asked for by several goroutines
+	r := &resource{document: d, definition: definition, versions: make(map[string]*compiled)}
+	for i := range definition.Versions {
+		v := &definition.Versions[i]
+		r.versions[v.Name] = &compiled{resource: r, version: v}
+	}
+	all[key] = r
+	return nil
+}
+
+func sameJSON(a, b []byte) bool {
+	return bytes.Equal(canonicalJSON(a), canonicalJSON(b))
+}
+
+// canonicalJSON returns the canonical form of JSON, or nothing if it is none.
+func canonicalJSON(text []byte) []byte {
+	doc, err := jsondoc.Parse(text, jsondoc.Limits{})
+	if err != nil {
+		return nil
+	}
+	defer doc.Release()
+	return doc.AppendCanonical(nil, jsondoc.Root)
+}
+
+// anything is the schema of resources whose definition has none.
+const anything = `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`
+
+// load compiles the version, once, and reports whether it can be used.
+func (c *compiled) load() bool {
+	c.once.Do(func() {
+		if c.fault = c.refusal(); c.fault != nil {
+			return
+		}
+		c.keeps = c.definition.PreserveUnknownFields
+		v := *c.version
+		if v.Schema == nil {
+			v.Schema = []byte(anything)
+		}
+		var err error
+		if c.schema, c.rules, err = v.Compile(espalier.CompileOptions{ValidationOnly: c.keeps}); err != nil {
+			c.fault = &report.Note{Message: err.Error(), Place: report.At(c.document.File, c.document.Of(c.version.Offset))}
+			return
+		}
+		if c.text, err = jsondoc.Parse(v.Schema, jsondoc.Limits{}); err != nil {
+			c.fault = &report.Note{Message: err.Error()}
+		}
+	})
+	return c.fault == nil
+}
+
+// refusal is the first error that a server has against the definition. One of
+// v1beta1 is taken as it was stored: no server reads such files any more.
+func (r *resource) refusal() *report.Note {
+	r.once.Do(func() {
+		if strings.HasSuffix(r.definition.APIVersion, "/v1beta1") {
+			return
+		}
+		found, err := crd.Validate(r.document.JSON, crd.ValidateOptions{})
+		if err != nil {
+			d := unreadable(r.document, err)
+			r.fault = &report.Note{Message: d.Message, Place: d.Place}
+			return
+		}
+		for _, f := range found {
+			if f.Severity == espalier.Error {
+				r.fault = &report.Note{Message: f.Error(), Place: report.At(r.document.File, r.document.Of(f.Offset))}
+				return
+			}
+		}
+	})
+	return r.fault
+}
+
+// served lists the versions that are served, the newest first.
+func (r *resource) served() []string {
+	var names []string
+	for _, v := range r.definition.Versions {
+		if v.Served {
+			names = append(names, v.Name)
+		}
+	}
+	sort.SliceStable(names, func(i, j int) bool { return version.CompareKubeAwareVersionStrings(names[i], names[j]) > 0 })
+	return names
+}
+
+// deprecation is the warning that a server gives for the use of the version.
+func (c *compiled) deprecation() string {
+	if text := deprecationWarning(c.definition.JSON, c.version.Name); text != "" {
+		return text
+	}
+	d := c.definition
+	text := fmt.Sprintf("%s/%s %s is deprecated", d.Group, c.version.Name, d.Kind)
+	for _, name := range c.served() {
+		if v := d.Version(name); !v.Deprecated && version.CompareKubeAwareVersionStrings(c.version.Name, name) < 0 {
+			return text + fmt.Sprintf("; use %s/%s %s", d.Group, name, d.Kind)
+		}
+	}
+	return text
+}
+
+// deprecationWarning returns the warning that the author of a definition has
+// written for a version.
+func deprecationWarning(definition []byte, name string) string {
+	doc, err := jsondoc.Parse(definition, jsondoc.Limits{})
+	if err != nil {
+		return ""
+	}
+	defer doc.Release()
+	versions, _ := lookup(doc, jsondoc.Root, "spec", "versions")
+	for _, v := range doc.Items(versions) {
+		if n, ok := lookup(doc, v, "name"); ok && doc.Kind(n) == jsondoc.String && doc.Text(n) == name {
+			if w, ok := lookup(doc, v, "deprecationWarning"); ok && doc.Kind(w) == jsondoc.String {
+				return doc.Text(w)
+			}
+		}
+	}
+	return ""
+}
+
+// lookup follows member names. Without success it returns the root.
+func lookup(doc *jsondoc.Doc, v jsondoc.Value, names ...string) (jsondoc.Value, bool) {
+	for _, name := range names {
+		if doc.Kind(v) != jsondoc.Object {
+			return jsondoc.Root, false
+		}
+		var ok bool
+		if v, ok = doc.Get(v, name); !ok {
+			return jsondoc.Root, false
+		}
+	}
+	return v, true
+}
+
+// builtin are the groups of Kubernetes itself, and of files that configure its
+// tools: there are no definitions for them.
+var builtin = map[string]bool{
+	"": true, "apps": true, "autoscaling": true, "batch": true, "extensions": true, "policy": true,
+	"admission.k8s.io": true, "admissionregistration.k8s.io": true, "apiextensions.k8s.io": true, "apiregistration.k8s.io": true,
+	"apiserver.config.k8s.io": true, "audit.k8s.io": true, "authentication.k8s.io": true, "authorization.k8s.io": true,
+	"certificates.k8s.io": true, "client.authentication.k8s.io": true, "coordination.k8s.io": true, "discovery.k8s.io": true,
+	"events.k8s.io": true, "flowcontrol.apiserver.k8s.io": true, "internal.apiserver.k8s.io": true, "kubeadm.k8s.io": true,
+	"kubelet.config.k8s.io": true, "kubeproxy.config.k8s.io": true, "kubescheduler.config.k8s.io": true, "kustomize.config.k8s.io": true,
+	"networking.k8s.io": true, "node.k8s.io": true, "rbac.authorization.k8s.io": true, "resource.k8s.io": true,
+	"scheduling.k8s.io": true, "storage.k8s.io": true, "storagemigration.k8s.io": true,
+}
+
+// find returns the version that an object is of, or what keeps a server from
+// knowing it: a diagnostic with the rule, the message and what to do.
+func (all resources) find(t typeMeta) (*compiled, report.Diagnostic) {
+	if missing := t.missing(); missing != "" {
+		return nil, report.Diagnostic{Rule: ruleObjectType, Message: "Object '" + missing + "' is missing"}
+	}
+	none := fmt.Sprintf("no matches for kind %q in version %q", t.kind, t.apiVersion)
+	r, ok := all[groupKind{t.group(), t.kind}]
+	if !ok {
+		if builtin[t.group()] || !strings.Contains(t.group(), ".") {
+			return nil, report.Diagnostic{Rule: ruleObjectSkipped, Message: fmt.Sprintf("%s is not judged: %s has no CRD", t.object(), t.apiVersion)}
+		}
+		return nil, report.Diagnostic{Rule: ruleCRDMissing, Message: none, Fix: all.suggest(t)}
+	}
+	served := "use a version that is served: " + strings.Join(r.served(), ", ")
+	c, ok := r.versions[t.version()]
+	switch {
+	case !ok:
+		return nil, report.Diagnostic{Rule: ruleVersionUnknown, Message: none, Fix: served}
+	case !c.version.Served:
+		return nil, report.Diagnostic{Rule: ruleVersionUnserved, Message: none, Fix: served}
+	}
+	return c, report.Diagnostic{}
+}
+
+// missing names what an object does not say about its type.
+func (t typeMeta) missing() string {
+	switch {
+	case t.kind == "":
+		return "Kind"
+	case t.apiVersion == "":
+		return "apiVersion"
+	}
+	return ""
+}
+
+// suggest says what else an object of a kind without a definition may be meant
+// to be.
+func (all resources) suggest(t typeMeta) string {
+	var kinds, groups []string
+	for key := range all {
+		if key.group == t.group() {
+			kinds = append(kinds, key.kind)
+		}
+		if key.kind == t.kind {
+			groups = append(groups, key.group)
+		}
+	}
+	if kind := nearest(t.kind, kinds); kind != "" {
+		return fmt.Sprintf("did you mean kind %q?", kind)
+	}
+	if len(groups) > 0 {
+		return fmt.Sprintf("did you mean group %q?", slices.Min(groups))
+	}
+	return "give the file with its CRD with --crd, or leave such objects out with --ignore-missing"
+}
+
+// nearest returns the candidate most like a name, if one is alike enough to be
+// what was meant; of several the first in the alphabet.
+func nearest(name string, candidates []string) string {
+	if len(name) > 64 {
+		return ""
+	}
+	slices.Sort(candidates)
+	best, least := "", min(3, len(name)/3)+1
+	for _, c := range candidates {
+		if d := len(c) - len(name); d >= least || -d >= least || len(c) > 80 {
+			continue
+		}
+		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < least && c != name {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+// distance counts the characters to insert, remove, replace or swap with their
+// neighbour to make b of a.
+func distance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/internal/report"
+)
+
+// settingsName is the file that sets severities and exclusions for the tree
+// below it.
+const settingsName = ".espalier.yaml"
+
+// off is the severity of a rule that is not wanted.
+const off = "off"
+
+// settings are those of a file.
+type settings struct {
+	// Rules sets the severity of rules: error, warning, info or off.
+	Rules map[string]string `json:"rules,omitempty"`
+	// Exclude lists patterns of files that are not read unless they are named
+	// themselves, and of files for which some rules do not count.
+	Exclude []exclusion `json:"exclude,omitempty"`
+
+	dir string // of the file: patterns are relative to it
+}
+
+type exclusion struct {
+	Path  string   `json:"path"`
+	Rules []string `json:"rules,omitempty"` // none means all: the file is not read
+}
+
+// UnmarshalJSON accepts a bare pattern, too.
+func (e *exclusion) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		return yaml.UnmarshalStrict(b, &e.Path)
+	}
+	type plain exclusion
+	return yaml.UnmarshalStrict(b, (*plain)(e))
+}
+
+// settings reads the file of --config, or the nearest one.
+func (a *app) settings() (*settings, error) {
+	path := a.config
+	switch path {
+	case "none":
+		return &settings{}, nil
+	case "":
+		if path = nearestSettings(); path == "" {
+			return &settings{}, nil
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &settings{dir: filepath.Dir(path)}
+	if err := yaml.UnmarshalStrict(text, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, errors.New(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: ")))
+	}
+	for id, severity := range s.Rules {
+		if severity == "false" { // what a bare off is in YAML 1.1
+			severity = off
+			s.Rules[id] = off
+		}
+		if _, known := ruleByID(id); !known {
+			return nil, fmt.Errorf("%s: there is no rule %q: '%s rules' lists them", path, id, a.name)
+		}
+		if _, err := report.ParseSeverity(severity); err != nil && severity != off {
+			return nil, fmt.Errorf("%s: rule %s: use error, warning, info or off, not %q", path, id, severity)
+		}
+	}
+	for _, e := range s.Exclude {
+		if !doublestar.ValidatePattern(e.Path) || e.Path == "" {
+			return nil, fmt.Errorf("%s: %q is not a pattern", path, e.Path)
+		}
+		for _, id := range e.Rules {
+			if _, known := ruleByID(id); !known {
+				return nil, fmt.Errorf("%s: there is no rule %q: '%s rules' lists them", path, id, a.name)
+			}
+		}
+	}
+	return s, nil
+}
+
+// nearestSettings looks in this folder and above it, up to the root of the
+// repository.
+func nearestSettings() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	for {
+		path := filepath.Join(dir, settingsName)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return ""
+		}
+		parent := filepath.Dir(dir)
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil || parent == dir {
+			return ""
+		}
+		dir = parent
+	}
+}
+
+// excludes reports whether a file or folder is not to be read.
+func (s *settings) excludes(path string) bool {
+	return slices.ContainsFunc(s.Exclude, func(e exclusion) bool { return len(e.Rules) == 0 && s.matches(e.Path, path) })
+}
+
+func (s *settings) matches(pattern, path string) bool {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return false
+	}
+	dir, err := filepath.Abs(s.dir)
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(dir, abs)
+	if err != nil {
+		return false
+	}
+	rel = filepath.ToSlash(rel)
+	pattern = strings.TrimSuffix(pattern, "/")
+	return doublestar.MatchUnvalidated(pattern, rel) || doublestar.MatchUnvalidated(pattern+"/**", rel)
+}
+
+// severityOf is the severity that a diagnostic has by the settings; 0 if it is
+// not wanted.
+func (s *settings) severityOf(d *report.Diagnostic) report.Severity {
+	for _, e := range s.Exclude {
+		if slices.Contains(e.Rules, d.Rule) && s.matches(e.Path, d.File) {
+			return 0
+		}
+	}
+	switch name, set := s.Rules[d.Rule]; {
+	case !set:
+		return d.Severity
+	case name == off:
+		return 0
+	default:
+		severity, _ := report.ParseSeverity(name) // settings() has checked it
+		return severity
+	}
+}
+
+// finish applies the settings to a report, writes it, and says whether there
+// was anything in it.
+func (a *app) finish(command string, r *report.Report, s *settings) error {
+	least, err := report.ParseSeverity(a.severity)
+	if err != nil {
+		return err
+	}
+	color, err := a.colored()
+	if err != nil {
+		return err
+	}
+	kept := r.Diagnostics[:0]
+	for _, d := range r.Diagnostics {
+		if d.Severity = s.severityOf(&d); d.Severity >= least {
+			kept = append(kept, d)
+		}
+	}
+	r.Diagnostics = kept
+	r.Sort()
+	r.Rules = rulesOf(kept)
+	if err := r.Write(a.out, a.format, report.Options{Color: color, Version: Version(), Command: command}); err != nil {
+		return err
+	}
+	if len(kept) > 0 {
+		return errFindings
+	}
+	return nil
+}

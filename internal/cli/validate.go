@@ -1,0 +1,356 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/manifest"
+	"github.com/espalier-dev/espalier/internal/report"
+)
+
+// The ways to treat fields that are unknown or appear twice, as kubectl calls
+// them.
+const (
+	fieldsStrict = "strict"
+	fieldsWarn   = "warn"
+	fieldsIgnore = "ignore"
+)
+
+type validateOptions struct {
+	files         []string
+	crds          []string
+	old           []string
+	fields        string
+	subresource   string
+	ignoreMissing bool
+}
+
+func newValidate(a *app) *cobra.Command {
+	var o validateOptions
+	cmd := &cobra.Command{
+		Use:   "validate --crd FILE|DIR... FILE|DIR|-...",
+		Short: "What a server would answer for these objects",
+		Long: `Validate reports everything for which an API server would refuse custom
+resources: values that do not fit the schema of their CRD, CEL rules that say no,
+metadata that cannot be, and fields that the server does not know.
+
+Each object's CRD and version are found among the files of --crd and among the
+objects themselves. Kinds of Kubernetes itself have no CRD and are not judged.
+Objects without a namespace are judged as if they went to "default".
+
+With --old it judges changes, as the server does on update: what is wrong and
+has not changed is forgiven, and rules that compare with oldSelf are evaluated.
+An old object of another version is taken over without conversion.`,
+		Example: a.example(`
+  # Would a server take these?
+  %[1]s validate --crd config/crd config/samples
+
+  # What was rendered by another program
+  helm template ./chart | %[1]s validate --crd crds/ -
+
+  # May this object be changed like that?
+  git show main:web.yaml > old.yaml
+  %[1]s validate --crd crds/ web.yaml --old old.yaml
+
+  # Unknown fields are only warnings, as for clients that do not ask for more
+  %[1]s validate --crd crds/ web.yaml --field-validation warn`),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := paths(cmd, args, o.files)
+			if err != nil {
+				return err
+			}
+			return a.validate(cmd.Context(), files, o)
+		},
+	}
+	filenameFlag(cmd, &o.files)
+	a.reportFlags(cmd)
+	crdFlag(cmd, &o.crds)
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.old, "old", nil, "files or folders with the objects as they are now: judge the change, as a server does on update")
+	flags.StringVar(&o.fields, "field-validation", fieldsStrict, "unknown and duplicate fields: strict (errors), warn (warnings) or ignore")
+	flags.StringVar(&o.subresource, "subresource", "", "judge an update of this subresource, with --old: status")
+	flags.BoolVar(&o.ignoreMissing, "ignore-missing", false, "leave out objects whose CRD is not given")
+	must(cmd.RegisterFlagCompletionFunc("field-validation", cobra.FixedCompletions([]string{fieldsStrict, fieldsWarn, fieldsIgnore}, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("subresource", cobra.FixedCompletions([]string{"status"}, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func (a *app) validate(ctx context.Context, files []string, o validateOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	s, err := a.settings()
+	if err != nil {
+		return err
+	}
+	v := &validator{options: o}
+	if v.resources, err = a.resources(ctx, o.crds, files, s); err != nil {
+		return err
+	}
+	if len(o.old) > 0 {
+		if v.old, err = a.oldObjects(ctx, o.old, s); err != nil {
+			return err
+		}
+	}
+	r, err := a.scan(ctx, files, s, v.document)
+	if err != nil {
+		return err
+	}
+	if len(r.Subjects) == 0 && len(r.Diagnostics) == 0 && !o.ignoreMissing {
+		return fmt.Errorf("no object of a custom resource in %s", strings.Join(files, ", "))
+	}
+	r.Noun = "object"
+	return a.finish("validate", r, s)
+}
+
+func (o *validateOptions) check() error {
+	switch o.fields {
+	case fieldsStrict, fieldsWarn, fieldsIgnore:
+	default:
+		return fmt.Errorf("--field-validation is strict, warn or ignore, not %q", o.fields)
+	}
+	switch {
+	case o.subresource != "" && o.subresource != "status":
+		return fmt.Errorf("--subresource is status, not %q", o.subresource)
+	case o.subresource != "" && len(o.old) == 0:
+		return errors.New("status is only ever updated: give the objects as they are now with --old")
+	}
+	return nil
+}
+
+// identity is what makes an object the same as another one.
+type identity struct{ group, kind, namespace, name string }
+
+func (t typeMeta) identity() identity {
+	namespace := t.namespace
+	if namespace == "" {
+		namespace = defaultNamespace
+	}
+	return identity{t.group(), t.kind, namespace, t.name}
+}
+
+// oldObjects reads the objects as they are now.
+func (a *app) oldObjects(ctx context.Context, files []string, s *settings) (map[identity]*manifest.Document, error) {
+	docs, err := a.objects(ctx, files, s)
+	if err != nil {
+		return nil, err
+	}
+	old := make(map[identity]*manifest.Document)
+	for _, d := range docs {
+		t := typeMetaOf(d)
+		if t.name == "" {
+			continue
+		}
+		if _, twice := old[t.identity()]; twice {
+			return nil, fmt.Errorf("%s: %s is there twice", d.File.Name, t.object())
+		}
+		d.File.Lines() // finds them now: places are asked for by several goroutines
+		old[t.identity()] = d
+	}
+	return old, nil
+}
+
+// validator judges objects.
+type validator struct {
+	options   validateOptions
+	resources resources
+	old       map[identity]*manifest.Document
+}
+
+// verdict collects what is found in one object.
+type verdict struct {
+	document *manifest.Document
+	object   string
+	into     *findings
+	lookups  int
+}
+
+// add completes a diagnostic by the rule and the object.
+func (v *verdict) add(d report.Diagnostic) {
+	if r, ok := ruleByID(d.Rule); ok {
+		if d.Severity == 0 {
+			d.Severity = r.Severity
+		}
+		if d.Why == "" {
+			d.Why = r.Explanation
+		}
+		if d.Fix == "" {
+			d.Fix = fix(d.Rule)
+		}
+	}
+	d.Object = v.object
+	v.into.add(d)
+}
+
+// at is a place in the object's file.
+func (v *verdict) at(p manifest.Position) report.Place { return report.At(v.document.File, p) }
+
+// of is the place of a member of the object, or of the object.
+func (v *verdict) of(pointer string) report.Place {
+	p, found := v.document.Locate(pointer)
+	if !found {
+		p = v.document.At(0)
+	}
+	return v.at(p)
+}
+
+// key is the place of the key of a member of the object.
+func (v *verdict) key(pointer string) report.Place {
+	p, _ := v.document.LocateKey(pointer)
+	return v.at(p)
+}
+
+func (v *validator) document(d *manifest.Document, into *findings) {
+	meta := typeMetaOf(d)
+	if meta.isDefinition() {
+		return
+	}
+	out := &verdict{document: d, object: meta.object(), into: into}
+	version, unknown := v.resources.find(meta)
+	if version == nil {
+		v.unknown(unknown, out)
+		return
+	}
+	into.subject(d, out.object)
+	if !version.usable(out) {
+		return
+	}
+	if version.version.Deprecated {
+		out.add(report.Diagnostic{Rule: ruleVersionDeprecate, Message: version.deprecation(), Pointer: "/apiVersion", Place: out.of("/apiVersion")})
+	}
+	object, ok := version.read(d.JSON, espalier.Request, v.options.fields, out)
+	if !ok {
+		return
+	}
+	request := request{version: version, object: object, status: v.options.subresource == "status"}
+	if v.old != nil {
+		if request.old, ok = v.before(meta, version, out); !ok {
+			return
+		}
+	}
+	request.judge(out)
+}
+
+// unknown reports an object of which nothing else can be said.
+func (v *validator) unknown(d report.Diagnostic, out *verdict) {
+	pointer := "/kind"
+	switch d.Rule {
+	case ruleCRDMissing:
+		if v.options.ignoreMissing {
+			return
+		}
+	case ruleVersionUnknown, ruleVersionUnserved:
+		pointer = "/apiVersion"
+	case ruleObjectType:
+		out.object = ""
+	}
+	if d.Rule != ruleObjectSkipped {
+		out.into.subject(out.document, out.object)
+	}
+	d.Place, d.Pointer = out.of(pointer), pointer
+	out.add(d)
+}
+
+// usable loads the version and reports it if it cannot be used.
+func (c *compiled) usable(out *verdict) bool {
+	if c.load() {
+		return true
+	}
+	out.add(report.Diagnostic{
+		Rule: ruleCRDInvalid, Pointer: "/kind", Place: out.of("/kind"), Notes: []report.Note{*c.fault},
+		Message: fmt.Sprintf("the CRD of kind %q cannot be used", c.definition.Kind),
+	})
+	return false
+}
+
+// read brings an object into the form in which it is judged and stored, and
+// reports what went. It reports false if a server could not read it.
+func (c *compiled) read(object []byte, source espalier.Source, fields string, out *verdict) ([]byte, bool) {
+	if c.keeps {
+		return canonicalJSON(object), true
+	}
+	var changes espalier.Report
+	result, err := c.schema.Normalize(object, espalier.NormalizeOptions{Source: source, Report: &changes})
+	if err != nil {
+		out.unreadable(err)
+		return nil, false
+	}
+	for _, change := range changes.Changes {
+		out.change(change, fields)
+	}
+	return result.Bytes, true
+}
+
+// unreadable reports an object that cannot be normalized.
+func (v *verdict) unreadable(err error) {
+	var object *espalier.ObjectError
+	if !errors.As(err, &object) {
+		v.add(unreadable(v.document, err))
+		return
+	}
+	rule := ruleMetadata
+	if object.Path == "" {
+		rule = ruleObjectType
+	}
+	d := report.Diagnostic{Rule: rule, Message: object.Error(), Path: object.Path, Place: v.at(v.document.Of(object.Offset))}
+	v.mistypedText(&d)
+	v.add(d)
+}
+
+// mistypedText points to the label or annotation that is no string: decoders
+// name only the field around it.
+func (v *verdict) mistypedText(d *report.Diagnostic) {
+	for _, field := range []string{"labels", "annotations"} {
+		if d.Path != "metadata" || !strings.Contains(d.Message, "ObjectMeta."+field+" ") {
+			continue
+		}
+		doc, err := jsondoc.Parse(v.document.JSON, jsondoc.Limits{})
+		if err != nil {
+			return
+		}
+		defer doc.Release()
+		list, _ := lookup(doc, jsondoc.Root, "metadata", field)
+		for m := range doc.Members(list) {
+			if kind := doc.Kind(m.Value); kind != jsondoc.String && kind != jsondoc.Null {
+				d.Place = v.at(v.document.Of(doc.Offset(m.Value)))
+				d.Fix = hintType("string", d.Place)
+				return
+			}
+		}
+	}
+}
+
+// before returns the object as it is now. It reports false if that cannot be
+// read; there is nothing if the object is new.
+func (v *validator) before(meta typeMeta, now *compiled, out *verdict) ([]byte, bool) {
+	d, ok := v.old[meta.identity()]
+	if !ok {
+		out.add(report.Diagnostic{Rule: ruleObjectNew, Message: out.object + " is not among the old objects: judged as a new one", Place: out.of("/metadata/name")})
+		return nil, true
+	}
+	was := typeMetaOf(d)
+	version, ok := now.versions[was.version()]
+	if !ok {
+		version = now
+	}
+	hidden := &verdict{document: d, into: new(findings)} // what is stored has been accepted
+	if !version.usable(out) {
+		return nil, false
+	}
+	object, ok := version.read(d.JSON, espalier.Storage, fieldsIgnore, hidden)
+	if !ok {
+		for _, d := range hidden.into.diagnostics {
+			d.Object = out.object
+			d.Message = "the object as it is now: " + d.Message
+			out.into.add(d)
+		}
+		return nil, false
+	}
+	return object, true
+}

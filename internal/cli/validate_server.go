@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/report"
+)
+
+// beside reports what a server says about an object beside its schema.
+func (r *request) beside(object, old tree, out *verdict) {
+	if r.version.version.Scale {
+		r.scale(object, out)
+	}
+	if r.status {
+		return
+	}
+	metadata := object.member("metadata")
+	if old == nil && metadata.text("resourceVersion") != "" {
+		out.add(report.Diagnostic{Rule: ruleResourceVersion, Path: "metadata.resourceVersion", Pointer: "/metadata/resourceVersion",
+			Message: "resourceVersion should not be set on objects to be created", Place: out.of("/metadata/resourceVersion")})
+	}
+	r.finalizers(metadata, old, out)
+}
+
+// finalizers warns of the names of new finalizers.
+func (r *request) finalizers(metadata, old tree, out *verdict) {
+	known := make(map[string]bool)
+	if old != nil {
+		before, _ := old.member("metadata")["finalizers"].([]any)
+		for _, item := range before {
+			name, _ := item.(string)
+			known[name] = true
+		}
+	}
+	list, _ := metadata["finalizers"].([]any)
+	for i, item := range list {
+		name, _ := item.(string)
+		if known[name] || len(known) > maxLookups {
+			continue
+		}
+		known[name] = true
+		for _, text := range finalizerWarnings(name) {
+			pointer := fmt.Sprintf("/metadata/finalizers/%d", i)
+			out.add(report.Diagnostic{Rule: ruleFinalizer, Path: "metadata.finalizers", Pointer: pointer, Place: out.of(pointer),
+				Message: fmt.Sprintf("metadata.finalizers: %q: %s", name, text)})
+		}
+	}
+}
+
+// ownFinalizers are those of Kubernetes itself, which need no domain.
+var ownFinalizers = []string{"orphan", "foregroundDeletion", "kubernetes"}
+
+// finalizerWarnings is what a server remarks about the name of a new finalizer.
+func finalizerWarnings(name string) []string {
+	texts := validation.IsQualifiedName(name)
+	if strings.Contains(name, "/") || slices.Contains(ownFinalizers, name) {
+		return texts
+	}
+	path := ""
+	if strings.Contains(name, ".") {
+		path = " including a path (/)"
+	}
+	return append(texts, "prefer a domain-qualified finalizer name"+path+" to avoid accidental conflicts with other finalizer writers")
+}
+
+// scale checks what the scale subresource reads.
+func (r *request) scale(object tree, out *verdict) {
+	paths := scalePaths(r.version)
+	replicas := []string{paths["specReplicasPath"], paths["statusReplicasPath"]}
+	if r.status {
+		replicas = replicas[1:]
+	}
+	for _, path := range replicas {
+		n, _, err := unstructured.NestedInt64(object, scaleSteps(path)...)
+		switch {
+		case path == "":
+		case err != nil:
+			out.scale(path, n, err.Error())
+		case n < 0:
+			out.scale(path, n, "should be a non-negative integer")
+		case n > math.MaxInt32:
+			out.scale(path, n, fmt.Sprintf("should be less than or equal to %v", math.MaxInt32))
+		}
+	}
+	if path := paths["labelSelectorPath"]; path != "" {
+		if text, _, err := unstructured.NestedString(object, scaleSteps(path)...); err != nil {
+			out.scale(path, text, err.Error())
+		}
+	}
+}
+
+// scaleSteps returns the names in a path such as .spec.replicas.
+func scaleSteps(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
+
+func (v *verdict) scale(path string, value any, detail string) {
+	pointer := "/" + strings.Join(scaleSteps(path), "/")
+	v.add(report.Diagnostic{Rule: ruleScale, Message: field.Invalid(field.NewPath(path), value, detail).Error(), Path: path,
+		Pointer: pointer, Place: v.of(pointer)})
+}
+
+// scalePaths reads the paths of the scale subresource, of the version or, in
+// v1beta1, of all.
+func scalePaths(c *compiled) map[string]string {
+	paths := make(map[string]string)
+	doc, err := jsondoc.Parse(c.definition.JSON, jsondoc.Limits{})
+	if err != nil {
+		return paths
+	}
+	defer doc.Release()
+	read := func(v jsondoc.Value) {
+		if scale, ok := lookup(doc, v, "subresources", "scale"); ok {
+			for m := range doc.Members(scale) {
+				if doc.Kind(m.Value) == jsondoc.String {
+					paths[string(doc.Key(m.Key))] = doc.Text(m.Value)
+				}
+			}
+		}
+	}
+	if spec, ok := lookup(doc, jsondoc.Root, "spec"); ok {
+		read(spec)
+	}
+	versions, _ := lookup(doc, jsondoc.Root, "spec", "versions")
+	for _, v := range doc.Items(versions) {
+		if textAt(doc, v, "name") == c.version.Name {
+			read(v)
+		}
+	}
+	return paths
+}
