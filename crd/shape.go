@@ -12,6 +12,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/spelling"
 )
 
 // shape says what a value of a definition has to be for an API server's decoder.
@@ -257,36 +258,11 @@ func (s *shaper) wrong(v jsondoc.Value, want string) *espalier.SyntaxError {
 // nearest returns the member whose name is most like name, if one is alike
 // enough to be what was meant.
 func nearest(name string, members []member) string {
-	const longest = 40
-	if len(name) > longest {
-		return ""
-	}
-	best, least := "", min(3, len(name)/3)+1
-	for _, m := range members {
-		if d := edits(strings.ToLower(name), strings.ToLower(m.name)); d < least {
-			best, least = m.name, d
-		}
-	}
-	return best
-}
-
-// edits is the number of letters to insert, remove or replace to get from a to b.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
+	return spelling.Nearest(name, func(yield func(string) bool) {
+		for _, m := range members {
+			if !yield(m.name) {
+				return
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, diagonal+1)
 		}
-	}
-	return row[len(b)]
+	})
 }

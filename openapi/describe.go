@@ -3,6 +3,7 @@ package openapi
 import (
 	"strings"
 
+	"github.com/espalier-dev/espalier/internal/markdown"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
@@ -48,7 +49,7 @@ func (w *writer) describe(s *syntax.Schema) {
 			marked.WriteString(r.Message + ": ")
 		}
 		plain.WriteString(oneLine(r.Rule))
-		marked.WriteString(code(oneLine(r.Rule)))
+		marked.WriteString(markdown.Code(r.Rule))
 	}
 	w.optional("description", plain.String())
 	if plain.Len() != marked.Len() {
@@ -64,21 +65,3 @@ func separate(b *strings.Builder) {
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// code marks text as code in Markdown, whatever is in it.
-func code(s string) string {
-	longest, run := 0, 0
-	for i := range len(s) {
-		if s[i] != '`' {
-			run = 0
-			continue
-		}
-		run++
-		longest = max(longest, run)
-	}
-	if longest == 0 {
-		return "`" + s + "`"
-	}
-	fence := strings.Repeat("`", longest+1)
-	return fence + " " + s + " " + fence
-}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/espalier-dev/espalier/internal/format"
+	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
 )
@@ -93,41 +93,11 @@ const null = plan.Kinds(1 << jsondoc.Null)
 func (v *value) kinds(strict bool) plan.Kinds {
 	k := plan.AnyKind
 	for i := range v.parts {
-		a := accepts(v.parts[i].s, strict)
+		a := compile.Accepts(v.parts[i].s, strict)
 		if v.parts[i].exempt {
 			a |= null
 		}
 		k &= a
-	}
-	return k
-}
-
-func accepts(s *schema, strict bool) plan.Kinds {
-	formatted := s.Format != "" && format.Lookup(s.Format) != 0
-	var k plan.Kinds
-	switch {
-	case s.IntOrString:
-		k = plan.KindsOf(jsondoc.Number, jsondoc.String)
-	case s.Type == "" && formatted:
-		return plan.KindsOf(jsondoc.String, jsondoc.Array, jsondoc.Null)
-	case s.Type == "":
-		return plan.AnyKind
-	case s.Type == "string":
-		k = plan.KindsOf(jsondoc.String)
-		if formatted && !strict {
-			k |= plan.KindsOf(jsondoc.Array)
-		}
-	case s.Type == "object":
-		k = plan.KindsOf(jsondoc.Object)
-	case s.Type == "array":
-		k = plan.KindsOf(jsondoc.Array)
-	case s.Type == "boolean":
-		k = plan.KindsOf(jsondoc.False, jsondoc.True)
-	case s.Type == "integer", s.Type == "number":
-		k = plan.KindsOf(jsondoc.Number)
-	}
-	if s.Nullable {
-		k |= null
 	}
 	return k
 }

@@ -126,7 +126,7 @@ func (a *app) explained(ctx context.Context, name string, o explainOptions) (*cr
 	}
 	hint := ""
 	if len(steps) > 0 {
-		if near := page.Nearest(steps[0], names); near != "" {
+		if near := nearest(steps[0], names); near != "" {
 			hint = fmt.Sprintf("; did you mean %q?", near)
 		}
 	}

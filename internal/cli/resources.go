@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/report"
+	"github.com/espalier-dev/espalier/internal/spelling"
 )
 
 type groupKind struct{ group, kind string }
@@ -340,46 +341,16 @@ func (all resources) suggest(t typeMeta) string {
 	return "give the file with its CRD with --crd, or leave such objects out with --ignore-missing"
 }
 
-// nearest returns the candidate most like a name, if one is alike enough to be
-// what was meant; of several the first in the alphabet.
+// nearest returns the candidate that is most like a name, if one is alike enough
+// to be what was meant and not the name itself; of several the first in the
+// alphabet.
 func nearest(name string, candidates []string) string {
-	if len(name) > 64 {
-		return ""
-	}
 	slices.Sort(candidates)
-	best, least := "", min(3, len(name)/3)+1
-	for _, c := range candidates {
-		if d := len(c) - len(name); d >= least || -d >= least || len(c) > 80 {
-			continue
-		}
-		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < least && c != name {
-			best, least = c, d
-		}
-	}
-	return best
-}
-
-// distance counts the characters to insert, remove, replace or swap with their
-// neighbour to make b of a.
-func distance(a, b string) int {
-	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row := make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
+	return spelling.Nearest(name, func(yield func(string) bool) {
+		for _, c := range candidates {
+			if c != name && !yield(c) {
+				return
 			}
 		}
-		before, last = last, row
-	}
-	return last[len(b)]
+	})
 }

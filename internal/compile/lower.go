@@ -58,7 +58,7 @@ type position struct {
 }
 
 func (l *lowerer) schema(s *syntax.Schema, at position) (*plan.Node, error) {
-	n := &plan.Node{Accepts: l.accepts(s), Type: plan.TypeOf(s.Type), Flags: flags(s)}
+	n := &plan.Node{Accepts: Accepts(s, l.Strict), Type: plan.TypeOf(s.Type), Flags: flags(s)}
 	if at.nested {
 		// Upstream checks resources and lists apart from values, and does not
 		// look into junctors. Only schemas that are not structural have them there.
@@ -217,8 +217,9 @@ func compiles(n *plan.Node) bool {
 	return n != nil && (n.Rare != nil && len(n.Rare.Rules) > 0 || compiles(n.Items) || compiles(n.Additional))
 }
 
-// accepts returns the kinds of values that the type of s admits.
-func (l *lowerer) accepts(s *syntax.Schema) plan.Kinds {
+// Accepts returns the kinds of values that the type of s admits; strictly, without
+// those that clusters admit by mistake.
+func Accepts(s *syntax.Schema, strict bool) plan.Kinds {
 	var k plan.Kinds
 	formatted := s.Format != "" && (s.Type == "" || s.Type == "string") && format.Lookup(s.Format) != 0
 	switch {
@@ -228,7 +229,7 @@ func (l *lowerer) accepts(s *syntax.Schema) plan.Kinds {
 		k = plan.KindsOf(jsondoc.String, jsondoc.Array, jsondoc.Null)
 	case s.Type == "":
 		return plan.AnyKind
-	case s.Type == "string" && formatted && !l.Strict:
+	case s.Type == "string" && formatted && !strict:
 		// Upstream does not look at the type of arrays once there is a format.
 		k = plan.KindsOf(jsondoc.String, jsondoc.Array)
 	case s.Type == "object":

@@ -6,6 +6,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
+	"github.com/espalier-dev/espalier/internal/spelling"
 )
 
 // Recorder collects changes. What it keeps is bounded, because paths can be as
@@ -147,59 +148,15 @@ func (w *walker) notePruned(k jsondoc.Value, n *plan.Node) {
 // nearest returns the property whose name is most like name, if one is alike
 // enough to be what was meant.
 func (r *Recorder) nearest(name string, props *plan.Props) string {
-	if len(name) > 64 || r.comparisons >= maxComparisons {
+	if r.comparisons >= maxComparisons {
 		return ""
 	}
-	best, bestDistance := "", min(3, len(name)/3)+1
-	for i := range props.Len() {
-		candidate := props.At(i).Name
-		if d := len(candidate) - len(name); d >= bestDistance || -d >= bestDistance {
-			continue
-		}
-		r.comparisons++
-		if d := distance(name, candidate, bestDistance); d < bestDistance {
-			best, bestDistance = candidate, d
-		}
-	}
-	return best
-}
-
-// distance is the optimal string alignment distance of a and b, where a change
-// of case costs nothing; limit if it is that or more.
-func distance(a, b string, limit int) int {
-	if len(b) > 80 {
-		return limit
-	}
-	var rows [3][82]int
-	prev2, prev, cur := &rows[0], &rows[1], &rows[2]
-	for j := range len(b) + 1 {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		cur[0] = i
-		least := i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if lower(a[i-1]) == lower(b[j-1]) {
-				cost = 0
+	r.comparisons += props.Len()
+	return spelling.Nearest(name, func(yield func(string) bool) {
+		for i := range props.Len() {
+			if !yield(props.At(i).Name) {
+				return
 			}
-			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				cur[j] = min(cur[j], prev2[j-2]+1)
-			}
-			least = min(least, cur[j])
 		}
-		if least >= limit {
-			return limit
-		}
-		prev2, prev, cur = prev, cur, prev2
-	}
-	return min(prev[len(b)], limit)
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		c |= 0x20
-	}
-	return c
+	})
 }

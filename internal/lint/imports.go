@@ -18,7 +18,7 @@ const (
 // the allow-lists say for the engine. A directory stands for itself and for
 // what is below it, except "." which is the root package alone.
 var layers = [][]string{
-	{"internal/jsondoc", "internal/pattern", "internal/format"},
+	{"internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown"},
 	{"internal/syntax", "internal/plan"},
 	{"internal/exec"},
 	{"internal/compile"},
@@ -55,6 +55,10 @@ var allowed = []allowance{
 		only: "the standard library: it knows of regular expressions and of nothing else",
 	},
 	{
+		dir:  "internal/spelling",
+		only: "the standard library: it compares names",
+	},
+	{
 		dir:  "internal/format",
 		may:  []string{"internal/pattern"},
 		only: "the standard library and pattern: upstream's strfmt is what its tests compare it with",
@@ -66,7 +70,7 @@ var allowed = []allowance{
 	},
 	{
 		dir:  "internal/plan",
-		may:  []string{"internal/jsondoc", "internal/pattern", "internal/format"},
+		may:  []string{"internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown"},
 		only: "the standard library, jsondoc, pattern and format: a plan is data, and outlives the syntax it was lowered from",
 	},
 	{
@@ -80,7 +84,7 @@ var allowed = []allowance{
 	{
 		dir: "internal/exec",
 		may: []string{
-			"internal/jsondoc", "internal/pattern", "internal/plan",
+			"internal/jsondoc", "internal/pattern", "internal/plan", "internal/spelling",
 			apimachinery + "api/validate/content",
 			apimachinery + "api/validation",
 			apimachinery + "apis/meta/v1",

@@ -3,6 +3,8 @@ package page
 import (
 	"strings"
 	"unicode"
+
+	"github.com/espalier-dev/espalier/internal/markdown"
 )
 
 // inlineEscaper takes the meaning from what Markdown would take for markup. Code
@@ -20,7 +22,7 @@ func spansText(list []span) string {
 	for _, s := range list {
 		switch {
 		case s.Code:
-			b.WriteString(codeText(s.Text))
+			b.WriteString(markdown.Code(s.Text))
 		case s.URL == s.Text && s.URL != "":
 			b.WriteString("<" + s.URL + ">")
 		case s.URL != "":
@@ -54,37 +56,9 @@ func cell(s string) string {
 	return strings.Join(parts, "<br>")
 }
 
-// codeText marks text as code, whatever is in it.
-func codeText(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if s == "" {
-		return ""
-	}
-	n := longestRun(s)
-	if n == 0 {
-		return "`" + s + "`"
-	}
-	fence := strings.Repeat("`", n+1)
-	return fence + " " + s + " " + fence
-}
-
 // codeCell is code in a cell of a table, where the bar has to be escaped even
 // within code.
-func codeCell(s string) string { return strings.ReplaceAll(codeText(s), "|", `\|`) }
-
-// longestRun is the length of the longest run of backticks.
-func longestRun(s string) int {
-	longest, run := 0, 0
-	for i := range len(s) {
-		if s[i] != '`' {
-			run = 0
-			continue
-		}
-		run++
-		longest = max(longest, run)
-	}
-	return longest
-}
+func codeCell(s string) string { return strings.ReplaceAll(markdown.Code(s), "|", `\|`) }
 
 // slug is the name that GitHub gives to the link to a heading.
 func slug(heading string) string {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/internal/spelling"
 )
 
 // UnknownFieldError says that there is no field at a path.
@@ -71,7 +73,7 @@ func (f *field) find(path []string) (*field, error) {
 		}
 		if next == nil {
 			e := &UnknownFieldError{Path: strings.Join(path[:i+1], "."), Known: names}
-			if near := Nearest(name, names); near != "" {
+			if near := spelling.Nearest(name, slices.Values(names)); near != "" {
 				e.Nearest = strings.Join(append(append([]string(nil), path[:i]...), near), ".")
 			}
 			return nil, e

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/internal/markdown"
 )
 
 // Markdown writes a page about a definition: for each version what it is, and a
@@ -15,7 +16,7 @@ func Markdown(w io.Writer, d *crd.Definition, o Options) error {
 	if err != nil {
 		return err
 	}
-	m := markdown{new(bytes.Buffer)}
+	m := article{new(bytes.Buffer)}
 	m.line("# ", inline(d.Kind))
 	m.line()
 	m.names(d)
@@ -26,16 +27,16 @@ func Markdown(w io.Writer, d *crd.Definition, o Options) error {
 	return err
 }
 
-type markdown struct{ w *bytes.Buffer }
+type article struct{ w *bytes.Buffer }
 
-func (m markdown) line(parts ...string) {
+func (m article) line(parts ...string) {
 	for _, p := range parts {
 		m.w.WriteString(p)
 	}
 	m.w.WriteByte('\n')
 }
 
-func (m markdown) names(d *crd.Definition) {
+func (m article) names(d *crd.Definition) {
 	scope := "Cluster"
 	if d.Namespaced {
 		scope = "Namespaced"
@@ -62,7 +63,7 @@ func (m markdown) names(d *crd.Definition) {
 	}
 }
 
-func (m markdown) version(d *crd.Definition, v *version) {
+func (m article) version(d *crd.Definition, v *version) {
 	m.line()
 	m.line("## ", inline(v.APIVersion))
 	var facts []string
@@ -101,7 +102,7 @@ func (m markdown) version(d *crd.Definition, v *version) {
 
 // fields writes the table of the fields of an object, and those of the objects
 // in it.
-func (m markdown) fields(v *version, f *field) {
+func (m article) fields(v *version, f *field) {
 	if len(f.Fields) == 0 {
 		return
 	}
@@ -127,9 +128,9 @@ func (m markdown) fields(v *version, f *field) {
 }
 
 // heading is the text of a heading, which is also the name of a link to it.
-func heading(v *version, path string) string { return codeText(v.Name + " " + path) }
+func heading(v *version, path string) string { return markdown.Code(v.Name + " " + path) }
 
-func (m markdown) row(v *version, f *field) {
+func (m article) row(v *version, f *field) {
 	kind := codeCell(f.Type)
 	if len(f.Fields) > 0 && f.Path != "" {
 		kind = "[" + kind + "](#" + slug(v.Name+" "+f.Path) + ")"
@@ -204,7 +205,7 @@ func demands(f *field) string {
 	return strings.Join(list, "<br>")
 }
 
-func (m markdown) columns(list []column) {
+func (m article) columns(list []column) {
 	if len(list) == 0 {
 		return
 	}
@@ -223,7 +224,7 @@ func (m markdown) columns(list []column) {
 }
 
 // paragraphs writes a description as it is structured.
-func (m markdown) paragraphs(text string) {
+func (m article) paragraphs(text string) {
 	for i, b := range prose(text) {
 		if i > 0 {
 			m.line()
@@ -242,8 +243,8 @@ func (m markdown) paragraphs(text string) {
 }
 
 // fence writes text as it is.
-func (m markdown) fence(language, text string) {
-	fence := strings.Repeat("`", max(3, longestRun(text)+1))
+func (m article) fence(language, text string) {
+	fence := markdown.Fence(text)
 	m.line(fence, language)
 	m.line(strings.TrimRight(text, "\n"))
 	m.line(fence)

@@ -207,17 +207,6 @@ func TestProse(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	names := []string{"image", "imagePullPolicy", "replicas", "é"}
-	for name, want := range map[string]string{
-		"imgae": "image", "IMAGE": "image", "replica": "replicas", "imagePolicy": "imagePullPolicy", "weather": "", "": "", "è": "é", strings.Repeat("a", 200): "",
-	} {
-		if got := Nearest(name, names); got != want && !(name == "" && got == "é") {
-			t.Errorf("%s: %q, not %q", name, got, want)
-		}
-	}
-}
-
 // TestSkeletonIsYAML checks that examples can be read back.
 func TestSkeletonIsYAML(t *testing.T) {
 	d := withSchema(t, `{"type":"object","properties":{"spec":{"type":"object","required":["a","yes","# b","list","map","obj","n"],"properties":{

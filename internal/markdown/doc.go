@@ -1,0 +1,2 @@
+// Package markdown writes text that comes from anybody into Markdown.
+package markdown
