@@ -33,6 +33,11 @@ help: ## list the targets
 .PHONY: verify
 verify: fmt vet lint test linear-coarse conformance-short golden ## everything continuous integration runs
 
+.PHONY: build
+build: ## the command line, as one static binary, into .bin
+	@mkdir -p $(BIN)
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(BIN)/espalier ./cmd/espalier
+
 .PHONY: fmt
 fmt: ## fail if a file is not gofmt'd
 	$(call step,gofmt finds nothing to change in any module)

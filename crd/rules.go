@@ -66,7 +66,7 @@ var Rules = [numRules]RuleInfo{
 	apiVersionRemoved: {"api-version-removed", espalier.Error, "Definitions are written in apiextensions.k8s.io/v1. No server serves v1beta1 since Kubernetes 1.22.", upstream},
 	unknownField:      {"unknown-field", espalier.Warning, "Servers drop fields of a definition that they do not know, or refuse the definition if field validation is strict.", objects},
 	objectMetadata:    {"object-metadata", espalier.Error, "The metadata of a definition is valid, as that of every object: names, labels, annotations, owners; what must not change stays.", objects},
-	nameMismatch:      {"name-mismatch", espalier.Error, "A definition is called <plural>.<group>.", upstream},
+	nameMismatch:      {"name-mismatch", espalier.Error, "The name of a definition is its plural, a dot, and its group.", upstream},
 	apiApproval:       {"api-approval", espalier.Error, "Groups below k8s.io and kubernetes.io belong to the community. The annotation api-approved.kubernetes.io has the URL of the approval, or a reason that begins with unapproved.", approval},
 
 	groupRequired:     {"group-required", espalier.Error, "A resource has a group.", upstream},
