@@ -80,8 +80,8 @@ func wrap(text string) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-// TestPages: every rule has a page of the agreed form, and every page a rule.
-func TestPages(t *testing.T) {
+// TestGoldenPages: every rule has a page of the agreed form, and every page a rule.
+func TestGoldenPages(t *testing.T) {
 	known := map[string]bool{"README": true}
 	for _, e := range entries(t) {
 		known[e.ID] = true
@@ -300,8 +300,8 @@ func TestChanges(t *testing.T) {
 // cells escapes what would end a cell of a table, or begin a tag.
 var cells = strings.NewReplacer("|", `\|`, "<", "&lt;")
 
-// TestIndex: the index lists all rules, by group.
-func TestIndex(t *testing.T) {
+// TestGoldenIndex: the index lists all rules, by group.
+func TestGoldenIndex(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Rules\n\nEverything that the commands can find. `espalier rules ID` shows a page in the\nterminal; severities are changed, and rules switched on and off, in\n`.espalier.yaml`.\n")
 	group := ""

@@ -27,10 +27,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the archives in testdata")
 
-// TestCases runs the archives of testdata. in.yaml is a definition, or a schema
+// TestGoldenCases runs the archives of testdata. in.yaml is a definition, or a schema
 // to be put into one; want.yaml is the same after the edits, made in the text;
 // edits.txt and notes.txt are what Definition says.
-func TestCases(t *testing.T) {
+func TestGoldenCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
