@@ -92,7 +92,7 @@ func (a *app) check(ctx context.Context, files []string, o checkOptions) error {
 
 // heapOfCheck is what the YAML tree of the largest definitions takes, 1.7 MB of
 // text, and a little more.
-const heapOfCheck = 36 << 20
+const heapOfCheck = 28 << 20
 
 // collectRarely lets the heap grow to the size that large definitions need
 // anyway before garbage is collected. Of a definition nothing is left when it is

@@ -173,7 +173,8 @@ func (r *yamlReader) document(node *yaml.Node, size, line int) error {
 		return nil
 	}
 	c := converter{scalars: &r.scalars, line: line, limit: size*8 + maxExpansion}
-	c.out = make([]byte, 0, size*3/4)
+	c.out = make([]byte, 0, size*3/4) // what the JSON of indented YAML takes
+	c.marks = make([]mark, 0, size/20)
 	c.value(node.Content[0])
 	if c.err != nil {
 		var p *problem
