@@ -1,7 +1,7 @@
 // Package docs holds the pages about rules, for the program to show.
 //
 // docs/rules/ID.md is the page of the rule with that identifier: why it exists,
-// an example that breaks it and one that keeps it, both of which a test runs, and
-// how to mend a violation. The first paragraph of the last part is also what
+// an example that breaks it and one that keeps it, which a test runs if they are
+// about definitions, and how to mend a violation. The first paragraph of the last part is also what
 // commands print as the fix.
 package docs
