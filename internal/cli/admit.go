@@ -161,14 +161,12 @@ type admittedObject struct {
 
 func (r *admission) file(f *manifest.File) *admitted {
 	result := &admitted{file: f}
-	docs, err := manifest.Parse(f)
+	objects, err := manifest.Objects(f)
 	if err != nil {
 		r.found.add(syntaxDiagnostic(f, err))
 	}
-	for _, d := range docs {
-		for _, object := range d.Split() {
-			result.objects = append(result.objects, r.object(object))
-		}
+	for _, object := range objects {
+		result.objects = append(result.objects, r.object(object))
 	}
 	return result
 }

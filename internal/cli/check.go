@@ -250,13 +250,11 @@ func (a *app) objects(ctx context.Context, files []string, s *settings) ([]*mani
 		if err != nil {
 			return nil, err
 		}
-		docs, err := manifest.Parse(f)
+		objects, err := manifest.Objects(f)
 		if err != nil {
 			return nil, err
 		}
-		for _, d := range docs {
-			all = append(all, d.Split()...)
-		}
+		all = append(all, objects...)
 	}
 	return all, nil
 }

@@ -119,16 +119,14 @@ func (r *fixing) file(path string) error {
 	if err != nil {
 		return err
 	}
-	docs, err := manifest.Parse(f)
+	objects, err := manifest.Objects(f)
 	if err != nil {
 		r.found.add(syntaxDiagnostic(f, err))
 		r.failed = true
 	}
 	text := f.Text
-	for _, d := range docs {
-		for _, object := range d.Split() {
-			text = r.definition(object, text)
-		}
+	for _, object := range objects {
+		text = r.definition(object, text)
 	}
 	changed := !bytes.Equal(text, f.Text)
 	if changed {

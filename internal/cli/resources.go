@@ -107,12 +107,10 @@ func (a *app) among(objects []string, s *settings, all resources) error {
 		if !bytes.Contains(f.Text, []byte("CustomResourceDefinition")) {
 			continue
 		}
-		docs, _ := manifest.Parse(f)
-		for _, d := range docs {
-			for _, object := range d.Split() {
-				if err := all.add(object); err != nil {
-					return err
-				}
+		found, _ := manifest.Objects(f)
+		for _, object := range found {
+			if err := all.add(object); err != nil {
+				return err
 			}
 		}
 	}

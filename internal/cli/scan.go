@@ -76,11 +76,9 @@ func (a *app) scanFile(path string, into *findings, each func(*manifest.Document
 		a.oneLarge.Lock()
 		defer a.oneLarge.Unlock()
 	}
-	docs, err := manifest.Parse(f)
-	for _, d := range docs {
-		for _, object := range d.Split() {
-			each(object, into)
-		}
+	objects, err := manifest.Objects(f)
+	for _, object := range objects {
+		each(object, into)
 	}
 	if err != nil {
 		into.add(syntaxDiagnostic(f, err))

@@ -3,10 +3,10 @@
 //
 // # Data flow
 //
-//	paths ── Expand ──▶ files ── Read ──▶ documents (JSON + marks) ── Split ──▶ objects
+//	paths ── Expand ──▶ files ── Parse ──▶ documents (JSON + marks) ── Split ──▶ objects
 //
 // A document becomes the JSON that kubectl would send. The YAML tree is gone
-// when Read returns; what stays of it is a mark for every key and value: 12
+// when Parse returns; what stays of it is a mark for every key and value: 12
 // bytes that say where in the file the JSON at an offset comes from. Findings of
 // the engine carry such offsets, or JSON pointers.
 //

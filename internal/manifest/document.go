@@ -69,6 +69,17 @@ func Parse(f *File) ([]*Document, error) {
 	return parseYAML(f)
 }
 
+// Objects reads the objects of a file: those of its documents, and the items of
+// lists among them. Together with an error come the objects before it.
+func Objects(f *File) ([]*Document, error) {
+	docs, err := Parse(f)
+	var all []*Document
+	for _, d := range docs {
+		all = append(all, d.Split()...)
+	}
+	return all, err
+}
+
 func looksLikeJSON(text []byte) bool {
 	text = bytes.TrimLeftFunc(text, unicode.IsSpace)
 	return len(text) > 0 && text[0] == '{'
