@@ -18,9 +18,13 @@ const (
 	// Request is for objects that a client sends: metadata that does not
 	// decode is refused.
 	Request Source = iota
-	// Storage is for objects that were accepted before, read from storage or
-	// converted from another version: malformed metadata fields are dropped.
+	// Storage is for objects that were accepted before and are read from
+	// storage: malformed metadata fields are dropped.
 	Storage
+	// Converted is for objects that come from another version of the resource:
+	// no defaults are filled in, because an API server fills in those of the
+	// version that an object was sent or stored in.
+	Converted
 )
 
 // Changes is a set of what happened to an object.
@@ -153,7 +157,7 @@ func (s *Schema) Normalize(object []byte, o NormalizeOptions) (Result, error) {
 		return Result{}, ErrValidationOnly
 	}
 	out, changes, doc, err := exec.Normalize(s.plan, object, exec.Options{
-		Storage: o.Source == Storage, Record: rec, Limits: jsondoc.Limits(o.Limits), Keep: o.Keep,
+		Storage: o.Source == Storage, NoDefaults: o.Source == Converted, Record: rec, Limits: jsondoc.Limits(o.Limits), Keep: o.Keep,
 	})
 	if err != nil {
 		return Result{}, objectError(err)

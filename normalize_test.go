@@ -52,6 +52,8 @@ func TestNormalize(t *testing.T) {
 		{name: "null item kept", schema: object(`{"type":"array","items":{"type":"string"}}`), in: `{"x":[null]}`, want: `{"x":[null]}`, changes: espalier.Mismatched},
 		{name: "missing filled in", schema: object(`{"type":"object","properties":{"a":{"type":"integer","default":1},"c":{"type":"integer","default":3}},"additionalProperties":true}`),
 			in: `{"x":{"b":2}}`, want: `{"x":{"a":1,"b":2,"c":3}}`, changes: espalier.Defaulted},
+		{name: "nothing is filled in after conversion", schema: object(`{"type":"object","properties":{"a":{"type":"integer","default":1},"b":{"type":"integer","default":2},"c":{"type":"integer"}}}`), source: espalier.Converted,
+			in: `{"x":{"b":null,"c":null,"u":1}}`, want: `{"x":{"b":null}}`, changes: espalier.Pruned | espalier.NullDropped | espalier.Mismatched},
 		{name: "missing parent stays missing", schema: object(`{"type":"object","properties":{"a":{"type":"integer","default":1}}}`), in: `{}`, want: `{}`},
 		{name: "default of a default", schema: object(`{"type":"object","default":{},"properties":{"a":{"type":"integer","default":1}}}`), in: `{}`, want: `{"x":{"a":1}}`, changes: espalier.Defaulted},
 		{name: "default is pruned", schema: object(`{"type":"object","default":{"u":1},"properties":{"a":{"type":"integer"}}}`), in: `{}`, want: `{"x":{}}`, changes: espalier.Defaulted},

@@ -49,11 +49,12 @@ const (
 
 // Options say how to run.
 type Options struct {
-	Storage bool      // malformed metadata is dropped rather than refused
-	Record  *Recorder // told of each change, if not nil
-	Keep    bool      // return the document, if the object still says the same
-	kept    bool      // unknown fields at the top of a value that is no resource are preserved
-	Limits  jsondoc.Limits
+	Storage    bool      // malformed metadata is dropped rather than refused
+	NoDefaults bool      // defaults are not filled in
+	Record     *Recorder // told of each change, if not nil
+	Keep       bool      // return the document, if the object still says the same
+	kept       bool      // unknown fields at the top of a value that is no resource are preserved
+	Limits     jsondoc.Limits
 }
 
 // Error is metadata, a kind or an apiVersion that cannot be.
@@ -141,7 +142,11 @@ func normalize(n *plan.Node, d *jsondoc.Doc, o Options) ([]byte, Changes, error)
 	if d.Kind(jsondoc.Root) != jsondoc.Object {
 		return nil, 0, &Error{Err: ErrNotObject, Offset: d.Offset(jsondoc.Root)}
 	}
-	w := newWalker(d, AllSteps, o)
+	steps := AllSteps
+	if o.NoDefaults {
+		steps &^= Default
+	}
+	w := newWalker(d, steps, o)
 	defer w.release()
 	err := w.root(n)
 	if err != nil && !w.track {
