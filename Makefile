@@ -18,6 +18,10 @@ MODULES := . conformance tools
 CODE_MODULES := . conformance
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(BIN)/golangci-lint
+# What tests and benchmarks of the server are run with: pinned in conformance/go.mod.
+ETCD := $(BIN)/etcd
+KUBECTL := $(BIN)/kubectl
+UPSTREAM := $(BIN)/upstream
 FUZZTIME ?= 10m
 MINUTES ?= 10
 # Where golden files live, and which packages know how to rewrite them.
@@ -61,8 +65,20 @@ $(GOLANGCI_LINT): tools/go.mod tools/go.sum
 	@mkdir -p $(BIN)
 	@cd tools && $(GO) build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+.PHONY: tools
+tools: $(ETCD) $(KUBECTL) $(UPSTREAM) ## etcd, kubectl and upstream's server, at the versions pinned in conformance/go.mod
+
+# As with golangci-lint: from the module cache, and anew when a pin changes.
+$(ETCD): PACKAGE := go.etcd.io/etcd/server/v3
+$(KUBECTL): PACKAGE := ./cmd/kubectl
+$(UPSTREAM): PACKAGE := k8s.io/apiextensions-apiserver
+$(ETCD) $(KUBECTL) $(UPSTREAM): conformance/go.mod conformance/go.sum
+	@printf '==> %s\n' 'tools: building the pinned $(@F) (once per pin)'
+	@mkdir -p $(BIN)
+	@cd conformance && $(GO) build -o $@ $(PACKAGE) && touch $@
+
 .PHONY: test
-test: ## all tests of the library, under the race detector
+test: $(ETCD) ## all tests of the library, under the race detector
 	$(call step,go test -race in the root module)
 	@$(GO) test -race ./...
 
@@ -80,7 +96,7 @@ linear: ## cost grows at most 1.3 times as fast as the input (wants a quiet mach
 	@$(GO) test -count=1 -run CostIsLinear .
 
 .PHONY: conformance-short
-conformance-short: ## differential tests against upstream, short form (minutes)
+conformance-short: tools ## differential tests against upstream, short form (minutes)
 	$(call step,case tables and the same inputs through Espalier and upstream (short form))
 	@cd conformance && $(GO) test ./... && $(GO) run ./cmd/conform -short
 
@@ -116,6 +132,31 @@ bench-engine: ## time and allocations of the engine beside upstream's
 bench-cli: ## time and memory of `espalier check` beside upstream's validation, over the corpus
 	$(call step,espalier check beside a minimal program around upstream)
 	@cd conformance && $(GO) run ./cmd/bench-cli
+
+.PHONY: bench-server
+bench-server: tools ## rates, CPU and memory of the server beside upstream's and bare etcd (about a quarter of an hour)
+	$(call step,the server of upstream and ours and bare etcd in turns on one etcd)
+	@cd conformance && $(GO) run ./cmd/bench-server $(BENCHFLAGS)
+
+.PHONY: bench-crds
+bench-crds: tools ## what 10,000 CRDs cost the server, and how soon a new one is served and shown, beside upstream's
+	$(call step,the corpus as CRDs on the server of upstream and on ours)
+	@cd conformance && $(GO) run ./cmd/bench-crds $(BENCHFLAGS)
+
+.PHONY: upstream-suite
+upstream-suite: tools ## upstream's own integration tests against our server
+	$(call step,the integration tests of upstream with our server in place of its own)
+	@cd conformance && $(GO) run ./cmd/upstream-suite
+
+.PHONY: scenarios
+scenarios: tools ## kubectl, informers and a controller against the server, built with the race detector
+	$(call step,kubectl and other clients against the server under the race detector)
+	@cd conformance && $(GO) test -count=1 ./scenarios
+
+.PHONY: soak
+soak: tools ## mixed load and changes of schemas for MINUTES; fails if memory grows or a watcher misses an event
+	$(call step,mixed load for $(MINUTES) minutes)
+	@cd conformance && $(GO) run ./cmd/soak -minutes $(MINUTES)
 
 # The first run takes long to build: fuzzing instruments every dependency.
 # `go test -list` prints the names of a package's targets, then "ok <package>".
