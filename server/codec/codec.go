@@ -1,0 +1,114 @@
+package codec
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/espalier-dev/espalier/server/object"
+)
+
+// A Form reads and writes the objects of one version of one resource. It is
+// safe for concurrent use.
+//
+// A Form whose shape changes during its life, or that stands beside another one
+// of the same kind, should also have a method Identifier() string that tells
+// the shapes apart: responses to watches are cached by it.
+type Form interface {
+	// Kind is what objects in this form are.
+	Kind() schema.GroupVersionKind
+	// FromRequest reads the JSON of a request body (YAML has been turned into
+	// JSON before). strict asks for unknown and duplicate fields, returned as
+	// texts of upstream's strict errors: `unknown field "spec.a"`, `duplicate
+	// field "spec.b"`. defaults fills in a missing apiVersion and kind. gvk is
+	// what the body says it is, after defaults, also if err != nil, where
+	// known.
+	FromRequest(data []byte, defaults *schema.GroupVersionKind, strict bool) (o *object.Object, gvk schema.GroupVersionKind, strictErrs []error, err error)
+	// FromStorage reads what etcd holds, in whatever version it was stored; the
+	// result is in that version.
+	FromStorage(data []byte) (*object.Object, error)
+	// Fresh returns o itself if it is in this form's current shape, otherwise a
+	// normalized copy.
+	Fresh(o *object.Object) *object.Object
+}
+
+// known holds the types that are not objects of a resource.
+var known = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	utilruntime.Must(metav1.AddMetaToScheme(scheme))
+	return scheme
+}()
+
+// negotiated implements runtime.NegotiatedSerializer.
+type negotiated struct{ mediaTypes []runtime.SerializerInfo }
+
+// Serializer returns what handlers read requests with and write responses with.
+// Objects have no protobuf form, but statuses and metadata have.
+func Serializer(f Form) runtime.NegotiatedSerializer {
+	return &negotiated{mediaTypes: []runtime.SerializerInfo{
+		{
+			MediaType:        runtime.ContentTypeJSON,
+			MediaTypeType:    "application",
+			MediaTypeSubType: "json",
+			EncodesAsText:    true,
+			Serializer:       newSerializer(f, json.SerializerOptions{StreamingCollectionsEncoding: true}),
+			PrettySerializer: newSerializer(f, json.SerializerOptions{Pretty: true}),
+			StrictSerializer: newSerializer(f, json.SerializerOptions{Strict: true, StreamingCollectionsEncoding: true}),
+			StreamSerializer: &runtime.StreamSerializerInfo{
+				EncodesAsText: true,
+				Serializer:    newSerializer(f, json.SerializerOptions{}),
+				Framer:        json.Framer,
+			},
+		},
+		{
+			MediaType:        runtime.ContentTypeYAML,
+			MediaTypeType:    "application",
+			MediaTypeSubType: "yaml",
+			EncodesAsText:    true,
+			Serializer:       newSerializer(f, json.SerializerOptions{Yaml: true}),
+			StrictSerializer: newSerializer(f, json.SerializerOptions{Yaml: true, Strict: true}),
+		},
+		{
+			MediaType:        runtime.ContentTypeProtobuf,
+			MediaTypeType:    "application",
+			MediaTypeSubType: "vnd.kubernetes.protobuf",
+			Serializer:       binary{protobuf.NewSerializerWithOptions(known, known, protobuf.SerializerOptions{StreamingCollectionsEncoding: true})},
+			StreamSerializer: &runtime.StreamSerializerInfo{
+				Serializer: binary{protobuf.NewRawSerializer(known, known)},
+				Framer:     protobuf.LengthDelimitedFramer,
+			},
+		},
+	}}
+}
+
+// Standard returns those of a serializer's media types that objects can be
+// written in: all but protobuf. It is what RequestScope.StandardSerializers
+// wants.
+func Standard(s runtime.NegotiatedSerializer) []runtime.SerializerInfo {
+	var standard []runtime.SerializerInfo
+	for _, info := range s.SupportedMediaTypes() {
+		if info.MediaType != runtime.ContentTypeProtobuf {
+			standard = append(standard, info)
+		}
+	}
+	return standard
+}
+
+// SupportedMediaTypes implements runtime.NegotiatedSerializer.
+func (n *negotiated) SupportedMediaTypes() []runtime.SerializerInfo { return n.mediaTypes }
+
+// EncoderForVersion implements runtime.NegotiatedSerializer. Objects are in the
+// version of their form already.
+func (n *negotiated) EncoderForVersion(encoder runtime.Encoder, _ runtime.GroupVersioner) runtime.Encoder {
+	return naming{encoder}
+}
+
+// DecoderToVersion implements runtime.NegotiatedSerializer. What the decoders
+// here return needs no conversion.
+func (n *negotiated) DecoderToVersion(decoder runtime.Decoder, _ runtime.GroupVersioner) runtime.Decoder {
+	return decoder
+}

@@ -1,0 +1,111 @@
+package codec
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/espalier-dev/espalier/server/object"
+)
+
+// parameterScheme knows the options that come as query parameters of requests
+// for a group and version.
+func parameterScheme(gv schema.GroupVersion) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	scheme.AddUnversionedTypes(gv, &metav1.ListOptions{}, &metav1.GetOptions{}, &metav1.DeleteOptions{})
+	utilruntime.Must(metav1.RegisterConversions(scheme))
+	return scheme
+}
+
+// Parameters returns what query parameters are read with.
+func Parameters(gv schema.GroupVersion) runtime.ParameterCodec {
+	return runtime.NewParameterCodec(parameterScheme(gv))
+}
+
+type creater struct{}
+
+// Creater returns what makes empty objects of any kind.
+func Creater() runtime.ObjectCreater { return creater{} }
+
+// New implements runtime.ObjectCreater.
+func (creater) New(gvk schema.GroupVersionKind) (runtime.Object, error) { return object.New(gvk), nil }
+
+type typer struct {
+	gvk     schema.GroupVersionKind
+	options *runtime.Scheme
+}
+
+// Typer returns what knows the kinds of objects. An object that does not say
+// what it is, is a gvk.
+func Typer(gvk schema.GroupVersionKind) runtime.ObjectTyper {
+	return typer{gvk, parameterScheme(gvk.GroupVersion())}
+}
+
+// ObjectKinds implements runtime.ObjectTyper.
+func (t typer) ObjectKinds(obj runtime.Object) ([]schema.GroupVersionKind, bool, error) {
+	switch obj.(type) {
+	case *object.Object, *object.List, runtime.Unstructured:
+	default:
+		return t.options.ObjectKinds(obj)
+	}
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	if gvk.Kind == "" {
+		if _, ok := obj.(*object.List); ok {
+			gvk = t.gvk.GroupVersion().WithKind(t.gvk.Kind + "List")
+		} else {
+			gvk = t.gvk
+		}
+	}
+	if gvk.Version == "" {
+		return nil, false, runtime.NewMissingVersionErr("object has no apiVersion field")
+	}
+	return []schema.GroupVersionKind{gvk}, false, nil
+}
+
+// Recognizes implements runtime.ObjectTyper.
+func (t typer) Recognizes(gvk schema.GroupVersionKind) bool {
+	return gvk == t.gvk || t.options.Recognizes(gvk)
+}
+
+type defaulter struct{ form Form }
+
+// Defaulter returns what completes objects that have been changed by others,
+// admission webhooks for example.
+func Defaulter(f Form) runtime.ObjectDefaulter { return defaulter{f} }
+
+// Default implements runtime.ObjectDefaulter.
+func (d defaulter) Default(in runtime.Object) {
+	if in.GetObjectKind().GroupVersionKind().GroupKind() != d.form.Kind().GroupKind() {
+		return
+	}
+	switch in := in.(type) {
+	case *object.Object:
+		if fresh := d.form.Fresh(in); fresh != in {
+			*in = *fresh
+		}
+	case *unstructured.Unstructured:
+		d.defaultMap(in)
+	}
+}
+
+// defaultMap completes an object that the library holds as a map. One that
+// cannot be read stays as it is: validation says why.
+func (d defaulter) defaultMap(u *unstructured.Unstructured) {
+	data, err := json.Marshal(u.Object)
+	if err != nil {
+		return
+	}
+	o, err := object.FromJSON(data)
+	if err != nil {
+		return
+	}
+	content := map[string]any{}
+	if kjson.UnmarshalCaseSensitivePreserveInts(d.form.Fresh(o).JSON(), &content) == nil {
+		u.Object = content
+	}
+}

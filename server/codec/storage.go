@@ -1,0 +1,59 @@
+package codec
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-dev/espalier/server/object"
+)
+
+// storage implements runtime.Codec.
+type storage struct{ form Form }
+
+// Storage returns what objects are written to etcd with, and read from it. An
+// object is written as it is, with a newline at the end as upstream writes it:
+// an update that changes nothing is known by its bytes.
+func Storage(f Form) runtime.Codec { return storage{f} }
+
+// Identifier implements runtime.Encoder.
+func (s storage) Identifier() runtime.Identifier {
+	return runtime.Identifier("storage of " + s.form.Kind().String())
+}
+
+// Encode implements runtime.Encoder.
+func (s storage) Encode(obj runtime.Object, w io.Writer) error {
+	if c, ok := obj.(runtime.CacheableObject); ok {
+		return c.CacheEncode(s.Identifier(), s.Encode, w)
+	}
+	o, ok := obj.(*object.Object)
+	if !ok {
+		return fmt.Errorf("an object of type %T cannot be stored", obj)
+	}
+	return withBuffer(func(b []byte) ([]byte, error) {
+		b = append(o.AppendJSON(b), '\n')
+		_, err := w.Write(b)
+		return b, err
+	})
+}
+
+// Decode implements runtime.Decoder. The object keeps data.
+func (s storage) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	target, ok := into.(*object.Object)
+	if into != nil && !ok {
+		return nil, nil, fmt.Errorf("what is stored cannot be read into an object of type %T", into)
+	}
+	o, err := s.form.FromStorage(bytes.TrimRight(data, "\n"))
+	if err != nil {
+		return nil, nil, err
+	}
+	gvk := o.GroupVersionKind()
+	if target == nil {
+		return o, &gvk, nil
+	}
+	*target = *o
+	return target, &gvk, nil
+}
