@@ -1,0 +1,268 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"k8s.io/apiserver/pkg/server/egressselector"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	"k8s.io/apiserver/pkg/storage/etcd3/metrics"
+	etcdfeature "k8s.io/apiserver/pkg/storage/feature"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-base/tracing"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// DefaultIdle is how long a watch cache outlives its last use.
+	DefaultIdle = 5 * time.Minute
+
+	// A dead etcd is noticed within 40 s. TLS handshakes on slow machines under
+	// load have been seen to take more than 10 s (k/k#64649).
+	keepaliveTime    = 30 * time.Second
+	keepaliveTimeout = 10 * time.Second
+	connectTimeout   = 20 * time.Second
+	statusTimeout    = 5 * time.Second
+)
+
+// Config says where etcd is and how objects are kept in it.
+type Config struct {
+	// Config has the transport, the prefix of all keys, and intervals. Its codec
+	// and transformer are not used: every Spec has its own codec.
+	storagebackend.Config
+	// Transformers encrypt at rest. Nil stores objects as they are.
+	Transformers value.ResourceTransformers
+	// Idle is how long a watch cache outlives its last use; 0 is DefaultIdle.
+	Idle time.Duration
+}
+
+// Backend is the connection to etcd. It is safe for concurrent use.
+type Backend struct {
+	config    Config
+	client    *kubernetes.Client
+	compactor etcd3.Compactor // nil if this process does not compact
+	stop      func()          // of the compactor
+	caches    atomic.Int64    // numbers the gRPC streams of watch caches
+	closed    sync.Once
+}
+
+// rpcMetrics are those of all connections to etcd: a registry takes a name once,
+// and k8s.io/apiserver's own factory has it already if it is linked in.
+var rpcMetrics = sync.OnceValue(func() *grpcprom.ClientMetrics {
+	m := grpcprom.NewClientMetrics()
+	var taken prometheus.AlreadyRegisteredError
+	if errors.As(legacyregistry.Registerer().Register(m), &taken) {
+		if shared, ok := taken.ExistingCollector.(*grpcprom.ClientMetrics); ok {
+			return shared
+		}
+	}
+	return m
+})
+
+// Open connects to etcd. It fails if no member answers, and if one that does has
+// a version known to corrupt data.
+func Open(ctx context.Context, c Config) (*Backend, error) {
+	if c.Idle == 0 {
+		c.Idle = DefaultIdle
+	}
+	if c.EventsHistoryWindow == 0 {
+		c.EventsHistoryWindow = storagebackend.DefaultEventsHistoryWindow
+	}
+	if c.LeaseManagerConfig == (etcd3.LeaseManagerConfig{}) {
+		c.LeaseManagerConfig = etcd3.NewDefaultLeaseManagerConfig()
+	}
+	client, err := connect(c.Transport)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to etcd at %v: %w", c.Transport.ServerList, err)
+	}
+	b := &Backend{config: c, client: client, stop: func() {}}
+	if err := b.checkMembers(ctx); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	if c.CompactionInterval > 0 {
+		// Several on one etcd agree, through a key, on who compacts.
+		compactor := etcd3.NewCompactor(client.Client, c.CompactionInterval, clock.RealClock{}, nil)
+		b.compactor, b.stop = compactor, compactor.Stop
+	}
+	metrics.SetStorageMonitorGetter(func() ([]metrics.Monitor, error) { return []metrics.Monitor{monitor{b}}, nil })
+	return b, nil
+}
+
+// connect builds the client. It does not wait for etcd.
+func connect(t storagebackend.TransportConfig) (*kubernetes.Client, error) {
+	if len(t.ServerList) == 0 {
+		return nil, errors.New("no server is given")
+	}
+	config := clientv3.Config{
+		Endpoints:            t.ServerList,
+		DialTimeout:          connectTimeout,
+		DialKeepAliveTime:    keepaliveTime,
+		DialKeepAliveTimeout: keepaliveTimeout,
+		Logger:               zap.NewNop(), // what goes wrong comes back as an error, and is logged by whoever handles it
+		DialOptions: []grpc.DialOption{
+			// Chained, and so after the client's own interceptors: every retry is counted.
+			grpc.WithChainUnaryInterceptor(rpcMetrics().UnaryClientInterceptor()),
+			grpc.WithChainStreamInterceptor(rpcMetrics().StreamClientInterceptor()),
+		},
+	}
+	if t.TracerProvider != nil {
+		config.DialOptions = append(config.DialOptions, grpc.WithStatsHandler(otelgrpc.NewClientHandler(
+			otelgrpc.WithMessageEvents(otelgrpc.ReceivedEvents, otelgrpc.SentEvents),
+			otelgrpc.WithPropagators(tracing.Propagators()),
+			otelgrpc.WithTracerProvider(t.TracerProvider),
+		)))
+	}
+	if t.CertFile != "" || t.KeyFile != "" || t.TrustedCAFile != "" {
+		tls, err := transport.TLSInfo{CertFile: t.CertFile, KeyFile: t.KeyFile, TrustedCAFile: t.TrustedCAFile}.ClientConfig()
+		if err != nil {
+			return nil, err
+		}
+		config.TLS = tls
+	}
+	if t.EgressLookup != nil {
+		dial, err := t.EgressLookup(egressselector.Etcd.AsNetworkContext())
+		if err != nil {
+			return nil, err
+		}
+		if dial != nil {
+			config.DialOptions = append(config.DialOptions, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+				return dial(ctx, "tcp", addr)
+			}))
+		}
+	}
+	client, err := kubernetes.New(config)
+	if err != nil {
+		return nil, err
+	}
+	client.KV = etcd3.NewETCDLatencyTracker(client.KV) // time spent in etcd, per request
+	return client, nil
+}
+
+// checkMembers asks every member for its version. Members that are down are left
+// alone, as long as one answers: a cluster must be usable while it is repaired.
+func (b *Backend) checkMembers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	for {
+		versions, down := b.memberVersions(ctx)
+		for endpoint, v := range versions {
+			if err := checkVersion(endpoint, v); err != nil {
+				return err
+			}
+		}
+		if len(versions) > 0 {
+			for endpoint, err := range down {
+				klog.InfoS("A member of etcd does not answer: its version is not checked", "endpoint", endpoint, "err", err)
+			}
+			b.awaitFeatures(ctx)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("no member of etcd answers: %w", down[b.client.Endpoints()[0]])
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (b *Backend) memberVersions(ctx context.Context) (versions map[string]string, down map[string]error) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	versions, down = map[string]string{}, map[string]error{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, endpoint := range slices.Compact(slices.Sorted(slices.Values(b.client.Endpoints()))) {
+		wg.Go(func() {
+			status, err := b.client.Status(ctx, endpoint)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				down[endpoint] = err
+			} else {
+				versions[endpoint] = status.Version
+			}
+		})
+	}
+	wg.Wait()
+	return versions, down
+}
+
+// awaitFeatures waits a moment until k8s.io/apiserver has found out, in the
+// background, that etcd reports the progress of watches on demand. Before that, it
+// refuses the first watches with initial events and serves no consistent reads from caches.
+func (b *Backend) awaitFeatures(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	checker := etcdfeature.DefaultFeatureSupportChecker
+	checker.CheckClient(b.client.Ctx(), b.client, storage.RequestWatchProgress)
+	for !checker.Supports(storage.RequestWatchProgress) {
+		select {
+		case <-ctx.Done(): // an old etcd, or a slow one: reads go to etcd itself
+			return
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// Client returns the client that everything in the process shares.
+func (b *Backend) Client() *clientv3.Client { return b.client.Client }
+
+// Healthy returns an error if no member of etcd answers a read. It does not ask
+// for a quorum: a member without a leader still answers.
+func (b *Backend) Healthy(ctx context.Context) error {
+	timeout := b.config.HealthcheckTimeout
+	if timeout == 0 {
+		timeout = storagebackend.DefaultHealthcheckTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if _, err := b.client.KV.Get(ctx, path.Join("/", b.config.Prefix, "health"), clientv3.WithSerializable(), clientv3.WithCountOnly()); err != nil {
+		return fmt.Errorf("reading from etcd: %w", err)
+	}
+	return nil
+}
+
+// Close stops the compactor and disconnects. Storages must have been destroyed.
+func (b *Backend) Close() error {
+	var err error
+	b.closed.Do(func() {
+		metrics.SetStorageMonitorGetter(func() ([]metrics.Monitor, error) { return nil, nil })
+		b.stop()
+		err = b.client.Close()
+	})
+	return err
+}
+
+// monitor reports the size of etcd's database when metrics are read.
+type monitor struct{ *Backend }
+
+// Monitor implements metrics.Monitor.
+func (m monitor) Monitor(ctx context.Context) (metrics.StorageMetrics, error) {
+	status, err := m.client.Status(ctx, m.client.Endpoints()[0])
+	if err != nil {
+		return metrics.StorageMetrics{}, err
+	}
+	return metrics.StorageMetrics{Size: status.DbSize}, nil
+}
+
+// Close implements metrics.Monitor. The connection is the process's.
+func (m monitor) Close() error { return nil }

@@ -1,0 +1,428 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/cacher"
+)
+
+// directWatches is how many watches of a resource may bypass its cache at a time,
+// because they go on from before the cache was filled. etcd has that past for some
+// minutes; a cache that has just been created has not. More clients than that
+// are told to list again, which the cache is good at.
+const directWatches = 100
+
+// fillTimeout is how long a call waits for a cache that has just been created.
+// After that, clients are told to come back, as k8s.io/apiserver does at once.
+const fillTimeout = 10 * time.Second
+
+// lazy is a storage with a watch cache that exists only while it is used.
+//
+// A single consistent list, or get from a cache, does not create one: something
+// that sweeps over all resources, as the deletion of a namespace does, would
+// leave ten thousand of them behind. The second within the idle time does.
+type lazy struct {
+	direct  storage.Interface
+	backend *Backend
+	spec    *Spec
+
+	mu        sync.Mutex // held for moments only, never while a cache fills or stops
+	active    *active    // nil while there is no cache
+	lastRead  time.Time  // of those that a cache would have served
+	bypassing int        // watches that go to etcd themselves
+	destroyed bool
+}
+
+// active is a watch cache in use. What is below failed is guarded by lazy.mu.
+type active struct {
+	*cacher.CacheDelegator
+	cacher *cacher.Cacher
+	feed   *feed
+	failed context.Context // is done if the cache could not be filled
+
+	users    int // calls under way and open watches
+	lastUsed time.Time
+	timer    *time.Timer
+}
+
+var _ storage.Interface = (*lazy)(nil)
+
+// acquire returns the cache, created if there is none. The caller must release it.
+func (l *lazy) acquire() (*active, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.destroyed {
+		return nil, l.spec.replaced()
+	}
+	if l.active == nil {
+		a, err := l.create()
+		if err != nil {
+			return nil, err
+		}
+		l.active = a
+	}
+	l.active.users++
+	l.active.lastUsed = time.Now()
+	return l.active, nil
+}
+
+// existing returns the cache if there is one, for calls that do without. The
+// caller must release it.
+func (l *lazy) existing() *active {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active != nil {
+		l.active.users++
+	}
+	return l.active
+}
+
+// release ends a use.
+func (l *lazy) release(a *active) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a.users--
+}
+
+// touch ends a use that counts: the cache stays for another idle time.
+func (l *lazy) touch(a *active) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a.users--
+	a.lastUsed = time.Now()
+}
+
+// users returns how many use the cache; nearly all of them are watches.
+func (l *lazy) users() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active == nil {
+		return 0
+	}
+	return l.active.users
+}
+
+// again reports whether there has been such a read within the idle time, or
+// there is a cache.
+func (l *lazy) again() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	recent := !l.lastRead.IsZero() && now.Sub(l.lastRead) < l.backend.config.Idle
+	l.lastRead = now
+	return l.active != nil || recent && !l.destroyed
+}
+
+// create starts a cache. It does not wait until it is filled.
+func (l *lazy) create() (*active, error) {
+	failed, fail := context.WithCancel(context.Background())
+	f := &feed{Interface: l.direct, fail: fail, watchers: l.users, stream: fmt.Sprint(l.backend.caches.Add(1))}
+	c, err := cacher.NewCacherFromConfig(cacher.Config{
+		Storage:             f,
+		Versioner:           l.direct.Versioner(),
+		GroupResource:       l.spec.Resource,
+		EventsHistoryWindow: l.backend.config.EventsHistoryWindow,
+		ResourcePrefix:      l.spec.ResourcePrefix,
+		KeyFunc:             l.spec.KeyFunc,
+		GetAttrsFunc:        l.spec.AttrFunc,
+		IndexerFuncs:        l.spec.Triggers,
+		Indexers:            l.spec.Indexers,
+		NewFunc:             l.spec.NewFunc,
+		NewListFunc:         l.spec.NewListFunc,
+		Codec:               l.spec.Codec,
+	})
+	if err != nil {
+		fail()
+		return nil, fmt.Errorf("watch cache of %s: %w", l.spec.Resource, err)
+	}
+	a := &active{CacheDelegator: cacher.NewCacheDelegator(c, l.direct), cacher: c, feed: f, failed: failed}
+	a.timer = time.AfterFunc(l.backend.config.Idle, func() { l.expire(a) })
+	return a, nil
+}
+
+// expire drops the cache if it has not been used for the idle time. There is no
+// timer to reset at every use: it fires, looks, and sleeps for the rest.
+func (l *lazy) expire(a *active) {
+	l.mu.Lock()
+	if l.active != a {
+		l.mu.Unlock()
+		return
+	}
+	rest := l.backend.config.Idle
+	if a.users == 0 {
+		rest -= time.Since(a.lastUsed)
+	}
+	if rest > 0 {
+		a.timer.Reset(rest)
+		l.mu.Unlock()
+		return
+	}
+	l.active, l.lastRead = nil, time.Time{}
+	l.mu.Unlock()
+	a.stop()
+}
+
+// destroy stops the cache, if there is one, and with it all watches.
+func (l *lazy) destroy() {
+	l.mu.Lock()
+	a := l.active
+	l.active, l.destroyed = nil, true
+	l.mu.Unlock()
+	if a != nil {
+		a.timer.Stop()
+		a.stop()
+	}
+}
+
+func (a *active) stop() {
+	a.CacheDelegator.Stop()
+	a.cacher.Stop()
+}
+
+// await returns when the cache is filled, could not be, or takes too long. What
+// follows finds out which.
+func (a *active) await(ctx context.Context) {
+	if a.cacher.Ready() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
+	defer cancel()
+	defer context.AfterFunc(a.failed, cancel)()
+	_ = a.cacher.Wait(ctx) // what follows sees that the cache is not ready, and says why
+}
+
+// Watch implements storage.Interface.
+func (l *lazy) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	a, err := l.acquire()
+	if err != nil {
+		return nil, err
+	}
+	a.await(ctx)
+	if l.bypass(a, opts) {
+		l.touch(a)
+		w, err := l.direct.Watch(ctx, key, opts)
+		return counted(ctx, w, err, l.bypassed)
+	}
+	w, err := a.Watch(ctx, key, opts)
+	return counted(ctx, w, err, func() { l.touch(a) })
+}
+
+// bypass reports whether a watch begins before the cache does, and takes one of
+// the places for such watches.
+func (l *lazy) bypass(a *active, opts storage.ListOptions) bool {
+	from, err := l.direct.Versioner().ParseResourceVersion(opts.ResourceVersion)
+	if err != nil || from == 0 || from >= a.feed.filledAt.Load() || opts.SendInitialEvents != nil && *opts.SendInitialEvents {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.bypassing >= directWatches || l.destroyed {
+		return false
+	}
+	l.bypassing++
+	return true
+}
+
+// bypassed gives the place back.
+func (l *lazy) bypassed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bypassing--
+}
+
+// counted returns a watch, if there is one, that calls done when it ends.
+func counted(ctx context.Context, w watch.Interface, err error, done func()) (watch.Interface, error) {
+	if err != nil {
+		done()
+		return nil, err
+	}
+	used := &usedWatch{Interface: w, done: sync.OnceFunc(done)}
+	used.forget = context.AfterFunc(ctx, used.done) // all storages end a watch with its context
+	return used, nil
+}
+
+// usedWatch is a watch that counts until it is stopped.
+type usedWatch struct {
+	watch.Interface
+	done   func()
+	forget func() bool
+}
+
+// Stop implements watch.Interface.
+func (w *usedWatch) Stop() {
+	w.Interface.Stop()
+	w.forget()
+	w.done()
+}
+
+// GetList implements storage.Interface.
+func (l *lazy) GetList(ctx context.Context, key string, opts storage.ListOptions, list runtime.Object) error {
+	if !l.listWantsCache(opts) {
+		return l.direct.GetList(ctx, key, opts, list)
+	}
+	a, err := l.acquire()
+	if err != nil {
+		return err
+	}
+	defer l.touch(a)
+	a.await(ctx)
+	return a.GetList(ctx, key, opts, list)
+}
+
+// listWantsCache follows the rules of the cacher's delegator, which sends what
+// asks for an exact revision to etcd unless it has a snapshot: a new cache has none.
+func (l *lazy) listWantsCache(opts storage.ListOptions) bool {
+	current := opts.ResourceVersion == "" || opts.ResourceVersion == "0"
+	switch {
+	case opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact,
+		opts.Predicate.Continue != "",
+		opts.ResourceVersionMatch == "" && opts.Predicate.Limit > 0 && !current:
+		a := l.existing()
+		if a == nil {
+			return false
+		}
+		l.release(a)
+		return true
+	case opts.ResourceVersion == "" && opts.ResourceVersionMatch == "":
+		return l.again()
+	default:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return !l.destroyed
+	}
+}
+
+// Get implements storage.Interface.
+func (l *lazy) Get(ctx context.Context, key string, opts storage.GetOptions, out runtime.Object) error {
+	if opts.ResourceVersion == "" || !l.again() {
+		return l.direct.Get(ctx, key, opts, out)
+	}
+	a, err := l.acquire()
+	if err != nil {
+		return l.direct.Get(ctx, key, opts, out)
+	}
+	defer l.touch(a)
+	return a.Get(ctx, key, opts, out) // goes to etcd itself while the cache fills
+}
+
+// GuaranteedUpdate implements storage.Interface. What the cache has, if there is
+// one, saves a read.
+func (l *lazy) GuaranteedUpdate(ctx context.Context, key string, out runtime.Object, ignoreNotFound bool,
+	preconditions *storage.Preconditions, try storage.UpdateFunc, cached runtime.Object,
+) error {
+	a := l.existing()
+	if a == nil {
+		return l.direct.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, try, cached)
+	}
+	defer l.release(a)
+	return a.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, try, cached)
+}
+
+// Delete implements storage.Interface.
+func (l *lazy) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
+	validate storage.ValidateObjectFunc, cached runtime.Object, opts storage.DeleteOptions,
+) error {
+	a := l.existing()
+	if a == nil {
+		return l.direct.Delete(ctx, key, out, preconditions, validate, cached, opts)
+	}
+	defer l.release(a)
+	return a.Delete(ctx, key, out, preconditions, validate, cached, opts)
+}
+
+// Create implements storage.Interface.
+func (l *lazy) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
+	return l.direct.Create(ctx, key, obj, out, ttl)
+}
+
+// Versioner implements storage.Interface.
+func (l *lazy) Versioner() storage.Versioner { return l.direct.Versioner() }
+
+// Stats implements storage.Interface.
+func (l *lazy) Stats(ctx context.Context) (storage.Stats, error) { return l.direct.Stats(ctx) }
+
+// ReadinessCheck implements storage.Interface. There is nothing to wait for: a
+// cache that is missing or being filled delays only those who need it.
+func (l *lazy) ReadinessCheck() error { return nil }
+
+// RequestWatchProgress implements storage.Interface.
+func (l *lazy) RequestWatchProgress(ctx context.Context) error {
+	return l.direct.RequestWatchProgress(ctx) //nolint:staticcheck // deprecated, and part of the interface
+}
+
+// GetCurrentResourceVersion implements storage.Interface.
+func (l *lazy) GetCurrentResourceVersion(ctx context.Context) (uint64, error) {
+	return l.direct.GetCurrentResourceVersion(ctx)
+}
+
+// EnableResourceSizeEstimation implements storage.Interface.
+func (l *lazy) EnableResourceSizeEstimation(keys storage.KeysFunc) error {
+	return l.direct.EnableResourceSizeEstimation(keys)
+}
+
+// CompactRevision implements storage.Interface.
+func (l *lazy) CompactRevision() int64 { return l.direct.CompactRevision() }
+
+// feed is the storage as one watch cache sees it.
+type feed struct {
+	storage.Interface
+	fail     func()        // is called when the cache cannot be filled
+	watchers func() int    // how many the cache has to serve
+	stream   string        // not shared with other caches
+	filledAt atomic.Uint64 // the revision that the cache begins with
+}
+
+// own keeps the watch of this cache, and its requests for progress, off the gRPC
+// stream of others. etcd answers such a request when all watches of the stream
+// have caught up, and tells all of them.
+func (f *feed) own(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, "espalier-cache", f.stream)
+}
+
+// GetList implements storage.Interface.
+func (f *feed) GetList(ctx context.Context, key string, opts storage.ListOptions, list runtime.Object) error {
+	err := f.Interface.GetList(ctx, key, opts, list)
+	if err != nil {
+		f.fail()
+		return err
+	}
+	if l, ok := list.(metav1.ListInterface); ok {
+		if revision, err := f.Versioner().ParseResourceVersion(l.GetResourceVersion()); err == nil {
+			f.filledAt.Store(revision)
+		}
+	}
+	return nil
+}
+
+// Watch implements storage.Interface.
+func (f *feed) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	w, err := f.Interface.Watch(f.own(ctx), key, opts)
+	if err != nil {
+		f.fail()
+		return nil, err
+	}
+	return paced(ctx, w, f.watchers), nil
+}
+
+// RequestWatchProgress implements storage.Interface.
+func (f *feed) RequestWatchProgress(ctx context.Context) error {
+	return f.Interface.RequestWatchProgress(f.own(ctx)) //nolint:staticcheck // deprecated, and what the cacher calls
+}
+
+// EnableResourceSizeEstimation implements storage.Interface. It does nothing: the
+// estimator can be enabled once in the life of a storage, keeps a number per key,
+// and nobody asks for its numbers.
+func (f *feed) EnableResourceSizeEstimation(storage.KeysFunc) error { return nil }
+
+// IsWatchListSemanticsUnSupported makes the cache fill itself with a list: one call
+// of the converter for all objects, and an error is seen where it occurs.
+func (f *feed) IsWatchListSemanticsUnSupported() bool { return true }

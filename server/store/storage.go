@@ -1,0 +1,188 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/features"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/espalier-dev/espalier/server/object"
+)
+
+// ConvertFunc brings objects of any version of a resource into the version of
+// that name. It does not change its input and returns objects in the order given.
+type ConvertFunc func(ctx context.Context, objs []*object.Object, version string) ([]*object.Object, error)
+
+// Spec says how the objects of one resource are stored. All of it must be set
+// except where noted.
+type Spec struct {
+	Resource schema.GroupResource
+	// ResourcePrefix is put between the backend's prefix and the rest of a key:
+	// "/group/plural".
+	ResourcePrefix string
+	// Codec writes and reads what etcd holds.
+	Codec                runtime.Codec
+	NewFunc, NewListFunc func() runtime.Object
+
+	// KeyFunc returns the key of an object, without the backend's prefix; AttrFunc,
+	// its labels and selectable fields. Only watch caches and conversion ask.
+	KeyFunc  func(runtime.Object) (string, error)
+	AttrFunc storage.AttrFunc
+	// Triggers spare watches events that cannot concern them; Indexers speed up
+	// lists. Both may be nil.
+	Triggers storage.IndexerFuncs
+	Indexers *cache.Indexers
+
+	// Convert, if not nil, is called for objects that are not in the wanted
+	// version: Version above the storage, StorageVersion in etcd. Both are names
+	// of versions of Resource.Group, such as v1beta1.
+	Convert                 ConvertFunc
+	Version, StorageVersion string
+
+	// Cached allows a watch cache.
+	Cached bool
+}
+
+// Storage returns the storage of a resource, and a function that destroys it: open
+// watches end, and no new ones are accepted. It may be called more than once.
+func (b *Backend) Storage(s Spec) (storage.Interface, func(), error) {
+	direct, err := b.direct(&s, s.Codec)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.Convert != nil {
+		if s.Version == "" || s.StorageVersion == "" {
+			return nil, nil, fmt.Errorf("storage of %s: conversion needs a version and a storage version", s.Resource)
+		}
+		direct = &converting{Interface: direct, backend: b, spec: &s}
+	}
+	ended, end := context.WithCancel(context.Background())
+	direct = &ending{Interface: direct, ended: ended, spec: &s}
+	if !s.Cached {
+		return direct, end, nil
+	}
+	if s.KeyFunc == nil || s.AttrFunc == nil {
+		end()
+		return nil, nil, fmt.Errorf("storage of %s: a watch cache needs functions for keys and attributes", s.Resource)
+	}
+	l := &lazy{direct: direct, backend: b, spec: &s}
+	return l, func() { end(); l.destroy() }, nil
+}
+
+// ending is a storage whose watches end when it is destroyed. Everything else goes
+// on: a request that has begun with it may end with it.
+type ending struct {
+	storage.Interface
+	ended context.Context
+	spec  *Spec
+}
+
+// Watch implements storage.Interface.
+func (e *ending) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	if e.ended.Err() != nil {
+		return nil, e.spec.replaced()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(e.ended, cancel)
+	w, err := e.Interface.Watch(ctx, key, opts)
+	return counted(ctx, w, err, func() { stop(); cancel() })
+}
+
+// replaced is the error for those who come too late: what they find when they come
+// back is the storage that took the place of this one.
+func (s *Spec) replaced() error {
+	return apierrors.NewTooManyRequests("the storage of "+s.Resource.String()+" is being replaced", 1)
+}
+
+// direct returns the storage that reads and writes etcd.
+func (b *Backend) direct(s *Spec, codec runtime.Codec) (storage.Interface, error) {
+	if codec == nil || s.NewFunc == nil || s.NewListFunc == nil {
+		return nil, errors.New("storage of " + s.Resource.String() + ": codec and constructors are needed")
+	}
+	transformer := identity.NewEncryptCheckTransformer()
+	if b.config.Transformers != nil {
+		if t := b.config.Transformers.TransformerForResource(s.Resource); t != nil {
+			transformer = t
+		}
+	}
+	versioner := storage.APIObjectVersioner{}
+	decoder := etcd3.NewDefaultDecoder(codec, versioner)
+	// What cannot be decrypted or decoded can still be deleted, on explicit demand.
+	deletable := utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)
+	if deletable {
+		transformer = etcd3.WithCorruptObjErrorHandlingTransformer(transformer)
+		decoder = etcd3.WithCorruptObjErrorHandlingDecoder(decoder)
+	}
+	store, err := etcd3.New(b.client, b.compactor, codec, s.NewFunc, s.NewListFunc, b.config.Prefix, s.ResourcePrefix,
+		s.Resource, transformer, b.config.LeaseManagerConfig, decoder, versioner)
+	if err != nil {
+		return nil, fmt.Errorf("storage of %s: %w", s.Resource, err)
+	}
+	if deletable {
+		return etcd3.NewStoreWithUnsafeCorruptObjectDeletion(store, s.Resource), nil
+	}
+	return store, nil
+}
+
+// RESTOptions are what a generic registry's store is completed with. What the
+// registry knows better than Spec does, because it knows the strategies, fills in
+// what Spec leaves out: KeyFunc, AttrFunc, Triggers, Indexers and constructors.
+func (b *Backend) RESTOptions(s Spec) generic.RESTOptions {
+	config := b.config.Config
+	config.Codec = s.Codec
+	if s.StorageVersion != "" {
+		config.EncodeVersioner = schema.GroupVersion{Group: s.Resource.Group, Version: s.StorageVersion}
+	}
+	return generic.RESTOptions{
+		StorageConfig:           config.ForResource(s.Resource),
+		ResourcePrefix:          s.ResourcePrefix,
+		EnableGarbageCollection: true,
+		DeleteCollectionWorkers: 1,
+		// A goroutine per store that counts objects is what this package is there to
+		// avoid: CountMetricPollPeriod stays 0.
+		Decorator: func(_ *storagebackend.ConfigForResource, prefix string, keyFunc func(runtime.Object) (string, error),
+			newFunc, newListFunc func() runtime.Object, attrFunc storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,
+		) (storage.Interface, factory.DestroyFunc, error) {
+			return b.Storage(s.completed(prefix, keyFunc, newFunc, newListFunc, attrFunc, triggers, indexers))
+		},
+	}
+}
+
+// completed fills in what s leaves out.
+func (s Spec) completed(prefix string, keyFunc func(runtime.Object) (string, error), newFunc, newListFunc func() runtime.Object,
+	attrFunc storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,
+) Spec {
+	s.ResourcePrefix = prefix
+	if s.KeyFunc == nil {
+		s.KeyFunc = keyFunc
+	}
+	if s.NewFunc == nil {
+		s.NewFunc = newFunc
+	}
+	if s.NewListFunc == nil {
+		s.NewListFunc = newListFunc
+	}
+	if s.AttrFunc == nil {
+		s.AttrFunc = attrFunc
+	}
+	if s.Triggers == nil {
+		s.Triggers = triggers
+	}
+	if s.Indexers == nil {
+		s.Indexers = indexers
+	}
+	return s
+}
