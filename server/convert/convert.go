@@ -1,0 +1,201 @@
+package convert
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/util/webhook"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/server/object"
+)
+
+// Converter brings objects of one resource into its versions. It is safe for
+// concurrent use.
+type Converter interface {
+	// Convert returns the objects, in the order given, in the version of that
+	// name. Those that are in it already come back as they are; for the others
+	// there is at most one call of a webhook. It does not change its input.
+	Convert(ctx context.Context, objs []*object.Object, version string) ([]*object.Object, error)
+}
+
+// PruneFunc brings a converted object into the shape that the schema of its new
+// version allows, without filling in defaults.
+type PruneFunc func(o *object.Object) (*object.Object, error)
+
+// Factory makes converters. Those that call the same webhook share connections.
+type Factory struct {
+	clients webhook.ClientManager
+}
+
+// NewFactory returns a factory. services finds the address of a service, and
+// authentication, which may be nil, changes how webhooks are connected to.
+func NewFactory(services webhook.ServiceResolver, authentication webhook.AuthenticationInfoResolverWrapper) (*Factory, error) {
+	clients, err := webhook.NewClientManager(nil) // reviews are bytes here: no types to register
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := webhook.NewDefaultAuthenticationInfoResolver("")
+	if err != nil {
+		return nil, err
+	}
+	clients.SetAuthenticationInfoResolver(credentials)
+	clients.SetAuthenticationInfoResolverWrapper(authentication)
+	clients.SetServiceResolver(services)
+	if err := clients.Validate(); err != nil {
+		return nil, err
+	}
+	return &Factory{clients: clients}, nil
+}
+
+// conversion is what a definition says about it.
+type conversion struct {
+	Strategy string `json:"strategy"`
+	Webhook  *struct {
+		ClientConfig *struct {
+			URL     *string `json:"url"`
+			Service *struct {
+				Namespace string  `json:"namespace"`
+				Name      string  `json:"name"`
+				Path      *string `json:"path"`
+				Port      *int32  `json:"port"`
+			} `json:"service"`
+			CABundle []byte `json:"caBundle"`
+		} `json:"clientConfig"`
+		ConversionReviewVersions []string `json:"conversionReviewVersions"`
+	} `json:"webhook"`
+}
+
+// For returns the converter of a definition of apiextensions.k8s.io/v1. prune is
+// called for every object that has been converted.
+func (f *Factory) For(d *crd.Definition, prune PruneFunc) (Converter, error) {
+	var document struct {
+		Spec struct {
+			Conversion *conversion `json:"conversion"`
+		} `json:"spec"`
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(d.JSON, &document); err != nil {
+		return nil, fmt.Errorf("conversion of %s: %w", d.Name, err)
+	}
+	r := resource{definition: d.Name, group: d.Group, versions: map[string]bool{}, prune: prune}
+	for _, v := range d.Versions {
+		r.versions[r.apiVersion(v.Name)] = true
+	}
+	c := document.Spec.Conversion
+	switch {
+	case c == nil || c.Strategy == "None":
+		return &converter{resource: r, translate: rename}, nil
+	case c.Strategy == "Webhook":
+		w, err := f.webhookFor(d.Name, c)
+		if err != nil {
+			return nil, err
+		}
+		return &converter{resource: r, translate: w.translate}, nil
+	default:
+		return nil, fmt.Errorf("unknown conversion strategy %q for CRD %s", c.Strategy, d.Name)
+	}
+}
+
+// webhookFor returns the client of a conversion webhook.
+func (f *Factory) webhookFor(definition string, c *conversion) (*hook, error) {
+	if c.Webhook == nil || c.Webhook.ClientConfig == nil {
+		return nil, errors.New("conversion of " + definition + ": there is no webhook.clientConfig")
+	}
+	from := c.Webhook.ClientConfig
+	config := webhook.ClientConfig{Name: "conversion_webhook_for_" + definition}
+	if len(bytes.TrimSpace(from.CABundle)) > 0 {
+		config.CABundle = from.CABundle
+	}
+	if from.URL != nil {
+		config.URL = *from.URL
+	}
+	if s := from.Service; s != nil {
+		config.Service = &webhook.ClientConfigService{Name: s.Name, Namespace: s.Namespace, Port: 443}
+		if s.Port != nil {
+			config.Service.Port = *s.Port
+		}
+		if s.Path != nil {
+			config.Service.Path = *s.Path
+		}
+	}
+	client, err := f.clients.HookClient(config)
+	if err != nil {
+		return nil, err
+	}
+	return newHook(definition, c.Webhook.ConversionReviewVersions, client)
+}
+
+// resource is what all converters know.
+type resource struct {
+	definition string
+	group      string
+	versions   map[string]bool // apiVersions of the resource
+	prune      PruneFunc
+}
+
+func (r *resource) apiVersion(version string) string {
+	return schema.GroupVersion{Group: r.group, Version: version}.String()
+}
+
+// converter does what both strategies have in common. translate returns the
+// objects, none of which is in the target version, in it.
+type converter struct {
+	resource
+	translate func(ctx context.Context, objs []*object.Object, target schema.GroupVersion) ([]*object.Object, error)
+}
+
+// Convert implements Converter.
+func (c *converter) Convert(ctx context.Context, objs []*object.Object, version string) ([]*object.Object, error) {
+	target := schema.GroupVersion{Group: c.group, Version: version}
+	wanted := target.String()
+	if !c.versions[wanted] {
+		return nil, fmt.Errorf("request to convert CR to an invalid group/version: %s", wanted)
+	}
+	var other []*object.Object
+	for i, o := range objs {
+		switch {
+		case o.APIVersion() == wanted:
+			continue
+		case c.versions[o.APIVersion()]:
+			other = append(other, o)
+		case len(objs) == 1:
+			return nil, fmt.Errorf("request to convert CR from an invalid group/version: %s", o.APIVersion())
+		default:
+			return nil, fmt.Errorf("request to convert CR list failed, list index %d has invalid group/version: %s", i, o.APIVersion())
+		}
+	}
+	if len(other) == 0 {
+		return objs, nil
+	}
+	converted, err := c.translate(ctx, other, target)
+	if err != nil {
+		return nil, err
+	}
+	result := make([]*object.Object, len(objs))
+	for i, o := range objs {
+		if o.APIVersion() != wanted {
+			if o, err = c.prune(converted[0]); err != nil {
+				return nil, err
+			}
+			converted = converted[1:]
+		}
+		result[i] = o
+	}
+	return result, nil
+}
+
+// rename is the strategy None.
+func rename(_ context.Context, objs []*object.Object, target schema.GroupVersion) ([]*object.Object, error) {
+	result := make([]*object.Object, len(objs))
+	for i, o := range objs {
+		renamed := o.DeepCopy()
+		renamed.SetGroupVersionKind(target.WithKind(o.Kind()))
+		renamed.SetSource(nil) // is about the version that it has left
+		result[i] = renamed
+	}
+	return result, nil
+}
