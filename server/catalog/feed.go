@@ -1,0 +1,177 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/server/object"
+)
+
+const (
+	// pageSize bounds what a list holds in memory at a time.
+	pageSize = 100
+	// The delays between attempts to reach etcd.
+	firstDelay, lastDelay = 50 * time.Millisecond, 10 * time.Second
+	// maxResumptions is how often a watch is taken up again in vain.
+	maxResumptions = 5
+)
+
+// errRelist says that a watch cannot be continued where it ended.
+var errRelist = errors.New("the watch cannot be continued")
+
+// Run fills the catalog and keeps it up to date until the context ends, whose
+// error it returns. It is called once.
+func (c *Catalog) Run(ctx context.Context) error {
+	var failures int
+	listed := false
+	for ctx.Err() == nil {
+		var err error
+		if !listed {
+			if err = c.list(ctx); err == nil {
+				listed, failures = true, 0
+				c.syncOnce.Do(func() { close(c.synced) })
+			}
+		} else {
+			before := c.Revision()
+			err = c.follow(ctx)
+			if c.Revision() > before {
+				failures = 0
+			}
+			// A watch that keeps failing at the same place has met something
+			// that only a list gets past.
+			if errors.Is(err, errRelist) || failures >= maxResumptions {
+				listed = false
+			}
+		}
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		klog.FromContext(ctx).V(2).Info("catalog of definitions is going to try again", "revision", c.Revision(), "reason", err.Error())
+		pause(ctx, failures)
+		failures++
+	}
+	return ctx.Err()
+}
+
+// pause waits the longer the more attempts have failed, and never two
+// processes the same time.
+func pause(ctx context.Context, failures int) {
+	delay := min(firstDelay<<min(failures, 20), lastDelay)
+	select {
+	case <-ctx.Done():
+	case <-time.After(delay/2 + rand.N(delay/2)):
+	}
+}
+
+// list reads all definitions as they are at one revision. What the index has
+// and the list has not is gone.
+func (c *Catalog) list(ctx context.Context) error {
+	everything := storage.Everything
+	everything.Limit = pageSize
+	seen := make(map[string]struct{}, c.Len())
+	for {
+		var page object.List
+		opts := storage.ListOptions{Predicate: everything, Recursive: true}
+		if err := c.storage.GetList(ctx, Key, opts, &page); err != nil {
+			return fmt.Errorf("list: %w", err)
+		}
+		for i := range page.Items {
+			if e := c.read(ctx, &page.Items[i]); e != nil {
+				seen[e.Name] = struct{}{}
+				c.put(e)
+			}
+		}
+		if everything.Continue = page.GetContinue(); everything.Continue != "" {
+			continue
+		}
+		revision, err := strconv.ParseUint(page.GetResourceVersion(), 10, 64)
+		if err != nil {
+			return fmt.Errorf("list: resourceVersion: %w", err)
+		}
+		for e := range c.All() {
+			if _, ok := seen[e.Name]; !ok {
+				c.remove(e.Name, revision)
+			}
+		}
+		c.revision.advance(revision)
+		return nil
+	}
+}
+
+// read makes an entry of an object, or logs why there is none: one definition
+// that cannot be read must not keep the others from being served.
+func (c *Catalog) read(ctx context.Context, o *object.Object) *Entry {
+	e, err := newEntry(o)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Definition cannot be served", "name", o.GetName())
+		return nil
+	}
+	return e
+}
+
+// follow watches from where the catalog is, until the watch ends. The error
+// says why, and is errRelist if the next one cannot begin from here.
+func (c *Catalog) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, err := c.storage.Watch(ctx, Key, storage.ListOptions{
+		ResourceVersion: strconv.FormatUint(c.Revision(), 10),
+		Predicate:       storage.Everything,
+		Recursive:       true,
+		ProgressNotify:  true,
+	})
+	if err != nil {
+		return watchError(err)
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if event.Type == watch.Error {
+			return watchError(apierrors.FromObject(event.Object))
+		}
+		o, ok := event.Object.(*object.Object)
+		if !ok {
+			return fmt.Errorf("watch: unexpected %T", event.Object)
+		}
+		if err := c.apply(ctx, event.Type, o); err != nil {
+			return err
+		}
+	}
+	return errors.New("watch: closed")
+}
+
+// apply makes the change that an event tells of.
+func (c *Catalog) apply(ctx context.Context, what watch.EventType, o *object.Object) error {
+	revision, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return fmt.Errorf("watch: resourceVersion: %w", err)
+	}
+	switch what {
+	case watch.Added, watch.Modified:
+		if e := c.read(ctx, o); e != nil {
+			c.put(e)
+		} else {
+			c.remove(o.GetName(), revision)
+		}
+	case watch.Deleted:
+		c.remove(o.GetName(), revision)
+	}
+	c.revision.advance(revision) // bookmarks bring nothing else
+	return nil
+}
+
+// watchError tells whether a watch can be taken up again where it ended.
+func watchError(err error) error {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || storage.IsTooLargeResourceVersion(err) {
+		return fmt.Errorf("%w: %w", errRelist, err)
+	}
+	return fmt.Errorf("watch: %w", err)
+}

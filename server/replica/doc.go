@@ -1,0 +1,17 @@
+// Package replica lets the replicas of a server wait for each other.
+//
+// Every replica has a key in etcd, bound to a lease, whose value is the last
+// revision of the definitions that the replica serves by.
+//
+//	definition changed at revision r ── every replica's catalog sees r ──▶ Saw(r) ──▶ key = r
+//	                                 └─ the one that acknowledges it ────▶ Wait(r): all keys ≥ r
+//
+// # Invariants
+//
+// A replica joins before it reads the definitions, so that whoever acknowledges
+// a change either finds its key or knows that it has read the change. A replica
+// whose lease may have run out is not Current: it must not serve, because
+// others no longer wait for it, until it has caught up with etcd.
+//
+// A replica that is alone writes its key once, and renews its lease.
+package replica
