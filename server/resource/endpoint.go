@@ -1,0 +1,139 @@
+package resource
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/metrics"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/espalier-dev/espalier/server/fields"
+)
+
+// PatchTypes are the patches that resources without Go types understand: those
+// that need no knowledge of how to merge lists.
+var PatchTypes = []string{
+	string(types.JSONPatchType),
+	string(types.MergePatchType),
+	string(types.ApplyYAMLPatchType),
+}
+
+// Endpoint is one resource or subresource in one version.
+type Endpoint struct {
+	Scope *handlers.RequestScope
+	// Storage has the verbs: rest.Getter, Lister, Watcher, Creater, Updater,
+	// Patcher, GracefulDeleter and CollectionDeleter, as far as there are.
+	Storage   rest.Storage
+	Admission admission.Interface
+	// CreateScope is the scope of create requests, if they have their own.
+	CreateScope *handlers.RequestScope
+	// MinRequestTimeout is how long a watch lasts at least if the client does
+	// not say.
+	MinRequestTimeout time.Duration
+	// PatchTypes are the media types of the patches that are understood;
+	// PatchTypes of the package if nil.
+	PatchTypes []string
+	// Deprecated is for the metric of requests to deprecated versions.
+	Deprecated bool
+}
+
+// Handler returns what serves a verb of RequestInfo, or nil if there is no
+// such verb here.
+func (e *Endpoint) Handler(verb string) http.HandlerFunc {
+	switch verb {
+	case "get":
+		if s, ok := e.Storage.(rest.Getter); ok {
+			return handlers.GetResource(s, e.Scope)
+		}
+	case "list":
+		if s, ok := e.Storage.(rest.Lister); ok {
+			watcher, _ := e.Storage.(rest.Watcher)
+			return handlers.ListResource(s, watcher, e.Scope, false, e.MinRequestTimeout)
+		}
+	case "watch":
+		if s, ok := e.Storage.(rest.Watcher); ok {
+			lister, _ := e.Storage.(rest.Lister)
+			return handlers.ListResource(lister, s, e.Scope, true, e.MinRequestTimeout)
+		}
+	default:
+		return e.change(verb)
+	}
+	return nil
+}
+
+// change is Handler for the verbs that change something.
+func (e *Endpoint) change(verb string) http.HandlerFunc {
+	switch verb {
+	case "create":
+		if s, ok := e.Storage.(rest.Creater); ok {
+			return create(s, e)
+		}
+	case "update":
+		if s, ok := e.Storage.(rest.Updater); ok {
+			return handlers.UpdateResource(s, e.Scope, e.Admission)
+		}
+	case "patch":
+		if s, ok := e.Storage.(rest.Patcher); ok {
+			patches := e.PatchTypes
+			if patches == nil {
+				patches = PatchTypes
+			}
+			return handlers.PatchResource(s, e.Scope, e.Admission, patches)
+		}
+	case "delete":
+		if s, ok := e.Storage.(rest.GracefulDeleter); ok {
+			return handlers.DeleteResource(s, true, e.Scope, e.Admission)
+		}
+	case "deletecollection":
+		if s, ok := e.Storage.(rest.CollectionDeleter); ok {
+			return handlers.DeleteCollection(s, true, e.Scope, e.Admission)
+		}
+	}
+	return nil
+}
+
+// create remembers what a client calls itself for the fields that it is going
+// to own.
+func create(s rest.Creater, e *Endpoint) http.HandlerFunc {
+	if e.CreateScope == nil {
+		return handlers.CreateResource(s, e.Scope, e.Admission)
+	}
+	handler := handlers.CreateResource(s, e.CreateScope, e.Admission)
+	return func(w http.ResponseWriter, req *http.Request) { handler(w, fields.WithUserAgent(req)) }
+}
+
+// Serve answers a request to the endpoint.
+func Serve(w http.ResponseWriter, req *http.Request, info *request.RequestInfo, e *Endpoint) {
+	handler := e.Handler(info.Verb)
+	if handler == nil {
+		Error(w, req, info, apierrors.NewMethodNotSupported(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Verb))
+		return
+	}
+	metrics.InstrumentHandlerFunc(strings.ToUpper(info.Verb), info.APIGroup, info.APIVersion, info.Resource, info.Subresource,
+		metrics.CleanScope(info), metrics.APIServerComponent, e.Deprecated, "", handler)(w, req)
+}
+
+// Error answers a request with an error, in the encoding that the client asks
+// for.
+func Error(w http.ResponseWriter, req *http.Request, info *request.RequestInfo, err error) {
+	responsewriters.ErrorNegotiated(err, statusCodecs, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, req)
+}
+
+// statusCodecs write metav1.Status and nothing else.
+var statusCodecs = func() serializer.CodecFactory {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	scheme.AddUnversionedTypes(schema.GroupVersion{Version: "v1"}, &metav1.Status{})
+	return serializer.NewCodecFactory(scheme)
+}()
