@@ -1,0 +1,220 @@
+package custom
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/espalier-dev/espalier/server/object"
+)
+
+// put writes an object into etcd as it is.
+func (e *env) put(key, value string) {
+	e.tb.Helper()
+	if _, err := e.etcd.Put(context.Background(), e.prefix+key, value); err != nil {
+		e.tb.Fatal(err)
+	}
+}
+
+// Objects that other servers have stored are read in the form of the schema,
+// and written only when somebody changes them.
+func TestStoredObjects(t *testing.T) {
+	e := start(t)
+	e.define(boxesWith("a: {type: string}, d: {type: string, default: x}, n: {type: string}"))
+	e.put("/example.com/boxes/old", `{"kind":"Box","spec":{"n":null,"gone":1,"a":"1"},"metadata":{"name":"old","uid":"u","labels":7,"bogus":1},"apiVersion":"example.com/v1"}`+"\n")
+	got := e.do("GET", boxes+"/old", "").is(http.StatusOK).has("spec", map[string]any{"a": "1", "d": "x"}).has("metadata.generation", 1).
+		has("metadata.labels", nil).has("metadata.bogus", nil)
+	if stored := e.stored("/example.com/boxes/old"); !strings.Contains(stored, "gone") {
+		t.Errorf("a read has written: %s", stored)
+	}
+	e.do("GET", boxes+"?resourceVersion=0", "").is(http.StatusOK).has("items.0.spec", map[string]any{"a": "1", "d": "x"})
+	e.do("PUT", boxes+"/old", strings.Replace(string(got.body), `"a":"1"`, `"a":"2"`, 1)).is(http.StatusOK).has("metadata.generation", 2)
+	if stored := e.stored("/example.com/boxes/old"); strings.Contains(stored, "gone") {
+		t.Errorf("what was pruned is stored: %s", stored)
+	}
+	e.put("/example.com/boxes/broken", "no JSON")
+	e.do("GET", boxes+"/broken", "").is(http.StatusInternalServerError)
+}
+
+// Definitions from before structural schemas keep everything.
+func TestPreserveUnknownFields(t *testing.T) {
+	e := start(t)
+	preserve := func(d map[string]any) { d["spec"].(map[string]any)["preserveUnknownFields"] = true }
+	e.define(strings.Replace(boxesWith("a: {type: string}"), "type: object\n", "", 1), preserve) // not structural
+	e.do("POST", boxes, box("one", `"a":"1","b":null`)).is(http.StatusCreated).has("spec", map[string]any{"a": "1", "b": nil}).warns()
+	e.do("POST", boxes, box("two", `"a":1`)).is(http.StatusUnprocessableEntity)
+	e.patch("apply", boxes+"/one?fieldManager=m", box("one", `"c":1`)).is(http.StatusOK).has("spec.c", 1)
+
+	e.define(strings.ReplaceAll(boxesYAML[:strings.Index(boxesYAML, "    schema")], "example.com", "bare.com"), preserve)
+	bare := strings.Replace(boxes, "example.com", "bare.com", 1)
+	e.do("POST", bare, strings.Replace(box("one", `"a":1`), "example.com", "bare.com", 1)).is(http.StatusCreated).has("spec.a", 1)
+}
+
+// A schema that cannot be compiled is an error of the server for one resource,
+// and no end of it.
+func TestSchemaThatCannotBeCompiled(t *testing.T) {
+	e := start(t)
+	e.define(strings.Replace(boxesWith("a: {type: string}"), "type: object\n", "", 1))
+	e.do("GET", boxes, "").is(http.StatusInternalServerError).says("Internal error occurred: error resolving resource")
+	e.define(boxesWith("a: {type: string}"))
+	e.do("GET", boxes, "").is(http.StatusOK)
+}
+
+// Requests and watches go on while the definition changes all the time.
+func TestChangesUnderLoad(t *testing.T) {
+	e := start(t)
+	schema := boxesWith("a: {type: string}, b: {type: string}")
+	e.define(schema)
+	e.do("POST", boxes, box("one", `"a":"1"`)).is(http.StatusCreated)
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	for i := range 4 {
+		running.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				name := fmt.Sprintf("box-%d-%d", i, n)
+				for _, a := range []answer{
+					e.do("POST", boxes, box(name, `"a":"1","b":"2"`)),
+					e.do("GET", boxes+"/"+name, ""),
+					e.do("GET", boxes+"?resourceVersion=0&limit=3", ""),
+					e.patch("merge", boxes+"/"+name, `{"spec":{"a":"3"}}`),
+					e.patch("apply", boxes+"/"+name+"?fieldManager=m&force=true", box(name, `"a":"4"`)),
+				} {
+					// Who meets a storage that is being replaced is told to come back.
+					if a.code >= 400 && a.code != http.StatusTooManyRequests {
+						t.Errorf("%d %s", a.code, a.body)
+						return
+					}
+				}
+			}
+		})
+	}
+	running.Go(func() {
+		for {
+			w, code := e.tryWatch(boxes + "?watch=1&resourceVersion=0")
+			if w == nil && code != http.StatusTooManyRequests {
+				t.Errorf("watch: %d", code)
+				return
+			}
+			for open := w != nil; open; {
+				select {
+				case _, open = <-w.lines:
+				case <-stop:
+					return
+				}
+			}
+		}
+	})
+	for i := range 20 {
+		text := schema
+		if i%2 == 0 {
+			text = boxesWith("a: {type: string}, c: {type: string, default: new}")
+		}
+		e.define(text, func(d map[string]any) {
+			version := d["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+			if i%5 == 0 {
+				version["selectableFields"] = []any{map[string]any{"jsonPath": ".spec.a"}}
+			}
+			if i%3 == 0 {
+				version["additionalPrinterColumns"] = []any{map[string]any{"name": "A", "type": "string", "jsonPath": ".spec.a"}}
+			}
+		})
+		time.Sleep(20 * time.Millisecond)
+	}
+	close(stop)
+	running.Wait()
+}
+
+func TestPathsOfTables(t *testing.T) {
+	for text, simple := range map[string]bool{
+		".a": true, ".spec.a-b.c_d": true, ".spec.a[0]": false, `.metadata.labels.a\.b`: false, ".spec['a']": false,
+		`.status.conditions[?(@.type=="Ready")].status`: false, "..name": false,
+	} {
+		p, err := parsePath(text)
+		if err != nil || (p.names != nil) != simple {
+			t.Errorf("%s: names %v, %v", text, p.names, err)
+		}
+	}
+	for _, text := range []string{".a[", ".....", "..a..b"} {
+		if _, err := parsePath(text); err == nil {
+			t.Errorf("%s is accepted", text)
+		}
+	}
+}
+
+// FuzzPath has the short way to a value lead where the library goes.
+func FuzzPath(f *testing.F) {
+	for _, path := range []string{".spec.a", ".metadata.name", ".spec", ".a.b.c", ".spec.a.b", ".spec.list.x"} {
+		f.Add(`{"apiVersion":"v1","kind":"K","metadata":{"name":"n"},"spec":{"a":"1","list":[1],"n":null}}`, path)
+	}
+	f.Fuzz(func(t *testing.T, content, text string) {
+		var o object.Object
+		if o.UnmarshalJSON([]byte(content)) != nil || len(text) > 100 {
+			return
+		}
+		p, err := parsePath(text)
+		if err != nil || p.names == nil {
+			return
+		}
+		value, found, err := p.find(&subject{object: &o})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := jsonpath.New("").AllowMissingKeys(true)
+		if j.Parse("{"+text+"}") != nil {
+			t.Fatalf("the library does not accept %q", text)
+		}
+		s := subject{object: &o}
+		decoded, err := s.decoded()
+		if err != nil {
+			return
+		}
+		results, err := j.FindResults(decoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wanted := len(results) > 0 && len(results[0]) > 0
+		if found != wanted || found && !reflect.DeepEqual(value, results[0][0].Interface()) {
+			t.Errorf("%s in %s is %v (%v), the library says %v", text, content, value, found, results)
+		}
+	})
+}
+
+// FuzzReplicas has a number come back from where it was written, and everything
+// else stay.
+func FuzzReplicas(f *testing.F) {
+	f.Add(`{"spec":{"a":{"b":1},"c":[]}}`, ".spec.a.b", int64(7))
+	f.Add(`{"spec":{"<":"\u0026"},"status":1}`, ".spec.x.y", int64(-1))
+	f.Fuzz(func(t *testing.T, content, path string, n int64) {
+		var o object.Object
+		if o.UnmarshalJSON([]byte(content)) != nil || !onlyNames.MatchString(path) || isMeta(splitPath(path)[0]) {
+			return
+		}
+		before := o.DeepCopy()
+		if err := setNumberAt(&o, path, n); err != nil {
+			return
+		}
+		got, found, err := numberAt(&o, path)
+		if err != nil || !found || got != n {
+			t.Fatalf("%d, %v, %v at %s of %s", got, found, err, path, o.JSON())
+		}
+		if !o.SameBody(before, splitPath(path)[0]) {
+			t.Errorf("%s has become %s", before.JSON(), o.JSON())
+		}
+		var again object.Object
+		if err := again.UnmarshalJSON(o.JSON()); err != nil || string(again.JSON()) != string(o.JSON()) {
+			t.Errorf("%s is not canonical, %v", o.JSON(), err)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package custom
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/util/managedfields"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/server/catalog"
+)
+
+// Schemas for what a definition says nothing about.
+const (
+	keepAll  = `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`
+	keepNone = `{"type":"object"}`
+)
+
+// schemaKey identifies what a versionSchema is compiled from.
+type schemaKey struct {
+	hash     [32]byte // of the schema as written
+	preserve bool     // the definition has preserveUnknownFields: nothing is pruned
+}
+
+// versionSchema is the schema of one version, compiled when it is first used.
+// Objects are stamped with it: its address says which schema they went through.
+type versionSchema struct {
+	key schemaKey
+	id  string // of this one in this process
+
+	entry *catalog.Entry // the first of those that have it
+	name  string         // of the version
+
+	// types are how fields are merged; see types.go.
+	types func() managedfields.TypeConverter
+
+	once      sync.Once
+	normalize *espalier.Schema
+	validate  *espalier.Schema // the same, unless nothing is pruned
+	rules     espalier.Rules
+	err       error
+}
+
+// schemaIDs counts the schemas of this process.
+var schemaIDs atomic.Uint64
+
+func newVersionSchema(key schemaKey, e *catalog.Entry, name string) *versionSchema {
+	s := &versionSchema{key: key, id: strconv.FormatUint(schemaIDs.Add(1), 36), entry: e, name: name}
+	s.types = sync.OnceValue(s.loadTypes)
+	return s
+}
+
+// definition unpacks what the schema is made of.
+func (s *versionSchema) definition() (*crd.Definition, *crd.Version, error) {
+	d, err := s.entry.Definition()
+	if err != nil {
+		return nil, nil, err
+	}
+	v := d.Version(s.name)
+	if v == nil {
+		return nil, nil, fmt.Errorf("there is no version %q", s.name)
+	}
+	return d, v, nil
+}
+
+// compiled returns the schema itself, compiled, or why it cannot be.
+func (s *versionSchema) compiled() (*versionSchema, error) {
+	s.once.Do(func() {
+		_, v, err := s.definition()
+		if err == nil {
+			err = s.compile(v)
+		}
+		if err != nil {
+			s.err = fmt.Errorf("the schema cannot be compiled: %w", err)
+		}
+	})
+	return s, s.err
+}
+
+// compile prepares the schema. Definitions with preserveUnknownFields come from
+// v1beta1: they prune and default nothing, and need not be structural.
+func (s *versionSchema) compile(v *crd.Version) (err error) {
+	switch {
+	case s.key.preserve:
+		if s.normalize, err = everything(); err != nil || v.Schema == nil {
+			s.validate = s.normalize
+			return err
+		}
+		if s.validate, s.rules, err = v.Compile(espalier.CompileOptions{UncheckedDefaults: true}); err != nil {
+			s.validate, s.rules, err = v.Compile(espalier.CompileOptions{ValidationOnly: true, UncheckedDefaults: true})
+		}
+		return err
+	case v.Schema == nil:
+		s.normalize, err = espalier.Compile([]byte(keepNone), espalier.CompileOptions{})
+	default:
+		s.normalize, s.rules, err = v.Compile(espalier.CompileOptions{UncheckedDefaults: true})
+	}
+	s.validate = s.normalize
+	return err
+}
+
+// everything is the schema of objects of which nothing is known but that they
+// have metadata.
+var everything = sync.OnceValues(func() (*espalier.Schema, error) {
+	return espalier.Compile([]byte(keepAll), espalier.CompileOptions{})
+})
+
+// schemaSet has the schemas of all versions of a resource in one state of its
+// definition. It is immutable.
+type schemaSet map[string]*versionSchema

@@ -1,0 +1,244 @@
+package custom
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/server/catalog"
+	"github.com/espalier-dev/espalier/server/convert"
+	"github.com/espalier-dev/espalier/server/resource"
+	"github.com/espalier-dev/espalier/server/store"
+)
+
+const (
+	// DefaultIdle is how long what serves a resource outlives its last request.
+	DefaultIdle = 10 * time.Minute
+	// DefaultMaxRequestBodyBytes is what API servers accept.
+	DefaultMaxRequestBodyBytes = 3 << 20
+
+	defaultRequestTimeout    = time.Minute
+	defaultMinRequestTimeout = 30 * time.Minute
+)
+
+// Options say what a Server works with. Catalog, Backend,
+// Conversion and NotFound must be set.
+type Options struct {
+	Catalog *catalog.Catalog
+	Backend *store.Backend
+	// NotFound answers requests to resources that there are not.
+	NotFound http.Handler
+	// Conversion makes what converts objects between the versions of a definition.
+	Conversion *convert.Factory
+	Admission  admission.Interface // may be nil
+	// Authorizer decides on what a handler finds out late: creating by a patch.
+	Authorizer authorizer.UnconditionalAuthorizer
+	// FieldValidation is for requests that do not say, to resources whose
+	// definition does not: Warn, Strict or Ignore; empty means Warn.
+	FieldValidation string
+
+	MaxRequestBodyBytes int64         // 0 is DefaultMaxRequestBodyBytes
+	RequestTimeout      time.Duration // of requests that are no watches; they may take twice as long to finish after a change
+	MinRequestTimeout   time.Duration // of watches whose client does not say
+	Idle                time.Duration // 0 is DefaultIdle
+}
+
+// Server serves the custom resources of all definitions in a catalog. It is
+// safe for concurrent use.
+type Server struct {
+	options  Options
+	servings sync.Map // UID of the definition → *serving
+}
+
+// New returns a server for the definitions in the catalog. Run must be running
+// for it to forget what is not used.
+func New(o Options) *Server {
+	if o.MaxRequestBodyBytes == 0 {
+		o.MaxRequestBodyBytes = DefaultMaxRequestBodyBytes
+	}
+	if o.RequestTimeout == 0 {
+		o.RequestTimeout = defaultRequestTimeout
+	}
+	if o.MinRequestTimeout == 0 {
+		o.MinRequestTimeout = defaultMinRequestTimeout
+	}
+	if o.Idle == 0 {
+		o.Idle = DefaultIdle
+	}
+	s := &Server{options: o}
+	o.Catalog.Subscribe(s.changed)
+	return s
+}
+
+// Run gives up, from time to time, what nobody uses, until the context ends;
+// then everything.
+func (s *Server) Run(ctx context.Context) error {
+	ticker := time.NewTicker(s.options.Idle / 10)
+	defer ticker.Stop()
+	for {
+		select {
+		case now := <-ticker.C:
+			since := now.Add(-s.options.Idle)
+			s.servings.Range(func(uid, value any) bool {
+				if value.(*serving).closeIfIdle(since) {
+					s.servings.CompareAndDelete(uid, value)
+				}
+				return true
+			})
+		case <-ctx.Done():
+			s.servings.Range(func(uid, value any) bool {
+				s.servings.CompareAndDelete(uid, value)
+				value.(*serving).close()
+				return true
+			})
+			return ctx.Err()
+		}
+	}
+}
+
+// changed follows a change of a definition that is being served, so that
+// watches end, or go on with the new schema, before somebody asks again. It
+// must not block.
+func (s *Server) changed(old, updated *catalog.Entry) {
+	if old == nil {
+		return // nobody has asked for it yet
+	}
+	value, ok := s.servings.Load(old.UID)
+	if !ok {
+		return
+	}
+	serving := value.(*serving)
+	if updated == nil {
+		s.servings.CompareAndDelete(old.UID, value)
+		go serving.close()
+		return
+	}
+	go func() {
+		serving.mu.Lock()
+		defer serving.mu.Unlock()
+		if serving.gone || serving.current == nil {
+			return
+		}
+		if err := serving.adopt(updated); err != nil {
+			klog.ErrorS(err, "Definition cannot be served", "name", updated.Name)
+		}
+	}()
+}
+
+// enter returns what serves the definition, and the view for a request.
+func (s *Server) enter(e *catalog.Entry, long bool) (*serving, *view, error) {
+	for {
+		value, ok := s.servings.Load(e.UID)
+		if !ok {
+			value, _ = s.servings.LoadOrStore(e.UID, &serving{server: s, lastUsed: time.Now()})
+		}
+		serving := value.(*serving)
+		v, err := serving.enter(e, long)
+		if !errors.Is(err, errGone) {
+			return serving, v, err
+		}
+		s.servings.CompareAndDelete(e.UID, value)
+	}
+}
+
+// Len returns how many definitions are being served, that is, have been asked
+// for lately.
+func (s *Server) Len() int {
+	n := 0
+	s.servings.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
+// ServeHTTP answers requests to custom resources.
+func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	info, ok := request.RequestInfoFrom(req.Context())
+	if !ok {
+		resource.Error(w, req, &request.RequestInfo{}, apierrors.NewInternalError(errors.New("no RequestInfo found in the context")))
+		return
+	}
+	e := s.entry(info)
+	if e == nil {
+		s.options.NotFound.ServeHTTP(w, req)
+		return
+	}
+	long := info.Verb == "watch"
+	serving, v, err := s.enter(e, long)
+	if err != nil {
+		s.unservable(w, req, info, err)
+		return
+	}
+	defer serving.leave(v, long)
+	// The view may be newer than the entry.
+	if served := v.entry.Version(info.APIVersion); served == nil || !served.Served {
+		s.options.NotFound.ServeHTTP(w, req)
+		return
+	}
+	version, err := v.version(info.APIVersion)
+	if err != nil {
+		s.unservable(w, req, info, err)
+		return
+	}
+	for _, text := range version.deprecations {
+		warning.AddWarning(req.Context(), "", text)
+	}
+	endpoint := version.endpoint(info.Subresource)
+	if endpoint == nil {
+		resource.Error(w, req, info, apierrors.NewNotFound(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Name))
+		return
+	}
+	resource.Serve(w, s.withFieldValidation(req, info.Verb, v), info, endpoint)
+}
+
+// entry returns the definition of the resource that a request is for, nil if
+// the request has to be answered as if there were none. Resources are not found
+// by a path that is not theirs: through a namespace if they have none, and, but
+// for lists and watches, without one if they have.
+func (s *Server) entry(info *request.RequestInfo) *catalog.Entry {
+	if !info.IsResourceRequest {
+		return nil
+	}
+	e := s.options.Catalog.Get(info.Resource + "." + info.APIGroup)
+	if e == nil {
+		return nil
+	}
+	if e.Namespaced != (info.Namespace != "") {
+		if across := info.Verb == "list" || info.Verb == "watch"; !e.Namespaced || !across {
+			return nil
+		}
+	}
+	if v := e.Version(info.APIVersion); v == nil || !v.Served {
+		return nil
+	}
+	if !e.NamesAccepted && !e.Established {
+		return nil
+	}
+	return e
+}
+
+func (s *Server) unservable(w http.ResponseWriter, req *http.Request, info *request.RequestInfo, err error) {
+	klog.ErrorS(err, "Resource cannot be served", "resource", info.Resource, "group", info.APIGroup, "version", info.APIVersion)
+	resource.Error(w, req, info, apierrors.NewInternalError(errors.New("error resolving resource")))
+}
+
+// endpoint returns the endpoint of a subresource, nil if there is none.
+func (v *version) endpoint(subresource string) *resource.Endpoint {
+	switch subresource {
+	case "":
+		return v.main
+	case "status":
+		return v.status
+	case "scale":
+		return v.scale
+	}
+	return nil
+}

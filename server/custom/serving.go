@@ -1,0 +1,207 @@
+package custom
+
+import (
+	"errors"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-dev/espalier/server/catalog"
+)
+
+// errGone says that a serving has been given up, and another is to be made.
+var errGone = errors.New("given up")
+
+// serving is what serves one definition, from when it is first asked for until
+// the definition is deleted or nobody has asked for a while.
+type serving struct {
+	server  *Server
+	schemas atomic.Pointer[schemaSet] // of the newest view; all forms follow it
+
+	mu       sync.Mutex // held while a definition is read: others wait who ask for the same resource
+	current  *view
+	gone     bool
+	users    int // requests and watches under way
+	lastUsed time.Time
+}
+
+// enter returns the view for a request, which has to leave it. The view is at
+// least as new as the entry.
+func (s *serving) enter(e *catalog.Entry, long bool) (*view, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return nil, errGone
+	}
+	if err := s.adopt(e); err != nil {
+		return nil, err
+	}
+	s.users++
+	if !long {
+		s.current.users++
+	}
+	return s.current, nil
+}
+
+// leave ends what enter began.
+func (s *serving) leave(v *view, long bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users--
+	s.lastUsed = time.Now()
+	if long {
+		return
+	}
+	if v.users--; v.users == 0 && v.replaced != nil {
+		go v.replaced()
+	}
+}
+
+// adopt makes a view of a newer entry the current one. The caller holds mu.
+func (s *serving) adopt(e *catalog.Entry) error {
+	before := s.current
+	if before != nil && before.entry.Revision >= e.Revision {
+		return nil
+	}
+	v, err := s.newView(e, before)
+	if err != nil {
+		return err
+	}
+	s.current = v
+	s.schemas.Store(&v.schemas)
+	if before == nil {
+		return nil
+	}
+	var orphans []*vault
+	for name, vt := range before.vaults {
+		if v.vaults[name] != vt {
+			orphans = append(orphans, vt)
+		}
+	}
+	if len(orphans) == 0 {
+		return nil
+	}
+	// Requests that have begun are finished first. Watches are not waited for:
+	// clients take them up again.
+	before.replaced = sync.OnceFunc(func() {
+		for _, vt := range orphans {
+			vt.close()
+		}
+	})
+	if before.users == 0 {
+		go before.replaced()
+	} else {
+		time.AfterFunc(2*s.server.options.RequestTimeout, before.replaced)
+	}
+	return nil
+}
+
+// newView reads a definition. What is the same as in the view before is kept.
+func (s *serving) newView(e *catalog.Entry, before *view) (*view, error) {
+	if err := checkNames(e); err != nil {
+		return nil, err
+	}
+	d, err := readDetails(e)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{
+		server: s.server, entry: e, details: d, equivalents: equivalentResources(e),
+		schemas: schemaSet{}, vaults: map[string]*vault{}, versions: map[string]*lazyVersion{},
+	}
+	if before != nil {
+		maps.Copy(v.schemas, before.schemas) // versions that are gone may be in use, by a watch say
+	}
+	for i := range e.Versions {
+		v.schemas[e.Versions[i].Name] = versionSchemaOf(e, &e.Versions[i], before)
+	}
+	kind := schema.GroupKind{Group: e.Group, Kind: e.Accepted.Kind}
+	v.convert, err = s.server.converterOf(e, &Form{kind: kind.WithVersion(e.StorageVersion), schemas: &s.schemas})
+	if err != nil {
+		return nil, err
+	}
+	for i := range e.Versions {
+		version := &e.Versions[i]
+		if !version.Served && !version.Storage {
+			continue
+		}
+		v.versions[version.Name] = &lazyVersion{}
+		if before != nil && before.vaults[version.Name] != nil && before.vaults[version.Name].key == vaultKeyOf(e, version) {
+			v.vaults[version.Name] = before.vaults[version.Name]
+			continue
+		}
+		form := &Form{kind: kind.WithVersion(version.Name), schemas: &s.schemas}
+		v.vaults[version.Name] = newVault(s.server.options.Backend, e, version, form, v.convert)
+	}
+	return v, nil
+}
+
+// versionSchemaOf returns the schema that the view before has, if it is the
+// same: objects that went through it need not do so again.
+func versionSchemaOf(e *catalog.Entry, v *catalog.Version, before *view) *versionSchema {
+	key := schemaKey{hash: v.SchemaHash, preserve: e.PreserveUnknownFields}
+	if before != nil {
+		if old := before.schemas[v.Name]; old != nil && old.key == key {
+			return old
+		}
+	}
+	return newVersionSchema(key, e, v.Name)
+}
+
+// checkNames makes sure that a definition has been accepted.
+func checkNames(e *catalog.Entry) error {
+	a := &e.Accepted
+	switch {
+	case a.Plural == "" || a.Singular == "":
+		return errors.New("the server could not properly serve the resource")
+	case a.Kind == "":
+		return errors.New("the server could not properly serve the kind")
+	case a.ListKind == "":
+		return errors.New("the server could not properly serve the list kind")
+	}
+	return nil
+}
+
+// close gives the serving up. Requests that have begun are finished first.
+func (s *serving) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retire()
+}
+
+// closeIfIdle gives the serving up if nobody has used it for a while, and says
+// whether it did.
+func (s *serving) closeIfIdle(since time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone || s.users > 0 || s.lastUsed.After(since) {
+		return s.gone
+	}
+	s.retire()
+	return true
+}
+
+// retire is close for who holds mu.
+func (s *serving) retire() {
+	if s.gone {
+		return
+	}
+	s.gone = true
+	v := s.current
+	if v == nil {
+		return
+	}
+	v.replaced = sync.OnceFunc(func() {
+		for _, vt := range v.vaults {
+			vt.close()
+		}
+	})
+	if v.users == 0 {
+		go v.replaced()
+	} else {
+		time.AfterFunc(2*s.server.options.RequestTimeout, v.replaced)
+	}
+}
