@@ -100,7 +100,7 @@ func (p *publisher) goField(f reflect.StructField, name, description string, req
 			p.key("items")
 			p.object(func() {
 				if item := t.Elem(); item.Kind() == reflect.Struct {
-					p.text("$ref", componentRef(metaModel+item.Name()))
+					p.text("$ref", p.format.ref(metaModel+item.Name()))
 				} else {
 					p.text("type", "string")
 				}

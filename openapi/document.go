@@ -28,14 +28,10 @@ const (
 // servers know nothing, are said with oneOf, too. A schema that is not structural
 // is published as that of an object of which nothing is known.
 func Document(d *crd.Definition, v *crd.Version) ([]byte, error) {
-	s, err := parse(d, v)
+	s, err := structural(d, v)
 	if err != nil {
 		return nil, err
 	}
-	if s != nil && !compile.Judge(s, compile.CheckOptions{UncheckedDefaults: true}).Sound {
-		s = nil
-	}
-	s = syntax.Unfold(s)
 	p := &publisher{}
 	p.object(func() {
 		p.text("openapi", "3.0.0")
@@ -55,10 +51,32 @@ func Document(d *crd.Definition, v *crd.Version) ([]byte, error) {
 	return p.finish(), nil
 }
 
+// structural returns the schema of a version as it is published, or nil if
+// nothing of it is.
+func structural(d *crd.Definition, v *crd.Version) (*syntax.Schema, error) {
+	s, err := parse(d, v)
+	if err != nil {
+		return nil, err
+	}
+	if s != nil && !compile.Judge(s, compile.CheckOptions{UncheckedDefaults: true}).Sound {
+		s = nil
+	}
+	return syntax.Unfold(s), nil
+}
+
 // publisher writes schemas as API servers publish them.
-type publisher struct{ encoder }
+type publisher struct {
+	encoder
+	format Format
+}
 
 func (p *publisher) components(d *crd.Definition, v *crd.Version, s *syntax.Schema) {
+	p.models(d, v, s)
+	p.metaComponents()
+}
+
+// models writes the schemas of objects and of lists of them.
+func (p *publisher) models(d *crd.Definition, v *crd.Version, s *syntax.Schema) {
 	selectable := selectableFields(d, v)
 	about := func(kind string) {
 		p.key("x-kubernetes-group-version-kind")
@@ -79,9 +97,12 @@ func (p *publisher) components(d *crd.Definition, v *crd.Version, s *syntax.Sche
 	}
 	p.key(ModelName(d.Group, v.Name, d.Kind))
 	p.object(func() {
-		if s == nil {
+		switch {
+		case s == nil || p.format == V2 && (preserves(s) || d.PreserveUnknownFields):
 			p.text("type", "object")
-		} else {
+		case p.format == V2:
+			p.members(withoutV3(s), resourceFields)
+		default:
 			p.members(s, resourceFields)
 		}
 		about(d.Kind)
@@ -99,14 +120,13 @@ func (p *publisher) components(d *crd.Definition, v *crd.Version, s *syntax.Sche
 				p.text("description", "List of "+d.Plural+". More info: "+conventions)
 				p.text("type", "array")
 				p.key("items")
-				p.object(func() { p.text("$ref", componentRef(ModelName(d.Group, v.Name, d.Kind))) })
+				p.object(func() { p.text("$ref", p.format.ref(ModelName(d.Group, v.Name, d.Kind))) })
 			})
 			p.described("kind", "string", kindText)
 			p.referring("metadata", metaModel+"ListMeta", listMetadataText)
 		})
 		about(d.ListKind)
 	})
-	p.metaComponents()
 }
 
 // described writes a property of which only type and meaning are known.
@@ -119,20 +139,20 @@ func (e *encoder) described(name, kind, description string) {
 }
 
 // referring writes a property whose schema is another component.
-func (e *encoder) referring(name, model, description string) {
-	e.key(name)
-	e.object(func() {
-		e.text("description", description)
-		e.key("allOf")
-		e.array(func() {
-			e.next()
-			e.object(func() { e.text("$ref", componentRef(model)) })
+func (p *publisher) referring(name, model, description string) {
+	p.key(name)
+	p.object(func() {
+		p.text("description", description)
+		if p.format == V2 {
+			p.text("$ref", p.format.ref(model))
+			return
+		}
+		p.key("allOf")
+		p.array(func() {
+			p.next()
+			p.object(func() { p.text("$ref", p.format.ref(model)) })
 		})
 	})
-}
-
-func componentRef(model string) string {
-	return "#/components/schemas/" + pointerToken(model)
 }
 
 // selectableFields lists the paths that objects of a version may be selected by.

@@ -6,11 +6,13 @@ import (
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 )
 
-// encoder writes JSON that people can read: one member or item per line.
+// encoder writes JSON that people can read, one member or item per line, unless
+// it is compact.
 type encoder struct {
-	b     []byte
-	depth int
-	empty bool // nothing has been written into the innermost object or array
+	b       []byte
+	depth   int
+	empty   bool // nothing has been written into the innermost object or array
+	compact bool
 }
 
 // maxIndent bounds the indentation, without which the size of the output would
@@ -34,9 +36,18 @@ func (e *encoder) nest(first, last byte, fill func()) {
 }
 
 func (e *encoder) line() {
+	if e.compact {
+		return
+	}
 	e.b = append(e.b, '\n')
 	for range min(e.depth, maxIndent) {
 		e.b = append(e.b, ' ', ' ')
+	}
+}
+
+func (e *encoder) space() {
+	if !e.compact {
+		e.b = append(e.b, ' ')
 	}
 }
 
@@ -52,7 +63,8 @@ func (e *encoder) next() {
 // key begins a member of an object.
 func (e *encoder) key(name string) {
 	e.next()
-	e.b = append(jsondoc.AppendString(e.b, name), ':', ' ')
+	e.b = append(jsondoc.AppendString(e.b, name), ':')
+	e.space()
 }
 
 func (e *encoder) raw(json []byte)         { e.b = append(e.b, json...) }
@@ -92,7 +104,8 @@ func (e *encoder) texts(name string, list []string) {
 	e.b = append(e.b, '[')
 	for i, s := range list {
 		if i > 0 {
-			e.b = append(e.b, ',', ' ')
+			e.b = append(e.b, ',')
+			e.space()
 		}
 		e.b = jsondoc.AppendString(e.b, s)
 	}

@@ -12,8 +12,11 @@ var (
 
 func (p *publisher) schema(s *syntax.Schema) {
 	var fields *resourceTexts
-	if s.EmbeddedResource {
+	if s.EmbeddedResource && (p.format == V3 || !preserves(s)) {
 		fields = embeddedFields
+	}
+	if p.format == V2 {
+		s = withoutV3(s)
 	}
 	p.object(func() { p.members(s, fields) })
 }
@@ -154,6 +157,9 @@ func (p *publisher) values(s *syntax.Schema, required []string) {
 // junctors writes allOf, anyOf, oneOf and not. What int-or-string means is said
 // with anyOf, too, for clients that do not know it.
 func (p *publisher) junctors(s *syntax.Schema) {
+	if p.format == V2 {
+		return
+	}
 	implied := s.IntOrString && !saysTypes(s.AnyOf) && !(len(s.AllOf) > 0 && saysTypes(s.AllOf[0].AnyOf))
 	if len(s.AllOf) > 0 || implied && len(s.AnyOf) > 0 {
 		p.key("allOf")
