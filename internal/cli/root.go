@@ -55,6 +55,7 @@ var commands = []func(*app) *cobra.Command{
 	newCost,
 	newSchema,
 	newRules,
+	newServe,
 }
 
 // The help lists commands in the order of the work.

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"net/http"
+
+	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericfilters "k8s.io/apiserver/pkg/server/filters"
+)
+
+// chain returns the filters that every request passes, in the order of
+// k8s.io/apiserver's default chain (the last one added is the first to see a
+// request). It differs where a filter costs and has no effect here:
+//
+//   - The latency of single filters is not tracked: each measurement is a span
+//     and a metric, and no filter here does anything slow.
+//   - Tracing is there if it is configured; otherwise each request would make
+//     a span that is thrown away.
+//   - A timeout needs no second goroutine (withEnd), which also asks for a
+//     recorder of warnings that does without one (withWarnings).
+//   - Priority and fairness is refused by Options.Validate: the number of
+//     requests at a time is bounded instead.
+//   - Requests before the definitions are known get 503 from the router, not
+//     through a mark in their context.
+//   - APIServingWithRoutine, an alpha feature, is not supported.
+//
+// Impersonation stays, though who may impersonate may do everything: without
+// it `kubectl --as` would have no effect and nobody would notice.
+func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.Handler {
+	handler = genericapifilters.WithAuthorization(handler, c.Authorization.Authorizer, c.Serializer)
+	handler = genericfilters.WithMaxInFlightLimit(handler, c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight, c.LongRunningFunc)
+	handler = impersonation.WithImpersonation(handler, c.Authorization.Authorizer, c.Serializer)
+	handler = genericapifilters.WithAudit(handler, c.AuditBackend, c.AuditPolicyRuleEvaluator, c.LongRunningFunc)
+	failed := genericapifilters.Unauthorized(c.Serializer)
+	failed = genericapifilters.WithFailedAuthenticationAudit(failed, c.AuditBackend, c.AuditPolicyRuleEvaluator)
+	if s.tracing {
+		// After authentication, so that strangers do not decide what is traced.
+		handler = genericapifilters.WithTracing(handler, c.TracerProvider)
+	}
+	handler = genericapifilters.WithAuthentication(handler, c.Authentication.Authenticator, failed, c.Authentication.APIAudiences, c.Authentication.RequestHeaderConfig)
+	handler = genericfilters.WithCORS(handler, c.CorsAllowedOriginList, nil, nil, nil, "true")
+	handler = withWarnings(handler)
+	handler = withEnd(handler, answerGrace)
+	handler = genericapifilters.WithRequestDeadline(handler, c.AuditBackend, c.AuditPolicyRuleEvaluator, c.LongRunningFunc, c.Serializer, c.RequestTimeout)
+	handler = genericfilters.WithWaitGroup(handler, c.LongRunningFunc, c.NonLongRunningRequestWaitGroup)
+	if c.ShutdownWatchTerminationGracePeriod > 0 {
+		handler = genericfilters.WithWatchTerminationDuringShutdown(handler, s, c.WatchRequestWaitGroup)
+	}
+	if !c.SecureServing.DisableHTTP2 && c.GoawayChance > 0 {
+		handler = genericfilters.WithProbabilisticGoaway(handler, c.GoawayChance)
+	}
+	handler = genericapifilters.WithCacheControl(handler)
+	handler = genericfilters.WithHSTS(handler, c.HSTSDirectives)
+	if c.ShutdownSendRetryAfter {
+		handler = genericfilters.WithRetryAfter(handler, s.ShuttingDown())
+	}
+	handler = genericfilters.WithHTTPLogging(handler)
+	handler = genericapifilters.WithLatencyTrackers(handler)
+	handler = genericapifilters.WithRequestInfo(handler, c.RequestInfoResolver)
+	handler = genericapifilters.WithRequestReceivedTimestamp(handler)
+	handler = genericfilters.WithPanicRecovery(handler, c.RequestInfoResolver)
+	return genericapifilters.WithAuditInit(handler)
+}
+
+// signals are what the filters know of the server's life. The library's own
+// are not exported.
+type signals struct {
+	tracing bool
+	// notAccepting is closed when new requests are no longer accepted: the
+	// shutdown was asked for, and its delay has passed.
+	notAccepting chan struct{}
+}
+
+// ShuttingDown implements request.ServerShutdownSignal.
+func (s *signals) ShuttingDown() <-chan struct{} { return s.notAccepting }

@@ -1,0 +1,225 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/warning"
+)
+
+// limited serves with a deadline for every request, over HTTP/2 or HTTP/1.
+func limited(t *testing.T, http2 bool, timeout time.Duration, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	ended := withEnd(handler, 100*time.Millisecond)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		ctx, cancel := context.WithTimeout(req.Context(), timeout)
+		defer cancel()
+		ended.ServeHTTP(w, req.WithContext(ctx))
+	}))
+	s.EnableHTTP2 = http2
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func forBothProtocols(t *testing.T, f func(t *testing.T, http2 bool)) {
+	t.Run("HTTP1", func(t *testing.T) { f(t, false) })
+	t.Run("HTTP2", func(t *testing.T) { f(t, true) })
+}
+
+func TestSlowSenderTimesOut(t *testing.T) {
+	forBothProtocols(t, func(t *testing.T, http2 bool) {
+		got := make(chan error, 1)
+		s := limited(t, http2, 50*time.Millisecond, func(w http.ResponseWriter, req *http.Request) {
+			_, err := io.ReadAll(req.Body)
+			got <- err
+			w.WriteHeader(http.StatusGatewayTimeout)
+		})
+		body, stuck := io.Pipe()
+		defer stuck.Close()
+		go func() { _, _ = stuck.Write([]byte("half of it")) }()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := s.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if err := <-got; !apierrors.IsTimeout(err) {
+			t.Errorf("the handler reads %v", err)
+		}
+		if resp.StatusCode != http.StatusGatewayTimeout {
+			t.Errorf("the client gets %s", resp.Status)
+		}
+	})
+}
+
+func TestSlowReaderLosesTheConnection(t *testing.T) {
+	forBothProtocols(t, func(t *testing.T, http2 bool) {
+		got := make(chan error, 1)
+		s := limited(t, http2, 50*time.Millisecond, func(w http.ResponseWriter, _ *http.Request) {
+			piece := make([]byte, 1<<16)
+			for {
+				if _, err := w.Write(piece); err != nil {
+					got <- err
+					return
+				}
+			}
+		})
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := s.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		select {
+		case <-got:
+		case <-time.After(10 * time.Second):
+			t.Error("the handler writes for ever")
+		}
+	})
+}
+
+func TestDeadlineLeavesOthersAlone(t *testing.T) {
+	forBothProtocols(t, func(t *testing.T, http2 bool) {
+		s := limited(t, http2, 50*time.Millisecond, func(w http.ResponseWriter, req *http.Request) {
+			if req.URL.Path == "/late" {
+				<-req.Context().Done()
+				http.Error(w, "late", http.StatusGatewayTimeout)
+				return
+			}
+			body, err := io.ReadAll(req.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			_, _ = w.Write(body)
+		})
+		for i := range 3 {
+			for path, want := range map[string]string{"/late": "late\n", "/": "hello"} {
+				resp, err := s.Client().Post(s.URL+path, "text/plain", strings.NewReader("hello"))
+				if err != nil {
+					t.Fatal(i, path, err)
+				}
+				body, err := io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+				if err != nil || string(body) != want {
+					t.Errorf("%d %s: %q %v", i, path, body, err)
+				}
+			}
+		}
+	})
+}
+
+func TestRequestsWithoutDeadline(t *testing.T) {
+	called := false
+	handler := withEnd(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }), time.Second)
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	if !called {
+		t.Error("not called")
+	}
+}
+
+// warned returns the warnings of an answer.
+func warned(t *testing.T, handler http.HandlerFunc) []string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	withWarnings(handler).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	return w.Result().Header.Values("Warning")
+}
+
+func TestWarnings(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"header": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) },
+		"body":   func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) },
+		"flush":  func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() },
+		"none":   func(http.ResponseWriter, *http.Request) {},
+	} {
+		got := warned(t, func(w http.ResponseWriter, req *http.Request) {
+			warning.AddWarning(req.Context(), "", "one")
+			warning.AddWarning(req.Context(), "", "two")
+			warning.AddWarning(req.Context(), "", "one")
+			warning.AddWarning(req.Context(), "", "")
+			answer(w, req)
+			warning.AddWarning(req.Context(), "", "too late")
+		})
+		if name == "none" {
+			got = got[:len(got)-1] // nothing was answered yet when the last one came
+		}
+		if len(got) != 2 || got[0] != `299 - "one"` || got[1] != `299 - "two"` {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestWarningsAreBounded(t *testing.T) {
+	long := strings.Repeat("ä", 1000)
+	for _, count := range []int{1, 4, 5, 100, 10000} {
+		got := warned(t, func(_ http.ResponseWriter, req *http.Request) {
+			for i := range count {
+				warning.AddWarning(req.Context(), "", fmt.Sprint(i, long))
+			}
+		})
+		runes := 0
+		for _, header := range got {
+			runes += len([]rune(header)) - len(`299 - ""`)
+		}
+		if runes > maxWarnings {
+			t.Errorf("%d warnings: %d runes", count, runes)
+		}
+		if want := min(count, maxWarnings/maxCutWarning); len(got) != want {
+			t.Errorf("%d warnings: %d headers, not %d", count, len(got), want)
+		}
+	}
+}
+
+// TestWarningsFromElsewhere is for the race detector.
+func TestWarningsFromElsewhere(t *testing.T) {
+	var wg sync.WaitGroup
+	warned(t, func(w http.ResponseWriter, req *http.Request) {
+		wg.Go(func() {
+			for i := range 1000 {
+				warning.AddWarning(req.Context(), "", fmt.Sprint(i))
+			}
+		})
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = w.Write([]byte("hello"))
+	})
+	wg.Wait()
+}
+
+func TestRareCheck(t *testing.T) {
+	calls := 0
+	check := &rareCheck{check: func(ctx context.Context) error {
+		calls++
+		return errors.Join(ctx.Err(), errors.New("down"))
+	}}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		if err := check.result(gone); err == nil || err.Error() != "down" {
+			t.Fatal(err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("etcd was asked %d times", calls)
+	}
+	check.at = time.Now().Add(-checkEvery)
+	_ = check.result(gone)
+	if calls != 2 {
+		t.Errorf("etcd was asked %d times", calls)
+	}
+}

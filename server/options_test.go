@@ -1,0 +1,126 @@
+package server
+
+import (
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// parsed returns the options that flags make.
+func parsed(t *testing.T, args ...string) *Options {
+	t.Helper()
+	o := NewOptions()
+	all := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	for _, set := range o.Flags().FlagSets {
+		all.AddFlagSet(set)
+	}
+	if err := all.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestValidateTellsEverythingTogether(t *testing.T) {
+	o := parsed(t, "--secure-port=0", "--allowed-group=", "--field-validation=maybe", "--idle-timeout=0s", "--enable-priority-and-fairness",
+		"--tls-cert-file=missing.crt", "--etcd-keyfile=missing.key", "--etcd-servers=localhost:2379,http://b:2379", "--etcd-cafile=missing-ca.crt",
+		"--etcd-servers-overrides=/pods#http://x", "--watch-cache=false", "--watch-cache-sizes=pods#1", "--storage-media-type=application/yaml",
+		"--audit-policy-file=missing.yaml", "--max-requests-inflight=-1")
+	err := o.Validate()
+	if err == nil {
+		t.Fatal("nothing is wrong")
+	}
+	for _, want := range []string{
+		"--secure-port 0 must be between 1 and 65535",
+		"--client-ca-file is missing: clients are known by their certificates alone",
+		"--allowed-group is empty: nobody could come in",
+		`--field-validation is warn, strict or ignore, not "maybe"`,
+		"--idle-timeout is 0s",
+		"--enable-priority-and-fairness cannot be true",
+		"--tls-cert-file is given without --tls-private-key-file",
+		"--tls-cert-file cannot be read",
+		"--etcd-keyfile is given without --etcd-certfile",
+		`--etcd-servers: "localhost:2379" has no scheme`,
+		"--etcd-servers: http://b:2379 is not encrypted",
+		"--etcd-servers-overrides is not supported",
+		"--watch-cache=false is not supported",
+		"--watch-cache-sizes is not supported",
+		"--storage-media-type is application/yaml",
+		"--audit-policy-file cannot be read",
+		"--max-requests-inflight can not be negative value",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("it does not say: %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(err)
+	}
+	if _, err := New(t.Context(), o); err == nil {
+		t.Error("New does not validate")
+	}
+}
+
+func TestAllowedGroupCannotBeThatOfStrangers(t *testing.T) {
+	if err := parsed(t, "--allowed-group=system:unauthenticated").Validate(); !strings.Contains(err.Error(), "the group of those who are not known") {
+		t.Error(err)
+	}
+}
+
+func TestDefaultsAreSecure(t *testing.T) {
+	o := parsed(t)
+	if o.Feature.EnableProfiling || o.Feature.DebugSocketPath != "" || o.AllowedGroup != "system:masters" || o.FieldValidation != "warn" || !o.Serving.Required {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestFlagNames holds those that scripts for kube-apiserver use, and that every
+// flag says what it is.
+func TestFlagNames(t *testing.T) {
+	names := map[string]bool{}
+	for _, set := range NewOptions().Flags().FlagSets {
+		set.VisitAll(func(flag *pflag.Flag) {
+			if flag.Usage == "" {
+				t.Errorf("--%s has no help", flag.Name)
+			}
+			if names[flag.Name] {
+				t.Errorf("--%s is there twice", flag.Name)
+			}
+			names[flag.Name] = true
+		})
+	}
+	for _, want := range []string{
+		"etcd-servers", "etcd-prefix", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "etcd-compaction-interval", "encryption-provider-config",
+		"secure-port", "bind-address", "tls-cert-file", "tls-private-key-file", "tls-min-version", "cert-dir", "client-ca-file",
+		"audit-policy-file", "audit-log-path", "audit-webhook-config-file", "max-requests-inflight", "max-mutating-requests-inflight",
+		"enable-priority-and-fairness", "profiling", "tracing-config-file", "logging-format", "v", "feature-gates", "emulated-version",
+		"shutdown-delay-duration", "shutdown-send-retry-after", "request-timeout", "min-request-timeout", "goaway-chance", "watch-cache",
+		"allowed-group", "field-validation", "idle-timeout", "show-hidden-metrics-for-version",
+	} {
+		if !names[want] {
+			t.Errorf("--%s is missing", want)
+		}
+	}
+}
+
+func TestOpenEtcd(t *testing.T) {
+	o := parsed(t, "--etcd-servers=http://127.0.0.1:2379,http://localhost:2379,http://[::1]:2379,https://etcd:2379,http://etcd:2379,http://10.0.0.1:2379")
+	if got := o.openEtcd(); !slices.Equal(got, []string{"http://etcd:2379", "http://10.0.0.1:2379"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestKubernetesRelease(t *testing.T) {
+	build := &debug.BuildInfo{Deps: []*debug.Module{{Path: "k8s.io/api", Version: "v0.1.0"}, {Path: "k8s.io/apiserver", Version: "v0.37.2"}}}
+	if got := kubernetesRelease(build); got != "v1.37.2" {
+		t.Errorf("got %s", got)
+	}
+	if got := kubernetesRelease(&debug.BuildInfo{}); !strings.HasPrefix(got, "v1.") || !strings.HasSuffix(got, ".0") {
+		t.Errorf("without build information: %s", got)
+	}
+	if got := buildMetadata("v0.0.0-20261115-abc+dirty ä"); got != "0.0.0-20261115-abc-dirty--" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"net/http"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+)
+
+// definitionGroup is the API group of the definitions themselves.
+const definitionGroup = "apiextensions.k8s.io"
+
+// router sends requests to the stations.
+//
+//	/api, /apis, /apis/G, /apis/G/V                   ──▶ discovery
+//	/apis/apiextensions.k8s.io/V/customresource…      ──▶ definitions
+//	/apis/G/V/…                                       ──▶ custom
+//	/openapi/v2, /openapi/v3, /openapi/v3/…           ──▶ publish
+type router struct {
+	synced      func() bool // the definitions are known, and changes of them wait for this server
+	validation  string      // fieldValidation of requests for definitions that do not say; empty for the API's own default
+	discovery   http.Handler
+	definitions http.Handler
+	custom      http.Handler
+	publish     http.Handler
+}
+
+// install puts the router on the server's paths.
+func (r *router) install(s *genericapiserver.GenericAPIServer) {
+	mux := s.Handler.NonGoRestfulMux
+	for _, path := range []string{"/api", "/apis"} {
+		mux.Handle(path, r.whenSynced(r.discovery))
+	}
+	mux.UnlistedHandlePrefix("/api/", r.whenSynced(r.discovery))
+	mux.UnlistedHandlePrefix("/apis/", r.whenSynced(http.HandlerFunc(r.group)))
+	for _, path := range []string{"/openapi/v2", "/openapi/v3"} {
+		mux.Handle(path, r.whenSynced(r.publish))
+	}
+	mux.UnlistedHandlePrefix("/openapi/v3/", r.whenSynced(r.publish))
+}
+
+// whenSynced asks clients to come back while the definitions are being read:
+// they would take "not found" for an answer.
+func (r *router) whenSynced(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if r.synced() {
+			handler.ServeHTTP(w, req)
+			return
+		}
+		err := apierrors.NewServiceUnavailable("the server does not know the definitions yet, please try again")
+		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+		var version schema.GroupVersion
+		if info, ok := request.RequestInfoFrom(req.Context()); ok {
+			version = schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
+		}
+		responsewriters.ErrorNegotiated(err, statusCodecs, version, w, req)
+	})
+}
+
+// group serves what is below /apis/.
+func (r *router) group(w http.ResponseWriter, req *http.Request) {
+	info, ok := request.RequestInfoFrom(req.Context())
+	if !ok || !info.IsResourceRequest {
+		r.discovery.ServeHTTP(w, req)
+		return
+	}
+	if info.APIGroup == definitionGroup {
+		switch info.Verb {
+		case "create", "update", "patch":
+			req = r.withValidation(req)
+		}
+		r.definitions.ServeHTTP(w, req)
+		return
+	}
+	r.custom.ServeHTTP(w, req)
+}
+
+// withValidation fills in fieldValidation where a request does not say.
+func (r *router) withValidation(req *http.Request) *http.Request {
+	if r.validation == "" {
+		return req
+	}
+	query, err := url.ParseQuery(req.URL.RawQuery)
+	if err != nil || query.Has("fieldValidation") {
+		return req // the handler complains about what is wrong with it
+	}
+	query.Set("fieldValidation", r.validation)
+	location := *req.URL
+	location.RawQuery = query.Encode()
+	changed := *req
+	changed.URL = &location
+	return &changed
+}

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// station answers with its name and the query it gets.
+func station(name string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		_, _ = w.Write([]byte(strings.TrimSuffix(name+" "+req.URL.RawQuery, " ")))
+	})
+}
+
+func ask(t *testing.T, r *router, method, target string) *httptest.ResponseRecorder {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), method, target, nil)
+	info, err := (&request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}).NewRequestInfo(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	r.whenSynced(http.HandlerFunc(r.group)).ServeHTTP(w, req.WithContext(request.WithRequestInfo(req.Context(), info)))
+	return w
+}
+
+func TestRouter(t *testing.T) {
+	r := &router{
+		synced: func() bool { return true }, validation: "Strict",
+		discovery: station("discovery"), definitions: station("definitions"), custom: station("custom"),
+	}
+	const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	for _, test := range []struct{ method, target, want string }{
+		{"GET", "/apis/", "discovery"},
+		{"GET", "/apis/example.com", "discovery"},
+		{"GET", "/apis/example.com/v1", "discovery"},
+		{"GET", "/apis/apiextensions.k8s.io/v1", "discovery"},
+		{"GET", "/apis/example.com/v1/webs", "custom"},
+		{"POST", "/apis/example.com/v1/namespaces/default/webs", "custom"}, // which has its own way
+		{"GET", crds, "definitions"},
+		{"POST", crds, "definitions fieldValidation=Strict"},
+		{"PUT", crds + "/x?dryRun=All", "definitions dryRun=All&fieldValidation=Strict"},
+		{"PATCH", crds + "/x?fieldValidation=Ignore", "definitions fieldValidation=Ignore"},
+		{"DELETE", crds + "/x", "definitions"},
+	} {
+		if got := ask(t, r, test.method, test.target).Body.String(); got != test.want {
+			t.Errorf("%s %s: %s", test.method, test.target, got)
+		}
+	}
+}
+
+func TestRouterBeforeDefinitionsAreKnown(t *testing.T) {
+	r := &router{synced: func() bool { return false }}
+	w := ask(t, r, "GET", "/apis/example.com/v1/webs")
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "does not know the definitions yet") {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+}

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// Run serves until the context ends, and then comes to an orderly end: /readyz
+// fails at once; after --shutdown-delay-duration no new requests are accepted,
+// watches are closed, and requests that have begun are finished. Run returns
+// when all of that is over and nothing of the server is left.
+//
+// It returns an error if something that requests depend on has failed.
+func (s *Server) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// Tasks outlive the context: the last requests need them.
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	for _, t := range s.tasks {
+		running.Go(func() {
+			err := t.run(background)
+			if background.Err() == nil {
+				cancel(fmt.Errorf("%s has ended: %w", t.name, errors.Join(err, errEnded)))
+			}
+		})
+	}
+	running.Go(func() {
+		<-ctx.Done()
+		time.Sleep(s.generic.ShutdownDelayDuration)
+		close(s.signals.notAccepting)
+	})
+	klog.InfoS("Serving", "address", s.Address(), "version", s.generic.EffectiveVersion.Info().GitVersion)
+	err := s.prepared.RunWithContext(ctx)
+	cancel(nil)
+	stop()
+	running.Wait()
+	return errors.Join(err, s.failure(ctx), s.Close())
+}
+
+// errEnded marks the end of a task that has no end.
+var errEnded = errors.New("it ought to run as long as the server")
+
+// failure is why the server has come to an end, unless it was asked to.
+func (s *Server) failure(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errEnded) {
+		return cause
+	}
+	return nil
+}

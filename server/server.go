@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"github.com/espalier-dev/espalier/server/store"
+)
+
+// Server is an API server for CustomResourceDefinitions and their objects.
+type Server struct {
+	generic  *genericapiserver.GenericAPIServer
+	prepared interface{ RunWithContext(context.Context) error }
+	signals  *signals
+	listener net.Listener
+	backend  *store.Backend
+	tasks    []task
+	stop     context.CancelFunc // ends what New has started
+	close    func() error
+}
+
+// task is what runs beside requests, until its context ends.
+type task struct {
+	name string
+	run  func(context.Context) error
+}
+
+// New connects to etcd and opens the port, but does not serve yet. The options
+// are not to be used for a second server: they hold the port. Whoever does not
+// call Run calls Close.
+func New(ctx context.Context, o *Options) (_ *Server, err error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s := &Server{signals: &signals{notAccepting: make(chan struct{})}, stop: stop}
+	s.close = sync.OnceValue(s.release)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	config, err := genericConfig(life, o, s.signals)
+	s.listener = o.Serving.Listener // open even if something later is wrong
+	if err != nil {
+		return nil, err
+	}
+	if s.backend, err = openBackend(ctx, o, config); err != nil {
+		return nil, err
+	}
+	routes, err := s.stations(ctx, o, config)
+	if err != nil {
+		return nil, err
+	}
+	addHealthChecks(config, s.backend.Healthy, routes.synced)
+	generic, err := config.Complete(nil).New("espalier", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, err
+	}
+	routes.install(generic)
+	s.generic, s.prepared = generic, generic.PrepareRun()
+	return s, nil
+}
+
+// openBackend connects to etcd.
+func openBackend(ctx context.Context, o *Options, c *genericapiserver.Config) (*store.Backend, error) {
+	config := store.Config{Config: o.Etcd.StorageConfig, Transformers: c.ResourceTransformers, Idle: o.IdleTimeout}
+	config.StorageObjectCountTracker = c.StorageObjectCountTracker
+	config.Transport.TracerProvider = nil
+	if o.Tracing.ConfigFile != "" {
+		config.Transport.TracerProvider = c.TracerProvider
+	}
+	backend, err := store.Open(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("--etcd-servers: %w", err)
+	}
+	return backend, nil
+}
+
+// Address is where the server listens.
+func (s *Server) Address() net.Addr { return s.listener.Addr() }
+
+// Handler returns the handler of all requests, filters included. It knows
+// clients by req.TLS, and serves only while Run does.
+func (s *Server) Handler() http.Handler { return s.generic.Handler }
+
+// Close gives up a server that is not running. Run does so by itself.
+func (s *Server) Close() error { return s.close() }
+
+// release gives back the port and the connection to etcd.
+func (s *Server) release() error {
+	s.stop()
+	var errs []error
+	if s.listener != nil {
+		if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if s.backend != nil {
+		errs = append(errs, s.backend.Close())
+	}
+	return errors.Join(errs...)
+}

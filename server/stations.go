@@ -1,0 +1,171 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/util/webhook"
+
+	"github.com/espalier-dev/espalier/server/catalog"
+	"github.com/espalier-dev/espalier/server/convert"
+	"github.com/espalier-dev/espalier/server/custom"
+	"github.com/espalier-dev/espalier/server/definition"
+	"github.com/espalier-dev/espalier/server/discovery"
+	"github.com/espalier-dev/espalier/server/lifecycle"
+	"github.com/espalier-dev/espalier/server/publish"
+	"github.com/espalier-dev/espalier/server/replica"
+	"github.com/espalier-dev/espalier/server/resource"
+)
+
+// stations builds what serves requests, from the definitions outwards, and the
+// tasks that go with it.
+func (s *Server) stations(ctx context.Context, o *Options, c *genericapiserver.Config) (*router, error) {
+	definitions, err := s.definitions(c)
+	if err != nil {
+		return nil, err
+	}
+	stored := definitions.Store().Storage.Storage
+	index := catalog.New(stored)
+	objects, err := s.objects(o, c, index)
+	if err != nil {
+		return nil, err
+	}
+	member, err := s.member(ctx, o, index, stored)
+	if err != nil {
+		return nil, err
+	}
+	controller := lifecycle.New(index, definitions, objects, lifecycle.Options{
+		Barrier: func(ctx context.Context, entry *catalog.Entry) error { return member.Wait(ctx, entry.Revision) },
+	})
+	s.tasks = append(s.tasks,
+		task{"the index of definitions", index.Run},
+		task{"the life cycle of definitions", controller.Run},
+		task{"the custom resources", objects.Run},
+	)
+	r := &router{
+		synced:      func() bool { return index.HasSynced() && member.Current() },
+		discovery:   discovery.New(index, discovery.APIExtensions()),
+		definitions: serveDefinitions(definitions),
+		custom:      objects,
+		publish:     publish.New(index, publish.APIExtensions()...),
+	}
+	if o.FieldValidation != "warn" {
+		r.validation = fieldValidations[o.FieldValidation]
+	}
+	return r, nil
+}
+
+// definitions is the resource of the definitions themselves.
+func (s *Server) definitions(c *genericapiserver.Config) (*definition.Definitions, error) {
+	return definition.New(definition.Options{
+		Backend: s.backend, Authorizer: c.Authorization.Authorizer,
+		MaxRequestBodyBytes: c.MaxRequestBodyBytes, MinRequestTimeout: minRequestTimeout(c),
+	})
+}
+
+// serveDefinitions answers requests to the resource of the definitions.
+func serveDefinitions(d *definition.Definitions) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		info, ok := request.RequestInfoFrom(req.Context())
+		if !ok || info.Resource != "customresourcedefinitions" || info.Namespace != "" {
+			http.NotFound(w, req)
+			return
+		}
+		endpoint := d.Endpoint(info.APIVersion, info.Subresource)
+		if endpoint == nil {
+			http.NotFound(w, req)
+			return
+		}
+		resource.Serve(w, req, info, endpoint)
+	})
+}
+
+// objects are the custom resources.
+func (s *Server) objects(o *Options, c *genericapiserver.Config, index *catalog.Catalog) (*custom.Server, error) {
+	conversion, err := convert.NewFactory(webhook.NewDefaultServiceResolver(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return custom.New(custom.Options{
+		Catalog: index, Backend: s.backend, Conversion: conversion, NotFound: http.NotFoundHandler(),
+		Authorizer: c.Authorization.Authorizer, FieldValidation: fieldValidations[o.FieldValidation],
+		MaxRequestBodyBytes: c.MaxRequestBodyBytes, RequestTimeout: c.RequestTimeout, MinRequestTimeout: minRequestTimeout(c),
+		Idle: o.IdleTimeout,
+	}), nil
+}
+
+// member makes this server known to others on the same etcd. It joins before
+// the definitions are read, and is built last: it tells of a change after all
+// that serve by it have heard of it.
+func (s *Server) member(ctx context.Context, o *Options, index *catalog.Catalog, stored storage.Interface) (*replica.Member, error) {
+	member, err := replica.Join(ctx, s.backend.Client(), replica.Options{
+		Prefix: o.Etcd.StorageConfig.Prefix,
+		CatchUp: func(ctx context.Context) error {
+			revision, err := stored.GetCurrentResourceVersion(ctx)
+			if err != nil {
+				return err
+			}
+			return index.WaitFor(ctx, revision)
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("joining the other servers on this etcd: %w", err)
+	}
+	s.tasks = append(s.tasks,
+		task{"the membership among replicas", func(ctx context.Context) error {
+			member.Run(ctx)
+			return ctx.Err()
+		}},
+		task{"the report to other replicas", reports(index, member)},
+	)
+	return member, nil
+}
+
+// reports tells other replicas up to which revision this one knows the
+// definitions. A change alone does not say that: what a new list brings is in
+// the order of names.
+func reports(index *catalog.Catalog, member *replica.Member) func(context.Context) error {
+	var latest atomic.Uint64
+	wake := make(chan struct{}, 1)
+	index.Subscribe(func(_, updated *catalog.Entry) {
+		if updated == nil {
+			return
+		}
+		if updated.Revision > latest.Load() {
+			latest.Store(updated.Revision) // one call at a time
+		}
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	})
+	return func(ctx context.Context) error {
+		select {
+		case <-index.Synced():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		for {
+			if err := index.WaitFor(ctx, latest.Load()); err != nil {
+				return err
+			}
+			member.Saw(index.Revision())
+			select {
+			case <-wake:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+// minRequestTimeout is how long watches last at least.
+func minRequestTimeout(c *genericapiserver.Config) time.Duration {
+	return time.Duration(c.MinRequestTimeout) * time.Second
+}
