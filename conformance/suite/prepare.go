@@ -1,0 +1,138 @@
+package suite
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/espalier-dev/espalier/conformance/launch"
+)
+
+// Module is where the tests come from; the version is the one that go.mod requires.
+const Module = "k8s.io/apiextensions-apiserver"
+
+var packages = []string{"test/integration", "test/integration/conversion"}
+
+//go:embed server.go.txt
+var fixture []byte
+
+// A binary holds the tests of one package.
+type binary struct {
+	path, dir string // dir: the package's, in the copy
+	functions []string
+}
+
+// prepare copies the module into a folder of the user's cache and builds its tests, with our fixture or with upstream's own.
+func prepare(ctx context.Context, own fixtureChoice, say io.Writer) ([]binary, error) {
+	root, err := launch.Root()
+	if err != nil {
+		return nil, err
+	}
+	conformance := filepath.Join(root, "conformance")
+	out, err := command(ctx, conformance, "go", "list", "-m", "-f", "{{.Dir}} {{.Version}}", Module)
+	if err != nil {
+		return nil, err
+	}
+	source, version, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, err
+	}
+	work := filepath.Join(cache, "espalier-conformance", "upstream-suite", version+"-"+string(own))
+	copied := filepath.Join(work, "module")
+	fmt.Fprintf(say, "copying %s@%s to %s\n", Module, version, copied)
+	if err := copyTree(source, copied); err != nil {
+		return nil, err
+	}
+	if own == ourFixture {
+		if err := os.WriteFile(filepath.Join(copied, "test/integration/fixtures/server.go"), fixture, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	modfile, err := replaced(conformance, work, copied)
+	if err != nil {
+		return nil, err
+	}
+	var binaries []binary
+	for _, p := range packages {
+		b := binary{path: filepath.Join(work, filepath.Base(p)+".test"), dir: filepath.Join(copied, p)}
+		fmt.Fprintf(say, "building the tests of %s\n", p)
+		if _, err := command(ctx, conformance, "go", "test", "-c", "-mod=mod", "-modfile="+modfile, "-o", b.path, Module+"/"+p); err != nil {
+			return nil, err
+		}
+		list, err := command(ctx, b.dir, b.path, "-test.list", "^Test")
+		if err != nil {
+			return nil, err
+		}
+		for name := range strings.Lines(string(list)) {
+			if name = strings.TrimSpace(name); strings.HasPrefix(name, "Test") {
+				b.functions = append(b.functions, name)
+			}
+		}
+		binaries = append(binaries, b)
+	}
+	return binaries, nil
+}
+
+// replaced writes a go.mod like this module's, in which upstream's module is the copy: the tests are built with the versions that this
+// module pins, and may import its packages.
+func replaced(conformance, work, copied string) (string, error) {
+	mod, err := os.ReadFile(filepath.Join(conformance, "go.mod"))
+	if err != nil {
+		return "", err
+	}
+	sum, err := os.ReadFile(filepath.Join(conformance, "go.sum"))
+	if err != nil {
+		return "", err
+	}
+	mod = append(mod, fmt.Sprintf("\nreplace %s => %s\n", Module, copied)...)
+	modfile := filepath.Join(work, "suite.mod")
+	if err := os.WriteFile(modfile, mod, 0o644); err != nil {
+		return "", err
+	}
+	return modfile, os.WriteFile(filepath.Join(work, "suite.sum"), sum, 0o644)
+}
+
+// copyTree copies the files of a module, writable, and leaves those alone that are equal already, so that nothing is built twice.
+func copyTree(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		if d.IsDir() {
+			return os.MkdirAll(target, 0o755)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if old, err := os.ReadFile(target); err == nil && bytes.Equal(old, data) {
+			return nil
+		}
+		return os.WriteFile(target, data, 0o644)
+	})
+}
+
+func command(ctx context.Context, dir string, argv ...string) ([]byte, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s%s", strings.Join(argv, " "), err, stdout.Bytes(), stderr.Bytes())
+	}
+	return stdout.Bytes(), nil
+}
