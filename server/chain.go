@@ -7,6 +7,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
+
+	"github.com/espalier-dev/espalier/internal/stack"
 )
 
 // chain returns the filters that every request passes, in the order of
@@ -60,7 +62,15 @@ func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.H
 	handler = genericapifilters.WithRequestInfo(handler, c.RequestInfoResolver)
 	handler = genericapifilters.WithRequestReceivedTimestamp(handler)
 	handler = genericfilters.WithPanicRecovery(handler, c.RequestInfoResolver)
-	return genericapifilters.WithAuditInit(handler)
+	return withRoom(genericapifilters.WithAuditInit(handler))
+}
+
+// withRoom makes the stack of a request large enough for what follows.
+func withRoom(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		stack.Reserve()
+		handler.ServeHTTP(w, req)
+	})
 }
 
 // signals are what the filters know of the server's life. The library's own

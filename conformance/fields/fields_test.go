@@ -94,7 +94,7 @@ func stock(t *testing.T, m *managedfields.FieldManager, object []byte) string {
 		return "{}"
 	}
 	var fields any
-	if err := json.Unmarshal(entries[0].FieldsV1.Raw, &fields); err != nil {
+	if err := json.Unmarshal(entries[0].FieldsV1.GetRawBytes(), &fields); err != nil {
 		t.Fatal(err)
 	}
 	canonical, err := json.Marshal(fields)

@@ -68,6 +68,7 @@ func serve(ctx context.Context, o *server.Options) error {
 	if err != nil {
 		return err
 	}
+	go collectLate(ctx)
 	return s.Run(ctx)
 }
 

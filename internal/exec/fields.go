@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -168,19 +169,11 @@ func (w *fieldsWriter) metadata(v jsondoc.Value, first bool) bool {
 	w.out = append(w.out, '{')
 	for m := range w.d.Members(v) {
 		key := string(w.d.Key(m.Key))
-		switch key {
-		case "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion":
+		if serverOwned(key) {
 			continue
 		}
 		w.field(key, &inner)
-		switch key {
-		case "finalizers":
-			w.list(m.Value, &finalizersNode)
-		case "ownerReferences":
-			w.list(m.Value, &ownerReferencesNode)
-		default:
-			w.value(m.Value, nil)
-		}
+		w.value(m.Value, metadataNodes[key])
 	}
 	if inner {
 		w.out = w.out[:mark]
@@ -190,12 +183,104 @@ func (w *fieldsWriter) metadata(v jsondoc.Value, first bool) bool {
 	return false
 }
 
-// What the schema of ObjectMeta says about its lists.
-var (
-	finalizersNode      = plan.Node{Flags: plan.ListSet}
-	ownerReferencesNode = plan.Node{
+// serverOwned reports whether a field of metadata has no manager.
+func serverOwned(key string) bool {
+	switch key {
+	case "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion":
+		return true
+	}
+	return false
+}
+
+// metadataNodes is what the schema of ObjectMeta says about its lists.
+var metadataNodes = map[string]*plan.Node{
+	"finalizers": {Flags: plan.ListSet},
+	"ownerReferences": {
 		Flags: plan.ListMap,
 		Rare:  &plan.Rare{ListMapKeys: []string{"uid"}},
 		Items: &plan.Node{Flags: plan.MapAtomic},
+	},
+}
+
+// FieldsKept reports whether a change of an object, from old to now, sets no
+// field: whatever now has, old had, with the same value. What a server fills in
+// and the members named in except do not count. Both are in canonical form.
+func FieldsKept(n *plan.Node, old, now *jsondoc.Doc, except ...string) bool {
+	k := keeper{old: old, now: now}
+	for m := range now.Members(jsondoc.Root) {
+		key := string(now.Key(m.Key))
+		if key == "apiVersion" || key == "kind" || slices.Contains(except, key) {
+			continue
+		}
+		was, ok := old.Get(jsondoc.Root, key)
+		switch {
+		case !ok:
+			return false
+		case key == "metadata":
+			if !k.metadata(was, m.Value) {
+				return false
+			}
+		case !k.value(was, m.Value, child(n, key)):
+			return false
+		}
 	}
-)
+	return true
+}
+
+// keeper compares two documents.
+type keeper struct{ old, now *jsondoc.Doc }
+
+func (k *keeper) value(was, is jsondoc.Value, n *plan.Node) bool {
+	kind := k.now.Kind(is)
+	switch {
+	case bytes.Equal(k.old.Raw(was), k.now.Raw(is)):
+		return true
+	case kind != k.old.Kind(was):
+		return false
+	case kind == jsondoc.Object && (n == nil || n.Flags&plan.MapAtomic == 0):
+		return k.object(was, is, n)
+	case kind == jsondoc.Array && n != nil && n.Flags&(plan.ListSet|plan.ListMap) != 0:
+		return k.list(was, is, n)
+	}
+	return false
+}
+
+func (k *keeper) object(was, is jsondoc.Value, n *plan.Node) bool {
+	for m := range k.now.Members(is) {
+		key := string(k.now.Key(m.Key))
+		old, ok := k.old.Get(was, key)
+		if !ok || !k.value(old, m.Value, child(n, key)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (k *keeper) list(was, is jsondoc.Value, n *plan.Node) bool {
+	before, after := fieldsWriter{d: k.old, ok: true}, fieldsWriter{d: k.now, ok: true}
+	items := make(map[string]jsondoc.Value, k.old.Len(was))
+	for _, v := range k.old.Items(was) {
+		items[before.itemName(v, n)] = v
+	}
+	for _, v := range k.now.Items(is) {
+		old, ok := items[after.itemName(v, n)]
+		if !ok || !k.value(old, v, n.Items) {
+			return false
+		}
+	}
+	return true
+}
+
+func (k *keeper) metadata(was, is jsondoc.Value) bool {
+	for m := range k.now.Members(is) {
+		key := string(k.now.Key(m.Key))
+		if serverOwned(key) {
+			continue
+		}
+		old, ok := k.old.Get(was, key)
+		if !ok || !k.value(old, m.Value, metadataNodes[key]) {
+			return false
+		}
+	}
+	return true
+}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/espalier-dev/espalier"
-	"github.com/espalier-dev/espalier/server/fields"
 	"github.com/espalier-dev/espalier/server/object"
 )
 
@@ -41,9 +40,9 @@ type gate struct {
 	plugins     admission.Interface // may be nil
 	strategy    *strategy
 	prepare     preparation
+	word        wording
 	resource    schema.GroupVersionResource
-	terminating bool             // nothing may be created
-	creation    *fields.Creation // owns what is created; nil if the field manager has done so
+	terminating bool // nothing may be created
 }
 
 // preparation drops from o what a request may not change; old is nil if o is
@@ -69,9 +68,6 @@ func (g *gate) Admit(ctx context.Context, a admission.Attributes, o admission.Ob
 	if ours {
 		if err := g.before(ctx, a, obj); err != nil {
 			return err
-		}
-		if g.creation != nil && a.GetOperation() == admission.Create {
-			g.creation.Own(ctx, a, obj)
 		}
 	}
 	if plugins, ok := g.plugins.(admission.MutationInterface); ok && plugins.Handles(a.GetOperation()) {
@@ -137,8 +133,10 @@ func (g *gate) refuse(ctx context.Context, o, old *object.Object) error {
 		if below(v.At, "metadata") {
 			continue // not complete yet
 		}
-		errs = append(errs, v.FieldError())
-		mismatch = mismatch || v.Type == field.ErrorTypeTypeInvalid
+		if e := g.word(v); e != nil {
+			errs = append(errs, e)
+			mismatch = mismatch || e.Type == field.ErrorTypeTypeInvalid
+		}
 	}
 	if !mismatch {
 		return nil

@@ -37,8 +37,6 @@ type view struct {
 	vaults   map[string]*vault // of the versions that are served or stored
 	versions map[string]*lazyVersion
 
-	equivalents runtime.EquivalentResourceRegistry
-
 	users    int    // requests under way that are no watches; guarded by serving.mu
 	replaced func() // not nil if there is a newer view: closes what only this one uses
 }
@@ -82,7 +80,7 @@ func (v *view) build(name string) (*version, error) {
 	b := &builder{view: v, details: d, vault: vt, form: vt.form}
 	b.selection = newSelection(d, v.entry.Namespaced)
 	b.strategy = &strategy{
-		ObjectTyper: codec.Typer(vt.form.kind), NameGenerator: names.SimpleNameGenerator,
+		ObjectTyper: typer{vt.form.kind}, NameGenerator: names.SimpleNameGenerator,
 		form: vt.form, namespaced: v.entry.Namespaced, status: entry.Status, scale: d.scalePaths(),
 	}
 	var err error
@@ -166,27 +164,23 @@ func (b *builder) main(s *genericregistry.Store) (*resource.Endpoint, error) {
 			b.strategy.PrepareForUpdate(ctx, o, old)
 		}
 	}
-	gate := b.gate(b.strategy, prepare)
-	gate.creation = b.creation(scope)
-	main := b.endpoint(scope, s, gate)
-	if gate.creation != nil {
-		main.CreateScope = gate.creation.Scope(scope)
-	}
-	return main, nil
+	main := b.endpoint(scope, s, b.gate(b.strategy, prepare))
+	main.Ownership, err = b.ownership(scope)
+	return main, err
 }
 
-// creation writes the managed fields of new objects; nil if there is no schema
-// to go by.
-func (b *builder) creation(scope *handlers.RequestScope) *fields.Creation {
+// ownership writes the managed fields where that is simple; nil if there is no
+// schema to go by, or a plugin that may look at them.
+func (b *builder) ownership(scope *handlers.RequestScope) (*fields.Ownership, error) {
 	schema := b.view.schemas[b.form.kind.Version]
-	if schema.key.preserve {
-		return nil
+	if schema.key.preserve || b.view.server.options.Admission != nil {
+		return nil, nil
 	}
-	out := &fields.Creation{Plan: schema.normalize.Plan(), Manager: scope.FieldManager, Kind: scope.Kind}
+	var except []string
 	if b.strategy.status {
-		out.Except = []string{"status"}
+		except = append(except, "status")
 	}
-	return out
+	return fields.NewOwnership(scope, types{b.view.schemas}, schema.normalize.Plan(), except...)
 }
 
 // status returns the endpoint of the status subresource.
@@ -206,7 +200,9 @@ func (b *builder) status(s *genericregistry.Store, main *handlers.RequestScope) 
 			strategy.PrepareForUpdate(ctx, o, old)
 		}
 	}
-	return b.endpoint(&scope, &statusREST{&own}, b.gate(b.strategy, prepare)), nil
+	gate := b.gate(b.strategy, prepare)
+	gate.word = statusErrors
+	return b.endpoint(&scope, &statusREST{&own}, gate), nil
 }
 
 // statusReset says what is not managed through the status subresource, in all
@@ -254,7 +250,7 @@ var scaleCodecs = sync.OnceValue(func() serializer.CodecFactory {
 
 func (b *builder) gate(s *strategy, prepare preparation) *gate {
 	e := b.view.entry
-	return &gate{plugins: b.view.server.options.Admission, strategy: s, prepare: prepare, resource: b.resource(),
+	return &gate{plugins: b.view.server.options.Admission, strategy: s, prepare: prepare, word: allErrors, resource: b.resource(),
 		terminating: e.Terminating || e.Deleting}
 }
 
@@ -270,15 +266,15 @@ func (b *builder) scope() *handlers.RequestScope {
 	return &handlers.RequestScope{
 		Namer:                    handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !b.view.entry.Namespaced},
 		Serializer:               negotiated,
-		ParameterCodec:           codec.Parameters(kind.GroupVersion()),
+		ParameterCodec:           parameters(),
 		StandardSerializers:      codec.Standard(negotiated),
 		Creater:                  codec.Creater(),
 		Convertor:                convertor,
-		Defaulter:                codec.Defaulter(b.form),
-		Typer:                    codec.Typer(kind),
+		Defaulter:                newDefaulter(b.form),
+		Typer:                    typer{kind},
 		UnsafeConvertor:          convertor,
 		Authorizer:               b.view.server.options.Authorizer,
-		EquivalentResourceMapper: b.view.equivalents,
+		EquivalentResourceMapper: equivalents{b.view.entry},
 		TableConvertor:           b.table,
 		Resource:                 b.resource(),
 		Kind:                     kind,
@@ -286,23 +282,4 @@ func (b *builder) scope() *handlers.RequestScope {
 		HubGroupVersion:          kind.GroupVersion(),
 		MaxRequestBodyBytes:      b.view.server.options.MaxRequestBodyBytes,
 	}
-}
-
-// equivalentResources tells admission which resources are the same in another
-// version.
-func equivalentResources(e *catalog.Entry) runtime.EquivalentResourceRegistry {
-	registry := runtime.NewEquivalentResourceRegistry()
-	for i := range e.Versions {
-		v := &e.Versions[i]
-		version := schema.GroupVersion{Group: e.Group, Version: v.Name}
-		plural, kind := version.WithResource(e.Accepted.Plural), version.WithKind(e.Accepted.Kind)
-		registry.RegisterKindFor(plural, "", kind)
-		if v.Status {
-			registry.RegisterKindFor(plural, "status", kind)
-		}
-		if v.Scale {
-			registry.RegisterKindFor(plural, "scale", scaleKind)
-		}
-	}
-	return registry
 }

@@ -278,6 +278,9 @@ func (o *Object) SetOwnerReferences(references []metav1.OwnerReference) {
 
 // GetManagedFields implements metav1.Object.
 func (o *Object) GetManagedFields() []metav1.ManagedFieldsEntry {
+	if o.withheld {
+		return nil
+	}
 	if o.meta != nil {
 		return o.meta.ManagedFields
 	}
@@ -289,6 +292,23 @@ func (o *Object) SetManagedFields(entries []metav1.ManagedFieldsEntry) {
 	if len(entries) > 0 || o.meta != nil || o.metaMember("managedFields") != nil {
 		o.change().ManagedFields = entries
 	}
+}
+
+// WithoutManagedFields returns a copy that says of itself that nobody manages
+// its fields. Its JSON has them.
+func (o *Object) WithoutManagedFields() *Object {
+	c := *o
+	c.withheld = true
+	return &c
+}
+
+// ReadMetadata returns the JSON of a field of metadata as it was read, whatever
+// has been set since; nil if there was none.
+func (o *Object) ReadMetadata(name string) []byte { return o.metaMember(name) }
+
+// RestoreManagedFields sets the managed fields to what was read.
+func (o *Object) RestoreManagedFields() {
+	o.SetManagedFields(managedFieldsOf(o.metaMember("managedFields")))
 }
 
 // numberOf returns the integer that is written.

@@ -55,6 +55,7 @@ type Object struct {
 	// object that is loaded: that must cost neither decoding nor copying.
 	resourceVersion string
 	versioned       bool // resourceVersion overrides that of raw
+	withheld        bool // the managed fields are not shown
 
 	metaEnd int32
 	at      [placeCount]int32

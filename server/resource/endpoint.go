@@ -36,8 +36,9 @@ type Endpoint struct {
 	// Patcher, GracefulDeleter and CollectionDeleter, as far as there are.
 	Storage   rest.Storage
 	Admission admission.Interface
-	// CreateScope is the scope of create requests, if they have their own.
-	CreateScope *handlers.RequestScope
+	// Ownership, if there is one, takes the place of the scope's field manager
+	// for objects that are created or updated.
+	Ownership *fields.Ownership
 	// MinRequestTimeout is how long a watch lasts at least if the client does
 	// not say.
 	MinRequestTimeout time.Duration
@@ -77,11 +78,11 @@ func (e *Endpoint) change(verb string) http.HandlerFunc {
 	switch verb {
 	case "create":
 		if s, ok := e.Storage.(rest.Creater); ok {
-			return create(s, e)
+			return e.create(s)
 		}
 	case "update":
 		if s, ok := e.Storage.(rest.Updater); ok {
-			return handlers.UpdateResource(s, e.Scope, e.Admission)
+			return e.update(s)
 		}
 	case "patch":
 		if s, ok := e.Storage.(rest.Patcher); ok {
@@ -103,14 +104,24 @@ func (e *Endpoint) change(verb string) http.HandlerFunc {
 	return nil
 }
 
-// create remembers what a client calls itself for the fields that it is going
-// to own.
-func create(s rest.Creater, e *Endpoint) http.HandlerFunc {
-	if e.CreateScope == nil {
+// create is the handler of create requests.
+func (e *Endpoint) create(s rest.Creater) http.HandlerFunc {
+	if e.Ownership == nil {
 		return handlers.CreateResource(s, e.Scope, e.Admission)
 	}
-	handler := handlers.CreateResource(s, e.CreateScope, e.Admission)
-	return func(w http.ResponseWriter, req *http.Request) { handler(w, fields.WithUserAgent(req)) }
+	return func(w http.ResponseWriter, req *http.Request) {
+		handlers.CreateResource(e.Ownership.Creating(s, req.UserAgent()), e.Ownership.CreateScope(), e.Admission)(w, req)
+	}
+}
+
+// update is the handler of update requests.
+func (e *Endpoint) update(s rest.Updater) http.HandlerFunc {
+	if e.Ownership == nil {
+		return handlers.UpdateResource(s, e.Scope, e.Admission)
+	}
+	return func(w http.ResponseWriter, req *http.Request) {
+		handlers.UpdateResource(e.Ownership.Updating(s, req.UserAgent()), e.Ownership.UpdateScope(), e.Admission)(w, req)
+	}
 }
 
 // Serve answers a request to the endpoint.
