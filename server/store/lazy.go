@@ -101,16 +101,6 @@ func (l *lazy) touch(a *active) {
 	a.lastUsed = time.Now()
 }
 
-// users returns how many use the cache; nearly all of them are watches.
-func (l *lazy) users() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.active == nil {
-		return 0
-	}
-	return l.active.users
-}
-
 // again reports whether there has been such a read within the idle time, or
 // there is a cache.
 func (l *lazy) again() bool {
@@ -125,7 +115,7 @@ func (l *lazy) again() bool {
 // create starts a cache. It does not wait until it is filled.
 func (l *lazy) create() (*active, error) {
 	failed, fail := context.WithCancel(context.Background())
-	f := &feed{Interface: l.direct, fail: fail, watchers: l.users, stream: fmt.Sprint(l.backend.caches.Add(1))}
+	f := &feed{Interface: l.direct, fail: fail, stream: fmt.Sprint(l.backend.caches.Add(1))}
 	c, err := cacher.NewCacherFromConfig(cacher.Config{
 		Storage:             f,
 		Versioner:           l.direct.Versioner(),
@@ -213,6 +203,9 @@ func (l *lazy) Watch(ctx context.Context, key string, opts storage.ListOptions) 
 		return counted(ctx, w, err, l.bypassed)
 	}
 	w, err := a.Watch(ctx, key, opts)
+	if err == nil {
+		w = relayed(w)
+	}
 	return counted(ctx, w, err, func() { l.touch(a) })
 }
 
@@ -376,7 +369,6 @@ func (l *lazy) CompactRevision() int64 { return l.direct.CompactRevision() }
 type feed struct {
 	storage.Interface
 	fail     func()        // is called when the cache cannot be filled
-	watchers func() int    // how many the cache has to serve
 	stream   string        // not shared with other caches
 	filledAt atomic.Uint64 // the revision that the cache begins with
 }
@@ -410,7 +402,7 @@ func (f *feed) Watch(ctx context.Context, key string, opts storage.ListOptions) 
 		f.fail()
 		return nil, err
 	}
-	return paced(ctx, w, f.watchers), nil
+	return w, nil
 }
 
 // RequestWatchProgress implements storage.Interface.
