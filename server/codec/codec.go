@@ -5,7 +5,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/espalier-dev/espalier/server/object"
@@ -35,6 +34,14 @@ type Form interface {
 	Fresh(o *object.Object) *object.Object
 }
 
+// Typed is a Form whose objects have Go types beside their bytes, and through
+// these a protobuf form. What the Go types do not have is not in it.
+type Typed interface {
+	Form
+	// Types has the Go types of all versions that objects may be in.
+	Types() *runtime.Scheme
+}
+
 // known holds the types that are not objects of a resource.
 var known = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
@@ -47,7 +54,8 @@ var known = func() *runtime.Scheme {
 type negotiated struct{ mediaTypes []runtime.SerializerInfo }
 
 // Serializer returns what handlers read requests with and write responses with.
-// Objects have no protobuf form, but statuses and metadata have.
+// Objects have a protobuf form if the form is [Typed]; statuses and metadata
+// always have.
 func Serializer(f Form) runtime.NegotiatedSerializer {
 	return &negotiated{mediaTypes: []runtime.SerializerInfo{
 		{
@@ -72,26 +80,17 @@ func Serializer(f Form) runtime.NegotiatedSerializer {
 			Serializer:       newSerializer(f, json.SerializerOptions{Yaml: true}),
 			StrictSerializer: newSerializer(f, json.SerializerOptions{Yaml: true, Strict: true}),
 		},
-		{
-			MediaType:        runtime.ContentTypeProtobuf,
-			MediaTypeType:    "application",
-			MediaTypeSubType: "vnd.kubernetes.protobuf",
-			Serializer:       binary{protobuf.NewSerializerWithOptions(known, known, protobuf.SerializerOptions{StreamingCollectionsEncoding: true})},
-			StreamSerializer: &runtime.StreamSerializerInfo{
-				Serializer: binary{protobuf.NewRawSerializer(known, known)},
-				Framer:     protobuf.LengthDelimitedFramer,
-			},
-		},
+		protobufInfo(f),
 	}}
 }
 
 // Standard returns those of a serializer's media types that objects can be
-// written in: all but protobuf. It is what RequestScope.StandardSerializers
-// wants.
+// written in: not protobuf, unless they have Go types. It is what
+// RequestScope.StandardSerializers wants.
 func Standard(s runtime.NegotiatedSerializer) []runtime.SerializerInfo {
 	var standard []runtime.SerializerInfo
 	for _, info := range s.SupportedMediaTypes() {
-		if info.MediaType != runtime.ContentTypeProtobuf {
+		if _, ok := info.Serializer.(untyped); !ok {
 			standard = append(standard, info)
 		}
 	}

@@ -361,6 +361,13 @@ func TestObjectsHaveNoBinaryForm(t *testing.T) {
 			t.Errorf("%q has been read", body)
 		}
 	}
+	// Whatever a client wants to be told about unknown fields, there is something to read its body with.
+	for _, r := range []runtime.Serializer{i.Serializer, i.StrictSerializer} {
+		body := "k8s\x00\n\x18\n\x0eexample.com/v1\x12\x06Widget\x12\x00"
+		if _, gvk, err := s.DecoderToVersion(r, widget.GroupVersion()).Decode([]byte(body), nil, object.New(widget)); err == nil || err.Error() != want || *gvk != widget {
+			t.Errorf("%v: %v", gvk, err)
+		}
+	}
 	for _, i := range codec.Standard(s) {
 		if i.MediaType == runtime.ContentTypeProtobuf {
 			t.Error("protobuf is offered for objects")

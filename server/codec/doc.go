@@ -4,6 +4,7 @@
 //	body ── YAML to JSON ──▶ Form.FromRequest ──▶ *object.Object ──▶ handlers, registry
 //	response, watch event ◀── bytes ◀── Form.Fresh ◀── *object.Object, *object.List
 //	etcd ◀── bytes ◀── *object.Object;   etcd ──▶ Form.FromStorage ──▶ *object.Object
+//	protobuf ◀──▶ Go type ◀──▶ JSON, from there as above (only of a Typed form)
 //	Status, options, tables ◀──▶ the serializers of apimachinery
 //
 // # Invariants
@@ -12,6 +13,9 @@
 // upstream's serializers write for the same content as a map. Lists are written
 // piece by piece: the first write is one byte, by which the response writer of
 // k8s.io/apiserver knows a stream, and no more than a piece is in memory twice.
+//
+// Protobuf is measured before it is decoded: generated code calls itself for
+// every level of nesting, and a stack that overflows ends the process.
 //
 // What a schema says is no matter of this package. A [Form] knows it, and hands
 // out objects that are complete: pruned, defaulted, canonical.

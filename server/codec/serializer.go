@@ -4,7 +4,6 @@ import (
 	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
@@ -28,11 +27,14 @@ func newSerializer(f Form, options json.SerializerOptions) *serializer {
 
 // Identifier implements runtime.Encoder. Watchers share what has been encoded
 // under the same identifier.
-func (s *serializer) Identifier() runtime.Identifier {
-	if f, ok := s.form.(interface{ Identifier() string }); ok {
-		return runtime.Identifier(s.name + " " + f.Identifier())
+func (s *serializer) Identifier() runtime.Identifier { return identifier(s.name, s.form) }
+
+// identifier tells the shapes of a form apart.
+func identifier(name string, f Form) runtime.Identifier {
+	if f, ok := f.(interface{ Identifier() string }); ok {
+		name += " " + f.Identifier()
 	}
-	return runtime.Identifier(s.name)
+	return runtime.Identifier(name)
 }
 
 // IsStrict reports whether unknown and duplicate fields are errors.
@@ -152,37 +154,4 @@ func (n naming) encode(obj runtime.Object, w io.Writer) error {
 		kind.SetGroupVersionKind(gvks[0])
 	}
 	return n.inner.Encode(obj, w)
-}
-
-// binary is a protobuf serializer that says of objects what upstream says of
-// them: that they have no such form.
-type binary struct{ runtime.Serializer }
-
-// Encode implements runtime.Encoder.
-func (b binary) Encode(obj runtime.Object, w io.Writer) error {
-	switch obj.(type) {
-	case *object.Object:
-		obj = &unstructured.Unstructured{}
-	case *object.List:
-		obj = &unstructured.UnstructuredList{}
-	}
-	return b.Serializer.Encode(obj, w)
-}
-
-// Decode implements runtime.Decoder.
-func (b binary) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
-	if _, ok := into.(*object.Object); !ok {
-		return b.Serializer.Decode(data, defaults, into)
-	}
-	// It reports what is wrong with the data before what is wrong with the type.
-	_, gvk, err := b.Serializer.Decode(data, defaults, &unstructured.Unstructured{})
-	if err == nil {
-		err = b.Encode(into, io.Discard)
-	}
-	return nil, gvk, err
-}
-
-// Identifier implements runtime.Encoder.
-func (b binary) Identifier() runtime.Identifier {
-	return "objects without " + b.Serializer.Identifier()
 }

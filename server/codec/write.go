@@ -34,16 +34,16 @@ func withBuffer(f func(b []byte) ([]byte, error)) error {
 // current returns an object in the current shape of the form. Bookmarks of
 // watches, which have no name, are no objects of the resource and stay as they
 // are.
-func (s *serializer) current(o *object.Object) *object.Object {
+func current(f Form, o *object.Object) *object.Object {
 	if o.GetName() == "" {
 		return o
 	}
-	return s.form.Fresh(o)
+	return f.Fresh(o)
 }
 
 // writeObject writes an object in one piece.
 func (s *serializer) writeObject(w io.Writer, o *object.Object) error {
-	o = s.current(o)
+	o = current(s.form, o)
 	if s.options.Yaml || s.options.Pretty {
 		return s.writeForReaders(w, o.JSON())
 	}
@@ -89,7 +89,7 @@ func (s *serializer) appendItem(b []byte, l *object.List, i int) []byte {
 	if i > 0 {
 		b = append(b, ',')
 	}
-	return s.current(&l.Items[i]).AppendJSON(b)
+	return current(s.form, &l.Items[i]).AppendJSON(b)
 }
 
 // writeForReaders writes YAML, or JSON with indentation.

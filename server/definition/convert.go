@@ -91,7 +91,8 @@ func (c convertor) list(l *object.List) (*object.List, error) {
 }
 
 // defaulter fills in what a definition leaves out, and drops what is unknown:
-// after server-side apply, objects are what the patch has made of them.
+// after server-side apply and strategic merge patches, objects are what the
+// patch has made of them. What it finds is noted.
 type defaulter struct{}
 
 // Default implements runtime.ObjectDefaulter.
@@ -100,14 +101,22 @@ func (defaulter) Default(in runtime.Object) {
 	if !ok {
 		return
 	}
-	r, gvk, err := read(o.JSON(), nil, lenient)
-	if err != nil {
-		return // conversion and validation read it again, and report it
+	found := outcome{result: o.JSON()}
+	r, gvk, err := read(found.result, nil, strict)
+	if err == nil {
+		found.unknown = r.complaints
+		scheme.Default(r.typed)
+		var full *object.Object
+		if full, err = r.object(gvk.GroupVersion()); err == nil {
+			*o = *full
+		}
 	}
-	scheme.Default(r.typed)
-	if full, err := r.object(gvk.GroupVersion()); err == nil {
-		*o = *full
+	if found.err = err; err == nil && len(found.unknown) == 0 {
+		return
 	}
+	n := notesOf(o)
+	n.patch = found
+	o.SetStamp(&n)
 }
 
 // serializer writes definitions in the version that clients ask for. What it

@@ -11,6 +11,7 @@
 //	                                                    │  ▲
 //	response in v1 ◀──────────── the bytes ─────────────┤  └── FromStorage: ours as they are, others like a request
 //	response in v1beta1 ◀── convert (Go types) ─────────┘
+//	protobuf, either version ◀──▶ (Go types) ◀──▶ JSON as above
 //
 // # v1beta1
 //

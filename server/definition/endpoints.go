@@ -36,8 +36,10 @@ func (d *Definitions) serve() error {
 			if scope.FieldManager, err = fields.Manager(types, scope, s.(rest.ResetFieldsStrategy)); err != nil {
 				return err
 			}
+			scope.UnsafeConvertor = patching{convertor{scope.Kind.GroupVersion()}} // not for the field manager, which has its own by now
 			d.endpoints[place{version, subresource}] = &resource.Endpoint{
 				Scope: scope, Storage: s, Admission: d.options.Admission, MinRequestTimeout: d.options.MinRequestTimeout,
+				PatchTypes: patchTypes,
 			}
 		}
 	}

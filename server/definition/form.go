@@ -63,6 +63,10 @@ func (f Form) FromStorage(data []byte) (*object.Object, error) {
 	return r.object(stable)
 }
 
+// Types has the Go types of both versions. They have a protobuf form, which is
+// what generated clients use.
+func (f Form) Types() *runtime.Scheme { return scheme }
+
 // Fresh returns o: definitions have one shape.
 func (f Form) Fresh(o *object.Object) *object.Object { return o }
 

@@ -34,6 +34,14 @@ var (
 // ShortNames implements rest.ShortNamesProvider.
 func (main) ShortNames() []string { return []string{"crd", "crds"} }
 
+// New implements rest.Storage.
+func (main) New() runtime.Object { return blankObject() }
+
+// Update implements rest.Updater.
+func (m main) Update(ctx context.Context, name string, change rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return m.Store.Update(ctx, name, reporting(change, options), create, update, forceCreate, options)
+}
+
 // Categories implements rest.CategoriesProvider.
 func (main) Categories() []string { return []string{"api-extensions"} }
 
@@ -177,7 +185,7 @@ var (
 )
 
 // New implements rest.Storage.
-func (s statusStorage) New() runtime.Object { return s.store.New() }
+func (s statusStorage) New() runtime.Object { return blankObject() }
 
 // Destroy implements rest.Storage. The store belongs to the resource itself.
 func (s statusStorage) Destroy() {}
@@ -189,7 +197,7 @@ func (s statusStorage) Get(ctx context.Context, name string, options *metav1.Get
 
 // Update implements rest.Updater. It creates nothing.
 func (s statusStorage) Update(ctx context.Context, name string, change rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return s.store.Update(ctx, name, change, create, update, false, options)
+	return s.store.Update(ctx, name, reporting(change, options), create, update, false, options)
 }
 
 // GetResetFields implements rest.ResetFieldsStrategy.

@@ -27,6 +27,7 @@ type notes struct {
 	beta     field.ErrorList // what complain has found
 	warnings []string        // for the client
 	checked  bool            // warnings are known
+	patch    outcome         // of a strategic merge patch
 }
 
 func notesOf(o *object.Object) notes {

@@ -9,10 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/registry/rest"
-	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/server/object"
 )
 
@@ -37,16 +38,27 @@ func (c converter) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOpt
 		o = o.DeepCopy()
 		o.SetManagedFields(nil)
 	}
-	u := &unstructured.Unstructured{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(o.JSON(), &u.Object); err != nil {
+	doc, err := jsondoc.Parse(o.JSON(), jsondoc.Limits{})
+	if err != nil {
 		return nil, err
 	}
-	return c.inner.ObjectToTyped(u, opts...)
+	// The type is learnt with the help of an object that has nothing else.
+	hollow := &unstructured.Unstructured{}
+	hollow.SetGroupVersionKind(o.GroupVersionKind())
+	kind, err := c.inner.ObjectToTyped(hollow, opts...)
+	if err != nil {
+		return nil, err
+	}
+	var v value.Value = &view{doc, jsondoc.Root}
+	if !doc.Canonical() {
+		v = value.NewValueInterface(v.Unstructured())
+	}
+	return typed.AsTyped(v, kind.Schema(), kind.TypeRef(), opts...)
 }
 
 // TypedToObject implements managedfields.TypeConverter.
-func (c converter) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
-	obj, err := c.inner.TypedToObject(value)
+func (c converter) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
+	obj, err := c.inner.TypedToObject(v)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,192 @@
+package codec
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/espalier-dev/espalier/server/object"
+)
+
+// protobufInfo returns the media type protobuf. It has no strict reading, as
+// fields that a message does not know are part of the format; but without an
+// entry for it the handlers would call nil.
+func protobufInfo(f Form) runtime.SerializerInfo {
+	ordinary := protobuf.NewSerializerWithOptions(known, known, protobuf.SerializerOptions{StreamingCollectionsEncoding: true})
+	var s runtime.Serializer = untyped{ordinary}
+	if t, ok := f.(Typed); ok {
+		s = &typed{form: t, ordinary: ordinary, types: protobuf.NewSerializer(t.Types(), t.Types())}
+	}
+	return runtime.SerializerInfo{
+		MediaType:        runtime.ContentTypeProtobuf,
+		MediaTypeType:    "application",
+		MediaTypeSubType: "vnd.kubernetes.protobuf",
+		Serializer:       s,
+		StrictSerializer: s,
+		StreamSerializer: &runtime.StreamSerializerInfo{
+			// It writes watch events, around what Serializer has written.
+			Serializer: untyped{protobuf.NewRawSerializer(known, known)},
+			Framer:     protobuf.LengthDelimitedFramer,
+		},
+	}
+}
+
+// untyped is a protobuf serializer that says of objects what upstream says of
+// them: that they have no such form.
+type untyped struct{ runtime.Serializer }
+
+// Encode implements runtime.Encoder.
+func (u untyped) Encode(obj runtime.Object, w io.Writer) error {
+	switch obj.(type) {
+	case *object.Object:
+		obj = &unstructured.Unstructured{}
+	case *object.List:
+		obj = &unstructured.UnstructuredList{}
+	}
+	return u.Serializer.Encode(obj, w)
+}
+
+// Decode implements runtime.Decoder.
+func (u untyped) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if _, ok := into.(*object.Object); !ok {
+		return u.Serializer.Decode(data, defaults, into)
+	}
+	// What is wrong with the data comes before what is wrong with the type.
+	_, gvk, err := u.Serializer.Decode(data, defaults, &runtime.Unknown{})
+	if err == nil {
+		err = u.Encode(into, io.Discard)
+	}
+	return nil, gvk, err
+}
+
+// Identifier implements runtime.Encoder.
+func (u untyped) Identifier() runtime.Identifier {
+	return "objects without " + u.Serializer.Identifier()
+}
+
+// typed is a protobuf serializer for objects that have Go types.
+type typed struct {
+	form     Typed
+	ordinary *protobuf.Serializer // for all that are not objects of the form
+	types    *protobuf.Serializer // for the Go types of the form
+}
+
+// Identifier implements runtime.Encoder.
+func (t *typed) Identifier() runtime.Identifier {
+	return identifier("protobuf "+t.form.Kind().String(), t.form)
+}
+
+// Encode implements runtime.Encoder.
+func (t *typed) Encode(obj runtime.Object, w io.Writer) error {
+	if c, ok := obj.(runtime.CacheableObject); ok {
+		return c.CacheEncode(t.Identifier(), t.encode, w)
+	}
+	return t.encode(obj, w)
+}
+
+func (t *typed) encode(obj runtime.Object, w io.Writer) error {
+	switch obj := obj.(type) {
+	case *object.Object:
+		value, err := t.value(obj)
+		if err != nil {
+			return err
+		}
+		return t.ordinary.Encode(value, w)
+	case *object.List:
+		return t.writeList(obj, w)
+	}
+	return t.ordinary.Encode(obj, w)
+}
+
+// value returns an object as a value of its Go type.
+func (t *typed) value(o *object.Object) (runtime.Object, error) {
+	value, err := t.form.Types().New(o.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	return value, kjson.UnmarshalCaseSensitivePreserveInts(current(t.form, o).JSON(), value)
+}
+
+// The fields of all lists of the API, and their wire type.
+const (
+	listMetadata = 1<<3 | 2
+	listItems    = 2<<3 | 2
+)
+
+// writeList writes a list of which no more than one item is a Go value at a
+// time: these are many times as large as their bytes.
+func (t *typed) writeList(l *object.List, w io.Writer) error {
+	metadata, err := l.ListMeta.Marshal()
+	if err != nil {
+		return err
+	}
+	raw := appendField(nil, listMetadata, metadata)
+	for i := range l.Items {
+		value, err := t.value(&l.Items[i])
+		if err != nil {
+			return err
+		}
+		message, ok := value.(interface{ Marshal() ([]byte, error) })
+		if !ok {
+			return untyped{t.ordinary}.Encode(l, w)
+		}
+		data, err := message.Marshal()
+		if err != nil {
+			return err
+		}
+		raw = appendField(raw, listItems, data)
+	}
+	return t.ordinary.Encode(&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: l.APIVersion, Kind: l.Kind}, Raw: raw}, w)
+}
+
+func appendField(dst []byte, tag byte, data []byte) []byte {
+	dst = binary.AppendUvarint(append(dst, tag), uint64(len(data)))
+	return append(dst, data...)
+}
+
+var errCostly = errors.New("the protobuf message is too large for how deeply it is nested")
+
+// Decode implements runtime.Decoder. An object becomes JSON, and then it is
+// read as any JSON is: with the same bounds, defaults and errors.
+func (t *typed) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	target, ours := into.(*object.Object)
+	if into != nil && !ours {
+		return t.ordinary.Decode(data, defaults, into)
+	}
+	envelope := &runtime.Unknown{}
+	_, gvk, err := t.ordinary.Decode(data, defaults, envelope)
+	if err != nil {
+		return nil, gvk, err
+	}
+	if into == nil && known.Recognizes(*gvk) {
+		return t.ordinary.Decode(data, defaults, nil)
+	}
+	if message, err := t.form.Types().New(*gvk); err == nil && !layoutOf(reflect.TypeOf(message)).bears(envelope.Raw) {
+		return nil, gvk, errCostly
+	}
+	value, gvk, err := t.types.Decode(data, defaults, nil)
+	if err != nil {
+		return nil, gvk, err
+	}
+	body, err := json.Marshal(value)
+	if err != nil {
+		return nil, gvk, err
+	}
+	o, named, _, err := t.form.FromRequest(body, gvk, false)
+	if err != nil {
+		return nil, gvk, err
+	}
+	if target != nil {
+		*target = *o
+		o = target
+	}
+	return o, &named, nil
+}

@@ -1,0 +1,127 @@
+package codec
+
+import (
+	"encoding/binary"
+	"reflect"
+	"testing"
+	"time"
+
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The numbers of the fields of JSONSchemaProps that lead to others of them.
+const (
+	notField        = 28
+	propertiesField = 29
+)
+
+// nest is a message that grows around what it has.
+type nest struct {
+	data []byte // ends with the message
+	at   int
+}
+
+func newNest(inside ...byte) *nest {
+	n := &nest{make([]byte, 4<<20), 4 << 20}
+	return n.before(inside...)
+}
+
+func (n *nest) bytes() []byte { return n.data[n.at:] }
+
+func (n *nest) before(b ...byte) *nest {
+	n.at -= len(b)
+	copy(n.data[n.at:], b)
+	return n
+}
+
+// in makes all that there is a field. high sets bits of the tag that generated
+// code cuts off.
+func (n *nest) in(number, wire, high uint64) *nest {
+	header := binary.AppendUvarint(nil, high<<35|number<<3|wire)
+	return n.before(binary.AppendUvarint(header, uint64(len(n.bytes())))...)
+}
+
+// times applies wrap n times.
+func (n *nest) times(levels int, wrap func(*nest)) []byte {
+	for range levels {
+		wrap(n)
+	}
+	return n.bytes()
+}
+
+func TestDeepMessagesAreKnownBeforehand(t *testing.T) {
+	schema := layoutOf(reflect.TypeFor[v1.JSONSchemaProps]())
+	for name, c := range map[string]struct {
+		levels int // of messages in a level
+		wrap   func(*nest)
+	}{
+		"not":            {1, func(n *nest) { n.in(notField, 2, 0) }},
+		"not, long tag":  {1, func(n *nest) { n.in(notField, 2, 1) }},
+		"after a group":  {1, func(n *nest) { n.in(notField, 2, 0).before(0xfb, 0x0f, 8, 1, 0xfc, 0x0f) }},
+		"after a number": {1, func(n *nest) { n.in(notField, 2, 0).before(0xf8, 0x0f, 5) }},
+		"properties":     {2, func(n *nest) { n.in(2, 2, 0).before(10, 1, 'a').in(propertiesField, 2, 0) }},
+		// Neither key nor value has the wire type that it should have, and the key is no message.
+		"odd properties": {2, func(n *nest) { n.in(2, 0, 0).before(8, 3, 0xff, 0xff, 0xff).in(propertiesField, 2, 0) }},
+	} {
+		shallow, deep := newNest().times(100, c.wrap), newNest().times(maxNesting/c.levels+1, c.wrap)
+		if !schema.bears(shallow) {
+			t.Errorf("%s: refused", name)
+		}
+		var s v1.JSONSchemaProps
+		if err := s.Unmarshal(shallow); err != nil {
+			t.Errorf("%s: the test's data is wrong: %v", name, err)
+		}
+		if got := depth(&s); got != 101 {
+			t.Errorf("%s: the test's data has %d levels", name, got)
+		}
+		if schema.bears(deep) {
+			t.Errorf("%s: %d levels have not been noticed", name, maxNesting+1)
+		}
+	}
+	text := make([]byte, 1<<20)
+	if schema.bears(newNest(text...).in(3, 2, 0).times(200, func(n *nest) { n.in(notField, 2, 0) })) {
+		t.Error("a large text far inside has not been noticed")
+	}
+	whole := layoutOf(reflect.TypeFor[*v1.CustomResourceDefinition]())
+	if whole.fields[1] == nil || whole.fields[1].fields[11] != nil || whole.fields[2].fields[7].fields[4].fields[1].fields[notField] == nil {
+		t.Error("the layout of definitions is not what it should be")
+	}
+	if len(layoutOf(reflect.TypeFor[metav1.Time]()).fields) != 0 {
+		t.Error("a time has messages in it")
+	}
+}
+
+// FuzzBears finds data that the measure calls harmless and that nests deeply
+// all the same, or takes long to measure.
+func FuzzBears(f *testing.F) {
+	f.Add(newNest().times(20, func(n *nest) { n.in(notField, 2, 0) }))
+	f.Add(newNest().times(20, func(n *nest) { n.in(2, 0, 0).before(8, 1, 'a').in(propertiesField, 2, 0) }))
+	f.Add([]byte{0xfb, 0x0f, 8, 1, 0xfc, 0x0f, 0xe2, 1, 0})
+	schema := layoutOf(reflect.TypeFor[v1.JSONSchemaProps]())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<16 {
+			return
+		}
+		began := time.Now()
+		ok := schema.bears(data)
+		if d := time.Since(began); d > time.Second {
+			t.Fatalf("%v for %d bytes", d, len(data))
+		}
+		var s v1.JSONSchemaProps
+		if err := s.Unmarshal(data); ok && err == nil && depth(&s) > maxNesting {
+			t.Fatal("deeper than it was said to be")
+		}
+	})
+}
+
+func depth(s *v1.JSONSchemaProps) int {
+	deepest := 0
+	if s.Not != nil {
+		deepest = depth(s.Not)
+	}
+	for _, p := range s.Properties {
+		deepest = max(deepest, depth(&p))
+	}
+	return deepest + 1
+}
