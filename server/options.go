@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -90,7 +91,7 @@ var meaningless = []string{
 	"default-watch-cache-size", "delete-collection-workers", "emulation-forward-compatible", "enable-garbage-collector",
 	"etcd-count-metric-poll-period", "etcd-servers-overrides", "lease-reuse-duration-seconds",
 	"runtime-config-emulation-forward-compatible", "storage-backend", "storage-initialization-timeout", "storage-media-type",
-	"watch-cache", "watch-cache-sizes",
+	"watch-cache-sizes",
 }
 
 // Flags returns the flags in groups, bound to the options.
@@ -154,6 +155,9 @@ func (o *Options) Validate() error {
 		errs = append(errs, errors.New("--enable-priority-and-fairness cannot be true: the flow schemas and priority levels that it reads are not served yet; "+
 			"leave it out, and bound requests with --max-requests-inflight and --max-mutating-requests-inflight"))
 	}
+	if utilfeature.DefaultFeatureGate.Enabled(features.CBORServingAndStorage) {
+		errs = append(errs, fmt.Errorf("--feature-gates: %s cannot be true: objects are served and stored as JSON; leave it out", features.CBORServingAndStorage))
+	}
 	return errors.Join(errs...)
 }
 
@@ -216,9 +220,6 @@ func (o *Options) validateEtcd() []error {
 	}
 	if len(o.Etcd.EtcdServersOverrides) > 0 {
 		errs = append(errs, errors.New("--etcd-servers-overrides is not supported: all resources are in the etcd that --etcd-servers names; leave it out"))
-	}
-	if !o.Etcd.EnableWatchCache {
-		errs = append(errs, errors.New("--watch-cache=false is not supported: watch caches exist only while they are used; leave it out, and shorten --idle-timeout"))
 	}
 	if len(o.Etcd.WatchCacheSizes) > 0 {
 		errs = append(errs, errors.New("--watch-cache-sizes is not supported: it is for built-in resources, of which there are none; leave it out"))

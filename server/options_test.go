@@ -26,7 +26,7 @@ func parsed(t *testing.T, args ...string) *Options {
 func TestValidateTellsEverythingTogether(t *testing.T) {
 	o := parsed(t, "--secure-port=0", "--allowed-group=", "--field-validation=maybe", "--idle-timeout=0s", "--enable-priority-and-fairness",
 		"--tls-cert-file=missing.crt", "--etcd-keyfile=missing.key", "--etcd-servers=localhost:2379,http://b:2379", "--etcd-cafile=missing-ca.crt",
-		"--etcd-servers-overrides=/pods#http://x", "--watch-cache=false", "--watch-cache-sizes=pods#1", "--storage-media-type=application/yaml",
+		"--etcd-servers-overrides=/pods#http://x", "--watch-cache-sizes=pods#1", "--storage-media-type=application/yaml",
 		"--audit-policy-file=missing.yaml", "--max-requests-inflight=-1")
 	err := o.Validate()
 	if err == nil {
@@ -45,7 +45,6 @@ func TestValidateTellsEverythingTogether(t *testing.T) {
 		`--etcd-servers: "localhost:2379" has no scheme`,
 		"--etcd-servers: http://b:2379 is not encrypted",
 		"--etcd-servers-overrides is not supported",
-		"--watch-cache=false is not supported",
 		"--watch-cache-sizes is not supported",
 		"--storage-media-type is application/yaml",
 		"--audit-policy-file cannot be read",

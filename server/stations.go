@@ -7,10 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/convert"
@@ -18,6 +20,7 @@ import (
 	"github.com/espalier-dev/espalier/server/definition"
 	"github.com/espalier-dev/espalier/server/discovery"
 	"github.com/espalier-dev/espalier/server/lifecycle"
+	"github.com/espalier-dev/espalier/server/object"
 	"github.com/espalier-dev/espalier/server/publish"
 	"github.com/espalier-dev/espalier/server/replica"
 	"github.com/espalier-dev/espalier/server/resource"
@@ -30,19 +33,19 @@ func (s *Server) stations(ctx context.Context, o *Options, c *genericapiserver.C
 	if err != nil {
 		return nil, err
 	}
-	stored := definitions.Store().Storage.Storage
-	index := catalog.New(stored)
+	index := catalog.New(definitions.Store().Storage.Storage)
 	objects, err := s.objects(o, c, index)
 	if err != nil {
 		return nil, err
 	}
-	member, err := s.member(ctx, o, index, stored)
+	member, err := s.member(ctx, o, index)
 	if err != nil {
 		return nil, err
 	}
 	controller := lifecycle.New(index, definitions, objects, lifecycle.Options{
 		Barrier: func(ctx context.Context, entry *catalog.Entry) error { return member.Wait(ctx, entry.Revision) },
 	})
+	answerWhenSettled(definitions, controller)
 	s.tasks = append(s.tasks,
 		task{"the index of definitions", index.Run},
 		task{"the life cycle of definitions", controller.Run},
@@ -67,6 +70,30 @@ func (s *Server) definitions(c *genericapiserver.Config) (*definition.Definition
 		Backend: s.backend, Authorizer: c.Authorization.Authorizer,
 		MaxRequestBodyBytes: c.MaxRequestBodyBytes, MinRequestTimeout: minRequestTimeout(c),
 	})
+}
+
+// settleTime is how long the answer to a change of a definition may be held
+// back; mostly it takes milliseconds.
+const settleTime = time.Second
+
+// answerWhenSettled holds back the answer to a change of a definition until its
+// status speaks of the change. Otherwise a client that changes one twice would
+// find that the status has been written in between, and have a conflict.
+func answerWhenSettled(d *definition.Definitions, c *lifecycle.Controller) {
+	wait := func(obj runtime.Object, dryRun []string) {
+		o, ok := obj.(*object.Object)
+		if !ok || len(dryRun) > 0 {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+		defer cancel()
+		if err := c.WaitFor(ctx, o); err != nil {
+			klog.V(2).InfoS("A definition has not been settled in time", "name", o.GetName(), "err", err)
+		}
+	}
+	s := d.Store()
+	s.AfterCreate = func(obj runtime.Object, o *metav1.CreateOptions) { wait(obj, o.DryRun) }
+	s.AfterUpdate = func(obj runtime.Object, o *metav1.UpdateOptions) { wait(obj, o.DryRun) }
 }
 
 // serveDefinitions answers requests to the resource of the definitions.
@@ -96,23 +123,17 @@ func (s *Server) objects(o *Options, c *genericapiserver.Config, index *catalog.
 		Catalog: index, Backend: s.backend, Conversion: conversion, NotFound: http.NotFoundHandler(),
 		Authorizer: c.Authorization.Authorizer, FieldValidation: fieldValidations[o.FieldValidation],
 		MaxRequestBodyBytes: c.MaxRequestBodyBytes, RequestTimeout: c.RequestTimeout, MinRequestTimeout: minRequestTimeout(c),
-		Idle: o.IdleTimeout,
+		Idle: o.IdleTimeout, Uncached: !o.Etcd.EnableWatchCache,
 	}), nil
 }
 
 // member makes this server known to others on the same etcd. It joins before
 // the definitions are read, and is built last: it tells of a change after all
 // that serve by it have heard of it.
-func (s *Server) member(ctx context.Context, o *Options, index *catalog.Catalog, stored storage.Interface) (*replica.Member, error) {
+func (s *Server) member(ctx context.Context, o *Options, index *catalog.Catalog) (*replica.Member, error) {
 	member, err := replica.Join(ctx, s.backend.Client(), replica.Options{
-		Prefix: o.Etcd.StorageConfig.Prefix,
-		CatchUp: func(ctx context.Context) error {
-			revision, err := stored.GetCurrentResourceVersion(ctx)
-			if err != nil {
-				return err
-			}
-			return index.WaitFor(ctx, revision)
-		},
+		Prefix:  o.Etcd.StorageConfig.Prefix,
+		CatchUp: index.CatchUp,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("joining the other servers on this etcd: %w", err)

@@ -28,6 +28,7 @@ type Catalog struct {
 	synced   chan struct{}
 	syncOnce sync.Once
 	asked    atomic.Int64 // when etcd was last asked how far it is
+	catching attempts
 }
 
 // New returns an empty catalog of the definitions in storage, whose objects

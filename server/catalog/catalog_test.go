@@ -205,6 +205,20 @@ func (s *cut) GetList(ctx context.Context, key string, opts storage.ListOptions,
 	return s.Interface.GetList(ctx, key, opts, list)
 }
 
+// watched returns when there is a watch to end.
+func (s *cut) watched(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		n := len(s.watches)
+		s.mu.Unlock()
+		if n > 0 {
+			return
+		}
+	}
+	t.Fatal("there is no watch")
+}
+
 func (s *cut) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,6 +270,7 @@ func TestCompaction(t *testing.T) {
 	c.Subscribe(j.tell)
 	before := j.calls
 
+	s.watched(t)
 	s.barred.Store(true)
 	s.end()
 	d.Update(t, "changed.example.com", func(o *object.Object) { o.SetLabels(map[string]string{"a": "b"}) })

@@ -2,7 +2,8 @@
 //
 //	etcd ── list in pages, then watch ──▶ *Entry (fields + zstd) ──▶ index ──▶ subscribers, in order
 //	                                                                  ├─▶ Get, Group, All: without waiting
-//	                                                                  └─▶ WaitFor(revision): read your writes
+//	                                                                  ├─▶ WaitFor(revision): read your writes
+//	                                                                  └─▶ CatchUp: read what others have written
 //
 // What requests, discovery and naming ask of a definition stands in its
 // [Entry]; the definition itself is kept compressed and unpacked only to

@@ -29,6 +29,9 @@
 // and in a metric, and in the warnings of clients that do not refuse to hear it.
 //
 // Nothing waits for a lock while a schema is compiled, but requests to the same
-// resource. What has not been used for a while is forgotten, and built again
-// when needed.
+// resource. What has not been used for a while is forgotten, as is what was used
+// longest ago of too much that is idle, and built again when needed.
+//
+// That there is no such resource is said only after asking etcd: another server
+// may have told the client that there is.
 package custom

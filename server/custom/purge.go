@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/espalier-dev/espalier/server/catalog"
+	"github.com/espalier-dev/espalier/server/lifecycle"
 	"github.com/espalier-dev/espalier/server/object"
 )
 
@@ -43,7 +44,7 @@ func (s *Server) DeleteInstances(ctx context.Context, e *catalog.Entry) (remaini
 	for {
 		list, err := version.store.List(ctx, options)
 		if err != nil {
-			return int(p.left.Load()), errors.Join(p.err(), fmt.Errorf("listing what is to be deleted: %w", err))
+			return int(p.left.Load()), &lifecycle.ListError{Err: errors.Join(p.err(), err)}
 		}
 		page, ok := list.(*object.List)
 		if !ok {

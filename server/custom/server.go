@@ -24,6 +24,8 @@ import (
 const (
 	// DefaultIdle is how long what serves a resource outlives its last request.
 	DefaultIdle = 10 * time.Minute
+	// DefaultMaxIdle is how many resources are kept ready though nobody uses them.
+	DefaultMaxIdle = 500
 	// DefaultMaxRequestBodyBytes is what API servers accept.
 	DefaultMaxRequestBodyBytes = 3 << 20
 
@@ -51,6 +53,8 @@ type Options struct {
 	RequestTimeout      time.Duration // of requests that are no watches; they may take twice as long to finish after a change
 	MinRequestTimeout   time.Duration // of watches whose client does not say
 	Idle                time.Duration // 0 is DefaultIdle
+	MaxIdle             int           // 0 is DefaultMaxIdle
+	Uncached            bool          // lists and watches go to etcd
 }
 
 // Server serves the custom resources of all definitions in a catalog. It is
@@ -58,6 +62,7 @@ type Options struct {
 type Server struct {
 	options  Options
 	servings sync.Map // UID of the definition → *serving
+	idle     idleServings
 }
 
 // New returns a server for the definitions in the catalog. Run must be running
@@ -75,6 +80,9 @@ func New(o Options) *Server {
 	if o.Idle == 0 {
 		o.Idle = DefaultIdle
 	}
+	if o.MaxIdle == 0 {
+		o.MaxIdle = DefaultMaxIdle
+	}
 	s := &Server{options: o}
 	o.Catalog.Subscribe(s.changed)
 	return s
@@ -89,10 +97,8 @@ func (s *Server) Run(ctx context.Context) error {
 		select {
 		case now := <-ticker.C:
 			since := now.Add(-s.options.Idle)
-			s.servings.Range(func(uid, value any) bool {
-				if value.(*serving).closeIfIdle(since) {
-					s.servings.CompareAndDelete(uid, value)
-				}
+			s.servings.Range(func(_, value any) bool {
+				s.giveUp(value.(*serving), since)
 				return true
 			})
 		case <-ctx.Done():
@@ -103,6 +109,13 @@ func (s *Server) Run(ctx context.Context) error {
 			})
 			return ctx.Err()
 		}
+	}
+}
+
+// giveUp forgets a serving that has not been used since some time.
+func (s *Server) giveUp(x *serving, since time.Time) {
+	if x.closeIfIdle(since) {
+		s.servings.CompareAndDelete(x.uid, x)
 	}
 }
 
@@ -140,7 +153,7 @@ func (s *Server) enter(e *catalog.Entry, long bool) (*serving, *view, error) {
 	for {
 		value, ok := s.servings.Load(e.UID)
 		if !ok {
-			value, _ = s.servings.LoadOrStore(e.UID, &serving{server: s, lastUsed: time.Now()})
+			value, _ = s.servings.LoadOrStore(e.UID, &serving{server: s, uid: e.UID, lastUsed: time.Now()})
 		}
 		serving := value.(*serving)
 		v, err := serving.enter(e, long)
@@ -166,7 +179,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		resource.Error(w, req, &request.RequestInfo{}, apierrors.NewInternalError(errors.New("no RequestInfo found in the context")))
 		return
 	}
-	e := s.entry(info)
+	e, err := s.find(req.Context(), info)
+	if err != nil {
+		klog.ErrorS(err, "It cannot be told whether there is a resource", "resource", info.Resource, "group", info.APIGroup)
+		resource.Error(w, req, info, apierrors.NewServiceUnavailable("the server does not know all definitions, please try again"))
+		return
+	}
 	if e == nil {
 		s.options.NotFound.ServeHTTP(w, req)
 		return
@@ -197,6 +215,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	resource.Serve(w, s.withFieldValidation(req, info.Verb, v), info, endpoint)
+}
+
+// find is entry for whom a wrong "not found" would mislead: another server may
+// have said that there is such a resource.
+func (s *Server) find(ctx context.Context, info *request.RequestInfo) (*catalog.Entry, error) {
+	if e := s.entry(info); e != nil || !info.IsResourceRequest {
+		return e, nil
+	}
+	if err := s.options.Catalog.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	return s.entry(info), nil
 }
 
 // entry returns the definition of the resource that a request is for, nil if

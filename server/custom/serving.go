@@ -1,6 +1,7 @@
 package custom
 
 import (
+	"container/list"
 	"errors"
 	"maps"
 	"sync"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apitypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-dev/espalier/server/catalog"
 )
@@ -19,6 +21,7 @@ var errGone = errors.New("given up")
 // the definition is deleted or nobody has asked for a while.
 type serving struct {
 	server  *Server
+	uid     apitypes.UID              // of the definition
 	schemas atomic.Pointer[schemaSet] // of the newest view; all forms follow it
 
 	mu       sync.Mutex // held while a definition is read: others wait who ask for the same resource
@@ -26,6 +29,8 @@ type serving struct {
 	gone     bool
 	users    int // requests and watches under way
 	lastUsed time.Time
+
+	place *list.Element // among the idle; theirs to guard
 }
 
 // enter returns the view for a request, which has to leave it. The view is at
@@ -39,7 +44,9 @@ func (s *serving) enter(e *catalog.Entry, long bool) (*view, error) {
 	if err := s.adopt(e); err != nil {
 		return nil, err
 	}
-	s.users++
+	if s.users++; s.users == 1 {
+		s.server.idle.remove(s)
+	}
 	if !long {
 		s.current.users++
 	}
@@ -48,16 +55,28 @@ func (s *serving) enter(e *catalog.Entry, long bool) (*view, error) {
 
 // leave ends what enter began.
 func (s *serving) leave(v *view, long bool) {
+	if surplus := s.left(v, long); surplus != nil {
+		s.server.giveUp(surplus, time.Now())
+	}
+}
+
+// left is leave but for what has to be done without mu: to give up another
+// serving that is one too many.
+func (s *serving) left(v *view, long bool) (surplus *serving) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.users--
 	s.lastUsed = time.Now()
+	if s.users == 0 && !s.gone {
+		surplus = s.server.idle.add(s, s.server.options.MaxIdle)
+	}
 	if long {
-		return
+		return surplus
 	}
 	if v.users--; v.users == 0 && v.replaced != nil {
 		go v.replaced()
 	}
+	return surplus
 }
 
 // adopt makes a view of a newer entry the current one. The caller holds mu.
@@ -109,7 +128,7 @@ func (s *serving) newView(e *catalog.Entry, before *view) (*view, error) {
 		return nil, err
 	}
 	v := &view{
-		server: s.server, entry: e, details: d, equivalents: equivalentResources(e),
+		server: s.server, entry: e, details: d,
 		schemas: schemaSet{}, vaults: map[string]*vault{}, versions: map[string]*lazyVersion{},
 	}
 	if before != nil {
@@ -134,7 +153,7 @@ func (s *serving) newView(e *catalog.Entry, before *view) (*view, error) {
 			continue
 		}
 		form := &Form{kind: kind.WithVersion(version.Name), schemas: &s.schemas}
-		v.vaults[version.Name] = newVault(s.server.options.Backend, e, version, form, v.convert)
+		v.vaults[version.Name] = newVault(&s.server.options, e, version, form, v.convert)
 	}
 	return v, nil
 }
@@ -190,6 +209,7 @@ func (s *serving) retire() {
 		return
 	}
 	s.gone = true
+	s.server.idle.remove(s)
 	v := s.current
 	if v == nil {
 		return

@@ -3,6 +3,7 @@ package custom
 import (
 	"context"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,7 +43,7 @@ func (s statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Obj
 
 // ValidateUpdate implements rest.RESTUpdateStrategy.
 func (s statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	errs := s.validate(ctx, obj.(*object.Object), old.(*object.Object), countsForStatus)
+	errs := s.validate(ctx, obj.(*object.Object), old.(*object.Object), statusErrors)
 	if s.scale != nil {
 		spec := s.scale.specField()
 		errs = slices.DeleteFunc(errs, func(e *field.Error) bool { return e.Field == spec })
@@ -58,18 +59,32 @@ func (s statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obj
 // rulesNotChecked is what is said beside errors that rules would stumble over.
 const rulesNotChecked = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 
-// countsForStatus reports whether a violation keeps a status from being
-// written. What is wrong with the rest of the object is not the business of
-// whoever reports on it; API servers validate the status only, but metadata,
-// rules and lists of the whole object.
-func countsForStatus(v *espalier.Violation) bool {
-	switch v.Keyword {
-	case "x-kubernetes-validations", "x-kubernetes-list-type":
-		return true
-	case "metadata":
-		return below(v.At, "metadata")
+// statusErrors has the violations count that keep a status from being written.
+// What is wrong with the rest of the object is not the business of whoever
+// reports on it; API servers validate the status only, but metadata, rules and
+// lists of the whole object.
+func statusErrors(v *espalier.Violation) *field.Error {
+	switch {
+	case v.Keyword == "x-kubernetes-validations", v.Keyword == "x-kubernetes-list-type",
+		v.Keyword == "metadata" && below(v.At, "metadata"):
+		return v.FieldError()
+	case v.Keyword == "metadata", !below(v.At, "status"):
+		return nil
 	}
-	return below(v.At, "status")
+	// The values of the status are judged by themselves: the words name them as
+	// they are called within it. Only the field says where that is.
+	e := v.FieldError()
+	if e.Field == (*field.Path)(nil).String() {
+		e.Field = "status"
+	}
+	quote := ""
+	if strings.HasPrefix(e.Detail, `"`) {
+		quote = `"`
+	}
+	if rest, ok := strings.CutPrefix(e.Detail, quote+"status"); ok {
+		e.Detail = quote + strings.TrimPrefix(rest, ".")
+	}
+	return e
 }
 
 // WarningsOnUpdate implements rest.RESTUpdateStrategy.

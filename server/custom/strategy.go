@@ -89,16 +89,19 @@ func (s *strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) 
 
 // Validate implements rest.RESTCreateStrategy.
 func (s *strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
-	return s.validate(ctx, obj.(*object.Object), nil, everywhere)
+	return s.validate(ctx, obj.(*object.Object), nil, allErrors)
 }
 
 // ValidateUpdate implements rest.RESTUpdateStrategy.
 func (s *strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	return s.validate(ctx, obj.(*object.Object), old.(*object.Object), everywhere)
+	return s.validate(ctx, obj.(*object.Object), old.(*object.Object), allErrors)
 }
 
+// wording makes an error of a violation; nil if it does not count.
+type wording func(*espalier.Violation) *field.Error
+
 // validate says what is wrong with an object, as far as it counts.
-func (s *strategy) validate(ctx context.Context, o, old *object.Object, counts func(*espalier.Violation) bool) field.ErrorList {
+func (s *strategy) validate(ctx context.Context, o, old *object.Object, word wording) field.ErrorList {
 	if errs := s.typeErrors(o); len(errs) > 0 {
 		return errs
 	}
@@ -109,7 +112,7 @@ func (s *strategy) validate(ctx context.Context, o, old *object.Object, counts f
 	for i := range verdict.Warnings {
 		warning.AddWarning(ctx, "", verdict.Warnings[i].Error())
 	}
-	return s.fieldErrors(o, &verdict, counts)
+	return s.fieldErrors(o, &verdict, word)
 }
 
 // judge has the schema say what is wrong.
@@ -128,12 +131,12 @@ func (s *strategy) judge(o, old *object.Object) (espalier.Validation, error) {
 	return compiled.validate.Validate(o.JSON(), options)
 }
 
-// everywhere counts every violation.
-func everywhere(*espalier.Violation) bool { return true }
+// allErrors has every violation count, in the words of the schema.
+func allErrors(v *espalier.Violation) *field.Error { return v.FieldError() }
 
 // fieldErrors returns the violations that count, in the order of API servers:
 // they look at the scale after the values, and before the rest.
-func (s *strategy) fieldErrors(o *object.Object, verdict *espalier.Validation, counts func(*espalier.Violation) bool) field.ErrorList {
+func (s *strategy) fieldErrors(o *object.Object, verdict *espalier.Validation, word wording) field.ErrorList {
 	var scale field.ErrorList
 	if s.scale != nil {
 		scale = s.scale.validate(o)
@@ -144,8 +147,8 @@ func (s *strategy) fieldErrors(o *object.Object, verdict *espalier.Validation, c
 		if afterScale(v) {
 			errs, scale = append(errs, scale...), nil
 		}
-		if counts(v) {
-			errs = append(errs, v.FieldError())
+		if e := word(v); e != nil {
+			errs = append(errs, e)
 		}
 	}
 	return append(errs, scale...)

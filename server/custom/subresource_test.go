@@ -25,7 +25,8 @@ func TestStatus(t *testing.T) {
 
 	e.patch("merge", widgets+"/a/status", `{"status":{"phase":"far too long"}}`).is(http.StatusUnprocessableEntity).
 		says(`Widget.example.com "a" is invalid: [status.phase: Too long: may not be more than 8 bytes, <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]`)
-	e.patch("merge", widgets+"/a/status", `{"status":{"phase":1}}`).is(http.StatusUnprocessableEntity)
+	e.patch("merge", widgets+"/a/status", `{"status":{"phase":1}}`).is(http.StatusUnprocessableEntity).
+		says(`Widget.example.com "a" is invalid: [status.phase: Invalid value: "integer": phase in body must be of type string: "integer", <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]`)
 	e.patch("json", widgets+"/a/status", `[{"op":"remove","path":"/status"}]`).is(http.StatusOK).has("status", nil)
 	e.patch("apply", widgets+"/a/status?fieldManager=m", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"status":{"phase":"On"}}`).
 		is(http.StatusOK).has("status.phase", "On")

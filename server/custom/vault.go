@@ -68,19 +68,19 @@ func onlyStoredIn(e *catalog.Entry, version string) bool {
 
 // newVault prepares the storage of a version; it is opened by the first store
 // that is made of it.
-func newVault(b *store.Backend, e *catalog.Entry, v *catalog.Version, form *Form, convert store.ConvertFunc) *vault {
+func newVault(o *Options, e *catalog.Entry, v *catalog.Version, form *Form, convert store.ConvertFunc) *vault {
 	resource := schema.GroupResource{Group: e.Group, Resource: e.Accepted.Plural}
 	spec := store.Spec{
 		Resource:       resource,
 		ResourcePrefix: "/" + resource.Group + "/" + resource.Resource,
 		Codec:          codec.Storage(form),
 		StorageVersion: e.StorageVersion,
-		Cached:         true,
+		Cached:         !o.Uncached,
 	}
 	if len(e.Versions) > 1 {
 		spec.Convert, spec.Version = convert, v.Name
 	}
-	vt := &vault{key: vaultKeyOf(e, v), form: form, options: b.RESTOptions(spec)}
+	vt := &vault{key: vaultKeyOf(e, v), form: form, options: o.Backend.RESTOptions(spec)}
 	open := vt.options.Decorator
 	vt.options.Decorator = func(config *storagebackend.ConfigForResource, prefix string, keyFunc func(runtime.Object) (string, error),
 		newFunc, newListFunc func() runtime.Object, attrFunc storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,

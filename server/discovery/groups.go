@@ -22,6 +22,16 @@ type Group struct {
 	Versions []Version
 }
 
+// version returns the version called name, or nil.
+func (g *Group) version(name string) *Version {
+	for i := range g.Versions {
+		if g.Versions[i].Name == name {
+			return &g.Versions[i]
+		}
+	}
+	return nil
+}
+
 // Version is the resources of a version of a group.
 type Version struct {
 	Name      string

@@ -219,6 +219,14 @@ func aggregatedDocument(all *listing, version string) *document {
 func (h *Handler) serveGroup(w http.ResponseWriter, req *http.Request, name string) {
 	g, ok := h.group(name, h.catalog.Group(name))
 	if !ok {
+		// Another server may have said that there is such a group.
+		if h.catalog.CatchUp(req.Context()) != nil {
+			fail(w, req, http.StatusServiceUnavailable)
+			return
+		}
+		g, ok = h.group(name, h.catalog.Group(name))
+	}
+	if !ok {
 		fail(w, req, http.StatusNotFound)
 		return
 	}
@@ -229,25 +237,38 @@ func (h *Handler) serveGroup(w http.ResponseWriter, req *http.Request, name stri
 
 // serveVersion answers /apis/G/V. Built-in versions do not wait for the catalog.
 func (h *Handler) serveVersion(w http.ResponseWriter, req *http.Request, group, name string) {
-	g := h.builtInGroup(group)
-	if g == nil || !slices.ContainsFunc(g.Versions, func(v Version) bool { return v.Name == name }) {
+	var v *Version
+	if g := h.builtInGroup(group); g != nil {
+		v = g.version(name)
+	}
+	if v == nil {
 		if !h.catalog.HasSynced() {
 			fail(w, req, http.StatusServiceUnavailable)
 			return
 		}
-		if made, ok := h.group(group, h.catalog.Group(group)); ok {
-			g = &made
-		}
+		v = h.version(group, name)
 	}
-	if g != nil {
-		for i := range g.Versions {
-			if v := &g.Versions[i]; v.Name == name {
-				small(v.list(group), func() runtime.Object { return &metav1.APIResourceList{} }).serve(w, req)
-				return
-			}
+	if v == nil {
+		if h.catalog.CatchUp(req.Context()) != nil {
+			fail(w, req, http.StatusServiceUnavailable)
+			return
 		}
+		v = h.version(group, name)
 	}
-	fail(w, req, http.StatusNotFound)
+	if v == nil {
+		fail(w, req, http.StatusNotFound)
+		return
+	}
+	small(v.list(group), func() runtime.Object { return &metav1.APIResourceList{} }).serve(w, req)
+}
+
+// version returns a version of a group, or nil.
+func (h *Handler) version(group, name string) *Version {
+	g, ok := h.group(group, h.catalog.Group(group))
+	if !ok {
+		return nil
+	}
+	return g.version(name)
 }
 
 // small is a document that is made for a request.

@@ -228,6 +228,28 @@ func (c *Controller) pass(ctx context.Context, e *catalog.Entry) error {
 	return nil
 }
 
+// WaitFor returns when the status of a definition speaks of it as it has just
+// been written, or it is being deleted.
+func (c *Controller) WaitFor(ctx context.Context, o *object.Object) error {
+	revision, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return fmt.Errorf("resourceVersion: %w", err)
+	}
+	if err := c.catalog.WaitFor(ctx, revision); err != nil {
+		return err
+	}
+	for {
+		seen := c.catalog.Revision()
+		e := c.catalog.Get(o.GetName())
+		if e == nil || e.UID != o.GetUID() || e.Deleting || e.ObservedGeneration >= o.GetGeneration() {
+			return nil
+		}
+		if err := c.catalog.WaitFor(ctx, seen+1); err != nil {
+			return err
+		}
+	}
+}
+
 func isTrue(status *v1.CustomResourceDefinitionStatus, t v1.CustomResourceDefinitionConditionType) bool {
 	c := find(status, t)
 	return c != nil && c.Status == v1.ConditionTrue

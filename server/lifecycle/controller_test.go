@@ -83,19 +83,20 @@ func (w *world) DeleteInstances(ctx context.Context, e *catalog.Entry) (remainin
 // process is one catalog and one controller, as one server has them.
 type process struct {
 	*world
-	catalog *catalog.Catalog
-	stop    func()
+	catalog    *catalog.Catalog
+	controller *Controller
+	stop       func()
 }
 
 func (w *world) start(t *testing.T, instances Instances, o Options) *process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &process{world: w, catalog: catalog.New(w.Storage)}
-	controller := New(p.catalog, w, instances, o)
+	p.controller = New(p.catalog, w, instances, o)
 	var running sync.WaitGroup
 	running.Go(func() { _ = p.catalog.Run(ctx) })
 	running.Go(func() {
-		if err := controller.Run(ctx); !errors.Is(err, context.Canceled) {
+		if err := p.controller.Run(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("Run: %v", err)
 		}
 	})
@@ -202,6 +203,25 @@ func TestEstablish(t *testing.T) {
 	p.until(t, e.Name, "observed", func(e *catalog.Entry) bool { return e.ObservedGeneration == 2 })
 	if n := w.writes.Load(); n != 2 {
 		t.Errorf("%d writes for two generations", n)
+	}
+}
+
+// WaitFor returns when the status has been decided, whatever the decision is.
+func TestWaitFor(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(t, w, Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for i, plural := range []string{"apples", "pears"} {
+		// Both want to be of the same kind.
+		o := w.Create(t, strings.ReplaceAll(catalogtest.Definition(plural, "example.com"), `"Pear`, `"Apple`))
+		if err := p.controller.WaitFor(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+		e := p.catalog.Get(plural + ".example.com")
+		if e == nil || e.ObservedGeneration != e.Generation || e.Established != (i == 0) {
+			t.Errorf("%s: %+v", plural, e)
+		}
 	}
 }
 

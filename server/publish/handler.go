@@ -225,6 +225,14 @@ func (h *Handler) serveVersion(w http.ResponseWriter, req *http.Request, s *stat
 	} else {
 		units := h.units(s, group, version, h.catalog.Group(group))
 		if len(units) == 0 {
+			// The index of another server may have said that there is such a document.
+			if h.catalog.CatchUp(req.Context()) != nil {
+				fail(w, req, http.StatusServiceUnavailable)
+				return
+			}
+			units = h.units(s, group, version, h.catalog.Group(group))
+		}
+		if len(units) == 0 {
 			fail(w, req, http.StatusNotFound)
 			return
 		}

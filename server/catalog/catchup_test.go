@@ -1,0 +1,80 @@
+package catalog_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
+)
+
+// What was written before the call is there after it, whatever the watch has
+// brought so far, and whatever else is written.
+func TestCatchUp(t *testing.T) {
+	d := catalogtest.Open(t)
+	c := start(t, d.Storage)
+	for i := range 50 {
+		d.Create(t, catalogtest.Definition(fmt.Sprintf("things%d", i), "example.com"))
+		if i%2 == 0 {
+			if _, err := d.Client.Put(t.Context(), d.Prefix+"/elsewhere", "x"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.CatchUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if c.Get(fmt.Sprintf("things%d.example.com", i)) == nil {
+			t.Fatalf("there are no things%d", i)
+		}
+	}
+}
+
+// held is a storage that answers how far it is when it is allowed to.
+type held struct {
+	storage.Interface
+	asked   atomic.Int32
+	begun   chan struct{} // an answer is waited for
+	proceed chan struct{}
+}
+
+func (h *held) GetCurrentResourceVersion(ctx context.Context) (uint64, error) {
+	h.asked.Add(1)
+	h.begun <- struct{}{}
+	<-h.proceed
+	return h.Interface.GetCurrentResourceVersion(ctx)
+}
+
+// However many ask at a time, etcd is asked once; those who come while it is
+// being asked wait for the next time.
+func TestCatchUpIsShared(t *testing.T) {
+	d := catalogtest.Open(t)
+	h := &held{Interface: d.Storage, begun: make(chan struct{}, 10), proceed: make(chan struct{})}
+	c := start(t, h)
+	var all sync.WaitGroup
+	ask := func() {
+		all.Go(func() {
+			if err := c.CatchUp(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	ask()
+	<-h.begun
+	for range 100 {
+		ask()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.CatchUp(ctx); err == nil {
+		t.Error("who gives up waits")
+	}
+	close(h.proceed)
+	all.Wait()
+	if n := h.asked.Load(); n < 2 || n > 10 {
+		t.Errorf("etcd was asked %d times", n)
+	}
+}
