@@ -143,6 +143,11 @@ bench-crds: tools ## what 10,000 CRDs cost the server, and how soon a new one is
 	$(call step,the corpus as CRDs on the server of upstream and on ours)
 	@cd conformance && $(GO) run ./cmd/bench-crds $(BENCHFLAGS)
 
+.PHONY: bench-objects
+bench-objects: tools ## what an operation costs with 1,000, 100,000 and 1,000,000 objects (about ten minutes)
+	$(call step,create and get and a page of a list with more and more objects)
+	@cd conformance && $(GO) run ./cmd/bench-objects $(BENCHFLAGS)
+
 .PHONY: upstream-suite
 upstream-suite: tools ## upstream's own integration tests against our server
 	$(call step,the integration tests of upstream with our server in place of its own)

@@ -101,9 +101,9 @@ func (p *Process) why() string {
 func (p *Process) await(ctx context.Context, limit time.Duration, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := errors.New("never asked")
 	for {
-		if err = ready(ctx); err == nil {
+		err := ready(ctx)
+		if err == nil {
 			return nil
 		}
 		select {

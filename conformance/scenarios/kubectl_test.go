@@ -11,12 +11,13 @@ import (
 
 const boats = "boats.harbour.example.com"
 
-// harbour starts a server with the CRD of boats.
+// harbour gives the shared server the CRD of boats until the end of the test.
 func harbour(t *testing.T) *kubectl {
 	t.Helper()
 	needsDiscovery(t)
-	k := newKubectl(t, serve(t, against, prefix()))
+	k := newKubectl(t, common(t))
 	k.install("boats.yaml", boats)
+	t.Cleanup(func() { removeDefinition(t, k.server, boats) })
 	return k
 }
 

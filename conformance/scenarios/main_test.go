@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
+	"github.com/espalier-dev/espalier/conformance/wire"
 )
 
 var (
@@ -22,6 +24,7 @@ var (
 	binaries = map[launch.Kind]string{}
 	against  = launch.Espalier // the server under test
 	prefixes atomic.Int64
+	shared   *launch.Server // for tests that take away what they make; nil until one asks
 )
 
 func TestMain(m *testing.M) {
@@ -57,7 +60,16 @@ func run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	defer etcd.Stop()
-	return m.Run(), nil
+	code := m.Run()
+	if shared != nil {
+		shared.End()
+		log := shared.Output()
+		shared.Stop()
+		if fault := faultIn(log); fault != "" {
+			return 1, fmt.Errorf("the log of the server that tests share has %s", fault)
+		}
+	}
+	return code, nil
 }
 
 // prefix returns a prefix in etcd that no other test has.
@@ -83,15 +95,36 @@ func stop(t *testing.T, s *launch.Server) {
 	s.End()
 	log := s.Output()
 	s.Stop()
-	for _, bad := range []string{"WARNING: DATA RACE", "panic: ", "Observed a panic"} {
-		if at := strings.Index(log, bad); at >= 0 {
-			t.Errorf("the server's log has %q:\n%.6000s", bad, log[at:])
-		}
+	if fault := faultIn(log); fault != "" {
+		t.Errorf("the server's log has %s", fault)
 	}
 	if t.Failed() {
 		lines := strings.Split(strings.TrimSpace(log), "\n")
 		t.Logf("end of the server's log:\n%s", strings.Join(lines[max(0, len(lines)-20):], "\n"))
 	}
+}
+
+// faultIn returns the first thing in a log that must not be there.
+func faultIn(log string) string {
+	for _, bad := range []string{"WARNING: DATA RACE", "panic: ", "Observed a panic"} {
+		if at := strings.Index(log, bad); at >= 0 {
+			return fmt.Sprintf("%q:\n%.6000s", bad, log[at:])
+		}
+	}
+	return ""
+}
+
+// common returns the server that tests share.
+func common(t *testing.T) *launch.Server {
+	t.Helper()
+	if shared == nil {
+		s, err := launch.StartServer(context.Background(), launch.Spec{Kind: against, Binary: binaries[against], Etcd: etcd.URL, Prefix: prefix()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared = s
+	}
+	return shared
 }
 
 // needsDiscovery skips a test that upstream's server cannot pass: it serves no /apis.
@@ -194,6 +227,28 @@ func (k *kubectl) install(file, name string) {
 	k.t.Helper()
 	k.says([]string{"customresourcedefinition.apiextensions.k8s.io/" + name + " created"}, "apply", "-f", file)
 	k.says([]string{"condition met"}, "wait", "--for=condition=Established", "crd/"+name, "--timeout=30s")
+}
+
+// removeDefinition deletes a CRD, if it is still there, and waits until it is gone. The test's own context has ended by then.
+func removeDefinition(t *testing.T, s *launch.Server, name string) {
+	t.Helper()
+	c, err := wire.Dial(s.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		status, _, answer, err := c.Do(ctx, http.MethodDelete, definitionsPath+"/"+name, nil)
+		if err != nil {
+			t.Fatalf("deleting %s: %v: %s", name, err, answer)
+		}
+		if status == http.StatusNotFound {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // write puts a text into a file of the test and returns its path.

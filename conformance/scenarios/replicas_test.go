@@ -32,7 +32,7 @@ func TestReplicas(t *testing.T) {
 			t.Errorf("a list of the other has no %s", name)
 		}
 	}
-	for i := range 15 {
+	for i := range 100 {
 		field := fmt.Sprintf("field%d", i)
 		var crd struct {
 			Metadata struct{ Generation int64 }
@@ -50,6 +50,32 @@ func TestReplicas(t *testing.T) {
 		if got := string(get(t, b, boatsPath+"/boat-0")); !strings.Contains(got, `"`+field+`":"d"`) {
 			t.Errorf("generation %d is observed, and the other server reads an object without %s: %s", crd.Metadata.Generation, field, got)
 		}
+	}
+}
+
+// What one server says is established the other serves at once, and tells of: it does not say "not found" because its own watch is behind.
+func TestEstablishedEverywhere(t *testing.T) {
+	needsDiscovery(t)
+	prefix := prefix()
+	a, b := dial(t, serve(t, against, prefix)), dial(t, serve(t, against, prefix))
+	for i := range 200 {
+		group := fmt.Sprintf("harbour-%d.example.com", i)
+		post(t, a, definitionsPath, strings.ReplaceAll(definition(t), "harbour.example.com", group))
+		eventually(t, 30*time.Second, "the CRD is established", func() bool {
+			return strings.Contains(string(get(t, a, definitionsPath+"/boats."+group)), `"status":"True","type":"Established"`)
+		})
+		switch i % 4 {
+		case 1:
+			get(t, b, "/apis/"+group)
+		case 2:
+			if got := string(get(t, b, "/apis/"+group+"/v1")); !strings.Contains(got, `"name":"boats"`) {
+				t.Errorf("there are no boats in /apis/%s/v1: %s", group, got)
+			}
+		case 3:
+			get(t, b, "/openapi/v3/apis/"+group+"/v1")
+		}
+		post(t, b, strings.Replace(boatsPath, "harbour.example.com", group, 1),
+			fmt.Sprintf(`{"apiVersion":%q,"kind":"Boat","metadata":{"name":"first"},"spec":{"owner":"ada"}}`, group+"/v1"))
 	}
 }
 
