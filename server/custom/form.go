@@ -247,18 +247,6 @@ func (f *Form) Fresh(o *object.Object) *object.Object {
 	return fresh
 }
 
-// IsNormal implements codec.Normal: the object has been normalized by the
-// schema that it would be read back with. A status that was dropped since then
-// may have a default.
-func (f *Form) IsNormal(o *object.Object) bool {
-	s, ok := o.Stamp().(*versionSchema)
-	if !ok || s != f.currentFor(o) || o.GetGeneration() == 0 {
-		return false
-	}
-	status := s.normalize.Plan().Property("status")
-	return status == nil || status.Default() == "" || o.Member("status") != nil
-}
-
 // renew normalizes an object again. Its metadata stays: the resourceVersion,
 // for one, is not among the stored bytes.
 func renew(o *object.Object, s *versionSchema) (*object.Object, error) {
