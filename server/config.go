@@ -5,10 +5,6 @@ import (
 	"fmt"
 	"net"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/authentication/request/union"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
@@ -16,21 +12,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/server/identity"
+	"github.com/espalier-dev/espalier/server/reply"
 )
-
-// statusCodecs write what the filters answer: metav1.Status. Resources and
-// discovery have codecs of their own.
-var statusCodecs = func() serializer.CodecFactory {
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	scheme.AddUnversionedTypes(schema.GroupVersion{Version: "v1"}, &metav1.Status{})
-	return serializer.NewCodecFactory(scheme)
-}()
 
 // genericConfig makes the configuration of k8s.io/apiserver's server of the
 // options. What it starts ends with the context.
 func genericConfig(ctx context.Context, o *Options, s *signals) (*genericapiserver.Config, error) {
-	c := genericapiserver.NewConfig(statusCodecs)
+	c := genericapiserver.NewConfig(reply.Codecs)
 	if err := o.Run.ApplyTo(c); err != nil {
 		return nil, err
 	}

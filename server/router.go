@@ -7,9 +7,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"github.com/espalier-dev/espalier/server/reply"
 )
 
 // definitionGroup is the API group of the definitions themselves.
@@ -58,7 +59,7 @@ func (r *router) whenSynced(handler http.Handler) http.Handler {
 		if info, ok := request.RequestInfoFrom(req.Context()); ok {
 			version = schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
 		}
-		responsewriters.ErrorNegotiated(err, statusCodecs, version, w, req)
+		reply.Error(w, req, version, err)
 	})
 }
 

@@ -104,7 +104,9 @@ func stock(t *testing.T, m *managedfields.FieldManager, object []byte) string {
 	return string(canonical)
 }
 
-func fieldManager(t *testing.T, d *crd.Definition, v *crd.Version) *managedfields.FieldManager {
+// typesOf returns how the fields of a version are merged, by its published
+// schema.
+func typesOf(t *testing.T, d *crd.Definition, v *crd.Version) managedfields.TypeConverter {
 	t.Helper()
 	document, err := openapi.Document(d, v)
 	if err != nil {
@@ -120,11 +122,16 @@ func fieldManager(t *testing.T, d *crd.Definition, v *crd.Version) *managedfield
 	if err != nil {
 		t.Fatalf("%s: %v", d.Name, err)
 	}
+	return types
+}
+
+func fieldManager(t *testing.T, d *crd.Definition, v *crd.Version) *managedfields.FieldManager {
+	t.Helper()
 	gvk := schema.GroupVersionKind{Group: d.Group, Version: v.Name, Kind: d.Kind}
 	reset := fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{
 		fieldpath.APIVersion(gvk.GroupVersion().String()): fieldpath.NewSet(fieldpath.MakePathOrDie("status")),
 	})
-	m, err := managedfields.NewDefaultCRDFieldManager(types, same{}, same{}, same{}, gvk, gvk.GroupVersion(), "", reset)
+	m, err := managedfields.NewDefaultCRDFieldManager(typesOf(t, d, v), same{}, same{}, same{}, gvk, gvk.GroupVersion(), "", reset)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,17 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/conformance/generate"
 	"github.com/espalier-dev/espalier/crd"
-	"github.com/espalier-dev/espalier/openapi"
 	"github.com/espalier-dev/espalier/server/codec"
 	"github.com/espalier-dev/espalier/server/fields"
 	"github.com/espalier-dev/espalier/server/object"
@@ -169,23 +166,10 @@ func (n nothing) Update(ctx context.Context, _ string, info rest.UpdatedObjectIn
 
 func ownership(t *testing.T, d *crd.Definition, v *crd.Version, s *espalier.Schema) (*fields.Ownership, *handlers.RequestScope) {
 	t.Helper()
-	document, err := openapi.Document(d, v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var parsed struct {
-		Components struct{ Schemas map[string]*spec.Schema }
-	}
-	if err := json.Unmarshal(document, &parsed); err != nil {
-		t.Fatal(err)
-	}
-	inner, err := managedfields.NewTypeConverter(parsed.Components.Schemas, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	types := fields.Converter(inner)
+	types := fields.Converter(typesOf(t, d, v))
 	gvk := schema.GroupVersionKind{Group: d.Group, Version: v.Name, Kind: d.Kind}
 	scope := &handlers.RequestScope{Kind: gvk, HubGroupVersion: gvk.GroupVersion(), Creater: codec.Creater(), Convertor: same{}, Defaulter: same{}}
+	var err error
 	if scope.FieldManager, err = fields.Manager(types, scope, noStatus{gvk}); err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/discovery/grouped"
+	"github.com/espalier-dev/espalier/server/reply"
 )
 
 // fragment is what the documents about all groups say of one.
@@ -148,7 +149,7 @@ func newListing(of *grouped.Snapshot[*fragment], fragments []*fragment) *listing
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		fail(w, req, http.StatusMethodNotAllowed)
+		reply.Fail(w, req, http.StatusMethodNotAllowed)
 		return
 	}
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
@@ -158,11 +159,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case len(parts) == 2 && parts[0] == "api":
 		h.serveVersion(w, req, "", parts[1])
 	case parts[0] != "apis" || len(parts) > 3 || slices.Contains(parts, ""):
-		fail(w, req, http.StatusNotFound)
+		reply.Fail(w, req, http.StatusNotFound)
 	case len(parts) == 3:
 		h.serveVersion(w, req, parts[1], parts[2])
 	case !h.catalog.HasSynced():
-		fail(w, req, http.StatusServiceUnavailable)
+		reply.Fail(w, req, http.StatusServiceUnavailable)
 	case len(parts) == 2:
 		h.serveGroup(w, req, parts[1])
 	default:
@@ -221,13 +222,13 @@ func (h *Handler) serveGroup(w http.ResponseWriter, req *http.Request, name stri
 	if !ok {
 		// Another server may have said that there is such a group.
 		if h.catalog.CatchUp(req.Context()) != nil {
-			fail(w, req, http.StatusServiceUnavailable)
+			reply.Fail(w, req, http.StatusServiceUnavailable)
 			return
 		}
 		g, ok = h.group(name, h.catalog.Group(name))
 	}
 	if !ok {
-		fail(w, req, http.StatusNotFound)
+		reply.Fail(w, req, http.StatusNotFound)
 		return
 	}
 	out := apiGroup(name, g.names())
@@ -243,20 +244,20 @@ func (h *Handler) serveVersion(w http.ResponseWriter, req *http.Request, group, 
 	}
 	if v == nil {
 		if !h.catalog.HasSynced() {
-			fail(w, req, http.StatusServiceUnavailable)
+			reply.Fail(w, req, http.StatusServiceUnavailable)
 			return
 		}
 		v = h.version(group, name)
 	}
 	if v == nil {
 		if h.catalog.CatchUp(req.Context()) != nil {
-			fail(w, req, http.StatusServiceUnavailable)
+			reply.Fail(w, req, http.StatusServiceUnavailable)
 			return
 		}
 		v = h.version(group, name)
 	}
 	if v == nil {
-		fail(w, req, http.StatusNotFound)
+		reply.Fail(w, req, http.StatusNotFound)
 		return
 	}
 	small(v.list(group), func() runtime.Object { return &metav1.APIResourceList{} }).serve(w, req)

@@ -3,11 +3,9 @@ package discovery
 import (
 	"io"
 	"net/http"
-	"strings"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apidiscoverybeta "k8s.io/api/apidiscovery/v2beta1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,6 +13,8 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+
+	"github.com/espalier-dev/espalier/server/reply"
 )
 
 // codecs know the types of discovery in all encodings.
@@ -71,7 +71,7 @@ func (d *document) serve(w http.ResponseWriter, req *http.Request) {
 	if d.aggregated {
 		header.Set("Cache-Control", "public")
 	}
-	if matches(req.Header.Get("If-None-Match"), d.etag) {
+	if reply.Matches(req.Header.Get("If-None-Match"), d.etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -110,27 +110,3 @@ func (d asIs) Encode(_ runtime.Object, w io.Writer) error {
 
 // Identifier implements runtime.Encoder.
 func (asIs) Identifier() runtime.Identifier { return "discovery" }
-
-// matches reports whether an If-None-Match header names a tag.
-func matches(header, tag string) bool {
-	for one := range strings.SplitSeq(header, ",") {
-		one = strings.TrimPrefix(strings.TrimSpace(one), "W/")
-		if one == tag || one == "*" {
-			return true
-		}
-	}
-	return false
-}
-
-// notSynced is what upstream says while it does not know all resources yet.
-const notSynced = "the request has been made before all known HTTP paths have been installed, please try again"
-
-// fail answers with an error.
-func fail(w http.ResponseWriter, req *http.Request, code int) {
-	err := apierrors.NewGenericServerResponse(code, req.Method, schema.GroupResource{}, "", "", 0, false)
-	if code == http.StatusServiceUnavailable {
-		err = apierrors.NewServiceUnavailable(notSynced)
-		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
-	}
-	responsewriters.ErrorNegotiated(err, codecs, schema.GroupVersion{}, w, req)
-}

@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/openapi"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/discovery/grouped"
+	"github.com/espalier-dev/espalier/server/reply"
 )
 
 // Handler answers requests to /openapi/v2, /openapi/v3 and what is below. It is
@@ -131,11 +132,11 @@ func (s *static) seal(parts ...hash) hash {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		fail(w, req, http.StatusMethodNotAllowed)
+		reply.Fail(w, req, http.StatusMethodNotAllowed)
 		return
 	}
 	if !h.catalog.HasSynced() {
-		fail(w, req, http.StatusServiceUnavailable)
+		reply.Fail(w, req, http.StatusServiceUnavailable)
 		return
 	}
 	static, err := h.static()
@@ -146,7 +147,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	switch {
 	case len(parts) < 2 || parts[0] != "openapi":
-		fail(w, req, http.StatusNotFound)
+		reply.Fail(w, req, http.StatusNotFound)
 	case len(parts) == 2 && parts[1] == "v3":
 		h.serveIndex(w, req, static)
 	case len(parts) == 2 && parts[1] == "v2":
@@ -156,7 +157,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case len(parts) == 5 && parts[1] == "v3" && parts[2] == "apis" && parts[3] != "":
 		h.serveVersion(w, req, static, parts[3], parts[4])
 	default:
-		fail(w, req, http.StatusNotFound)
+		reply.Fail(w, req, http.StatusNotFound)
 	}
 }
 
@@ -227,13 +228,13 @@ func (h *Handler) serveVersion(w http.ResponseWriter, req *http.Request, s *stat
 		if len(units) == 0 {
 			// The index of another server may have said that there is such a document.
 			if h.catalog.CatchUp(req.Context()) != nil {
-				fail(w, req, http.StatusServiceUnavailable)
+				reply.Fail(w, req, http.StatusServiceUnavailable)
 				return
 			}
 			units = h.units(s, group, version, h.catalog.Group(group))
 		}
 		if len(units) == 0 {
-			fail(w, req, http.StatusNotFound)
+			reply.Fail(w, req, http.StatusNotFound)
 			return
 		}
 		sum = s.seal(sumOf(group, version, units))

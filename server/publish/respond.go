@@ -12,15 +12,13 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
-	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/openapi"
+	"github.com/espalier-dev/espalier/server/reply"
 )
 
 // response is a document as it was asked for.
@@ -52,7 +50,7 @@ func negotiate(w http.ResponseWriter, req *http.Request, d *document) (response,
 	offered := offers[d.format]
 	options, ok := negotiation.NegotiateMediaTypeOptions(req.Header.Get("Accept"), offered, negotiation.DefaultEndpointRestrictions)
 	if !ok {
-		fail(w, req, http.StatusNotAcceptable)
+		reply.Fail(w, req, http.StatusNotAcceptable)
 		return response{}, false
 	}
 	if options.Accepted.MediaType == offered[0].MediaType {
@@ -72,7 +70,7 @@ func (h *Handler) respond(w http.ResponseWriter, req *http.Request, r response) 
 		header.Set("Cache-Control", "public, immutable")
 		header.Set("Expires", time.Now().UTC().AddDate(1, 0, 0).Format(http.TimeFormat))
 	}
-	if matches(req.Header.Get("If-None-Match"), header.Get("ETag")) {
+	if reply.Matches(req.Header.Get("If-None-Match"), header.Get("ETag")) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -169,38 +167,6 @@ func codingFor(header string) coding {
 	return plain
 }
 
-// matches reports whether an If-None-Match header names a tag.
-func matches(header, tag string) bool {
-	for one := range strings.SplitSeq(header, ",") {
-		one = strings.TrimPrefix(strings.TrimSpace(one), "W/")
-		if one == tag || one == "*" {
-			return true
-		}
-	}
-	return false
-}
-
-// codecs encode errors.
-var codecs = func() serializer.CodecFactory {
-	scheme, v1 := runtime.NewScheme(), schema.GroupVersion{Version: "v1"}
-	metav1.AddToGroupVersion(scheme, v1)
-	scheme.AddUnversionedTypes(v1, &metav1.Status{})
-	return serializer.NewCodecFactory(scheme)
-}()
-
-// notSynced is what upstream says while it does not know all resources yet.
-const notSynced = "the request has been made before all known HTTP paths have been installed, please try again"
-
-// fail answers with an error.
-func fail(w http.ResponseWriter, req *http.Request, code int) {
-	err := apierrors.NewGenericServerResponse(code, req.Method, schema.GroupResource{}, "", "", 0, false)
-	if code == http.StatusServiceUnavailable {
-		err = apierrors.NewServiceUnavailable(notSynced)
-		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
-	}
-	responsewriters.ErrorNegotiated(err, codecs, schema.GroupVersion{}, w, req)
-}
-
 func internal(w http.ResponseWriter, req *http.Request, err error) {
-	responsewriters.ErrorNegotiated(apierrors.NewInternalError(err), codecs, schema.GroupVersion{}, w, req)
+	reply.Error(w, req, schema.GroupVersion{}, apierrors.NewInternalError(err))
 }

@@ -6,19 +6,16 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
-	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/espalier-dev/espalier/server/fields"
+	"github.com/espalier-dev/espalier/server/reply"
 )
 
 // PatchTypes are the patches that resources without Go types understand: those
@@ -138,13 +135,5 @@ func Serve(w http.ResponseWriter, req *http.Request, info *request.RequestInfo, 
 // Error answers a request with an error, in the encoding that the client asks
 // for.
 func Error(w http.ResponseWriter, req *http.Request, info *request.RequestInfo, err error) {
-	responsewriters.ErrorNegotiated(err, statusCodecs, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, req)
+	reply.Error(w, req, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, err)
 }
-
-// statusCodecs write metav1.Status and nothing else.
-var statusCodecs = func() serializer.CodecFactory {
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	scheme.AddUnversionedTypes(schema.GroupVersion{Version: "v1"}, &metav1.Status{})
-	return serializer.NewCodecFactory(scheme)
-}()

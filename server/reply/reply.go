@@ -1,0 +1,51 @@
+package reply
+
+import (
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+)
+
+// Codecs write metav1.Status and nothing else.
+var Codecs = func() serializer.CodecFactory {
+	scheme, v1 := runtime.NewScheme(), schema.GroupVersion{Version: "v1"}
+	metav1.AddToGroupVersion(scheme, v1)
+	scheme.AddUnversionedTypes(v1, &metav1.Status{})
+	return serializer.NewCodecFactory(scheme)
+}()
+
+// notSynced is what upstream says while it does not know all resources yet.
+const notSynced = "the request has been made before all known HTTP paths have been installed, please try again"
+
+// Error answers a request for something of a group and version with an error, in
+// the encoding that the client asks for.
+func Error(w http.ResponseWriter, req *http.Request, of schema.GroupVersion, err error) {
+	responsewriters.ErrorNegotiated(err, Codecs, of, w, req)
+}
+
+// Fail answers a request that is for no resource with the error of a status code.
+func Fail(w http.ResponseWriter, req *http.Request, code int) {
+	err := apierrors.NewGenericServerResponse(code, req.Method, schema.GroupResource{}, "", "", 0, false)
+	if code == http.StatusServiceUnavailable {
+		err = apierrors.NewServiceUnavailable(notSynced)
+		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	}
+	Error(w, req, schema.GroupVersion{}, err)
+}
+
+// Matches reports whether an If-None-Match header names a tag.
+func Matches(header, tag string) bool {
+	for one := range strings.SplitSeq(header, ",") {
+		one = strings.TrimPrefix(strings.TrimSpace(one), "W/")
+		if one == tag || one == "*" {
+			return true
+		}
+	}
+	return false
+}
