@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"bufio"
 	"io"
 	"net/http"
 
@@ -98,15 +99,24 @@ func (d *document) serve(w http.ResponseWriter, req *http.Request) {
 // asIs is an encoder that writes a document whatever the object is.
 type asIs struct{ *document }
 
-// Encode implements runtime.Encoder.
+// Encode implements runtime.Encoder. The document about all groups has thousands
+// of parts, each of which would be a frame on its own.
 func (d asIs) Encode(_ runtime.Object, w io.Writer) error {
+	size := 0
 	for _, part := range d.parts {
-		if _, err := w.Write(part); err != nil {
+		size += len(part)
+	}
+	buffered := bufio.NewWriterSize(w, min(size, frameSize))
+	for _, part := range d.parts {
+		if _, err := buffered.Write(part); err != nil {
 			return err
 		}
 	}
-	return nil
+	return buffered.Flush()
 }
+
+// frameSize is how much is handed to the connection at once.
+const frameSize = 256 << 10
 
 // Identifier implements runtime.Encoder.
 func (asIs) Identifier() runtime.Identifier { return "discovery" }

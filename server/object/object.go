@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 
@@ -286,6 +287,11 @@ func (o *Object) DeepCopy() *Object {
 // of their managed fields.
 func (o *Object) equalButForTimes(other *Object) bool {
 	if o.APIVersion() != other.APIVersion() || o.Kind() != other.Kind() || !o.SameBody(other) {
+		return false
+	}
+	// What clients change in metadata is mostly one of these, and cheap to compare.
+	was, is := o.decodedMeta(), other.decodedMeta()
+	if !maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations) || was.Generation != is.Generation {
 		return false
 	}
 	timeless := func(o *Object) []byte {

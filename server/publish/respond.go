@@ -119,19 +119,17 @@ var zippers = sync.Pool{New: func() any {
 	return z
 }}
 
-// produce makes a document while it sends it, and keeps it if it is small.
+// produce makes a document while it sends it, and keeps it if it is small. One
+// that nobody wants compressed is not worth compressing.
 func (h *Handler) produce(w io.Writer, req *http.Request, r response, key string, as coding) error {
+	if as == plain {
+		return r.write(req.Context(), w)
+	}
 	var keep capped
 	zipper := zippers.Get().(*gzip.Writer)
 	defer zippers.Put(zipper)
-	out := io.MultiWriter(w, zipper)
-	if as == gzipped {
-		zipper.Reset(io.MultiWriter(w, &keep))
-		out = zipper
-	} else {
-		zipper.Reset(&keep)
-	}
-	if err := r.write(req.Context(), out); err != nil {
+	zipper.Reset(io.MultiWriter(w, &keep))
+	if err := r.write(req.Context(), zipper); err != nil {
 		return err
 	}
 	if err := zipper.Close(); err != nil {
