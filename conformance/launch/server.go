@@ -24,6 +24,26 @@ const (
 	Upstream
 )
 
+// names are what commands call the servers.
+var names = map[string]Kind{"espalier": Espalier, "upstream": Upstream}
+
+// Named returns the kind of server that is called name.
+func Named(name string) (Kind, error) {
+	kind, ok := names[name]
+	if !ok {
+		return 0, fmt.Errorf("there is no server %q: espalier and upstream there are", name)
+	}
+	return kind, nil
+}
+
+// Program returns the path of the server's program: upstream's as `make tools` has built it, ours as it is now, built into dir.
+func (k Kind) Program(ctx context.Context, dir string) (string, error) {
+	if k == Upstream {
+		return Tool("upstream")
+	}
+	return Build(ctx, dir)
+}
+
 // A Spec says which server to start on which etcd.
 type Spec struct {
 	Kind   Kind

@@ -74,13 +74,10 @@ func (b *bench) side(ctx context.Context, dir, name string) error {
 	}
 	defer etcd.Stop()
 	spec := launch.Spec{Etcd: etcd.URL, Prefix: "/crds", Flags: []string{"--profiling=true"}}
-	if name == upstream {
-		spec.Kind = launch.Upstream
-		spec.Binary, err = launch.Tool("upstream")
-	} else {
-		spec.Binary, err = launch.Build(ctx, dir)
+	if spec.Kind, err = launch.Named(name); err != nil {
+		return err
 	}
-	if err != nil {
+	if spec.Binary, err = spec.Kind.Program(ctx, dir); err != nil {
 		return err
 	}
 	server, err := launch.StartServer(ctx, spec)

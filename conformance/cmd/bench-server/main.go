@@ -104,16 +104,10 @@ func (b *bench) start(ctx context.Context, dir string, etcd *launch.Etcd, names 
 		}
 		spec := launch.Spec{Etcd: etcd.URL, Prefix: s.prefix, Flags: []string{"--profiling=true"}}
 		var err error
-		switch name {
-		case upstream:
-			spec.Kind = launch.Upstream
-			spec.Binary, err = launch.Tool("upstream")
-		case ours:
-			spec.Binary, err = launch.Build(ctx, dir)
-		default:
-			err = fmt.Errorf("no side %q", name)
+		if spec.Kind, err = launch.Named(name); err != nil {
+			return err
 		}
-		if err != nil {
+		if spec.Binary, err = spec.Kind.Program(ctx, dir); err != nil {
 			return err
 		}
 		if s.server, err = launch.StartServer(ctx, spec); err != nil {

@@ -52,13 +52,10 @@ func run() error {
 	}
 	defer etcd.Stop()
 	spec := launch.Spec{Etcd: etcd.URL, Prefix: prefix, Flags: []string{"--profiling=true"}}
-	if *which == "upstream" {
-		spec.Kind = launch.Upstream
-		spec.Binary, err = launch.Tool("upstream")
-	} else {
-		spec.Binary, err = launch.Build(ctx, dir)
+	if spec.Kind, err = launch.Named(*which); err != nil {
+		return err
 	}
-	if err != nil {
+	if spec.Binary, err = spec.Kind.Program(ctx, dir); err != nil {
 		return err
 	}
 	server, err := launch.StartServer(ctx, spec)
