@@ -17,7 +17,7 @@ import (
 func compile(t testing.TB, schema string) *espalier.Schema {
 	t.Helper()
 	// Some defaults are such as only stored definitions have.
-	s, err := espalier.Compile([]byte(schema), espalier.CompileOptions{UncheckedDefaults: true})
+	s, err := espalier.Compile([]byte(schema), espalier.CompileOptions{Stored: true})
 	if err != nil {
 		t.Fatalf("%s: %v", schema, err)
 	}

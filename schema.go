@@ -70,8 +70,8 @@ type CheckOptions struct {
 	Strict bool
 	Limits Limits
 
-	nonStructural     bool
-	uncheckedDefaults bool
+	nonStructural bool
+	stored        bool
 }
 
 // CompileOptions say how a schema is compiled.
@@ -89,11 +89,13 @@ type CompileOptions struct {
 	// apiextensions.k8s.io/v1beta1 with preserveUnknownFields have them. There
 	// is no normalizing with it.
 	ValidationOnly bool
-	// UncheckedDefaults compiles a schema although its defaults do not fit it,
-	// as API servers do with definitions that they have stored. What would be
-	// pruned of a default is never filled in.
-	UncheckedDefaults bool
-	Limits            Limits
+	// Stored compiles a schema as API servers do that find it in a definition
+	// which they have stored: rules that came later than the definition are not
+	// held against it. Its defaults need not fit, and what would be pruned of one
+	// is never filled in; types may be unknown, which no value is of; items of sets
+	// need not be atomic, and keys of list maps may be optional or nullable.
+	Stored bool
+	Limits Limits
 }
 
 // Schema is a compiled schema. It is immutable and safe for concurrent use.
@@ -159,7 +161,7 @@ func Compile(schema []byte, o CompileOptions) (*Schema, error) {
 		return nil, err
 	}
 	defer release()
-	if errs := errorsOnly(check(s, CheckOptions{nonStructural: o.ValidationOnly, uncheckedDefaults: o.UncheckedDefaults})); len(errs) > 0 {
+	if errs := errorsOnly(check(s, CheckOptions{nonStructural: o.ValidationOnly, stored: o.Stored})); len(errs) > 0 {
 		return nil, &SchemaError{errs}
 	}
 	n, err := compile.Lower(s, compile.LowerOptions{InheritPreserve: o.InheritPreserve, Strict: o.Strict, ValidationOnly: o.ValidationOnly})
@@ -194,7 +196,8 @@ func check(s *syntax.Schema, o CheckOptions) []Finding {
 	}
 	found := compile.Check(s, compile.CheckOptions{
 		Path: at, StatusSubresource: o.StatusSubresource, NonStructural: o.nonStructural,
-		UncheckedDefaults: o.uncheckedDefaults, Strict: o.Strict,
+		UncheckedDefaults: o.stored, Strict: o.Strict,
+		Tolerance: compile.Tolerance{Types: o.stored, UnprunedDefaults: o.stored, ListSets: o.stored, ListKeys: o.stored},
 	})
 	findings := make([]Finding, len(found))
 	for i, f := range found {

@@ -43,7 +43,7 @@ type Schema struct {
 
 // Compile compiles a schema.
 func Compile(schema []byte) (*Schema, error) {
-	s, err := espalier.Compile(schema, espalier.CompileOptions{UncheckedDefaults: true})
+	s, err := espalier.Compile(schema, espalier.CompileOptions{Stored: true})
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func TestUpdatedFieldsEqualTheFieldManagers(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := &d.Versions[0]
-		s, _, err := v.Compile(espalier.CompileOptions{UncheckedDefaults: true})
+		s, _, err := v.Compile(espalier.CompileOptions{Stored: true})
 		if err != nil {
 			continue // not structural: there are some
 		}

@@ -109,7 +109,7 @@ func (c *court) version(v *crd.Version) (*compiled, error) {
 	x := &compiled{only: c.PreserveUnknownFields}
 	if v.Schema != nil {
 		var err error
-		if x.schema, x.rules, err = v.Compile(espalier.CompileOptions{UncheckedDefaults: true, ValidationOnly: x.only}); err != nil {
+		if x.schema, x.rules, err = v.Compile(espalier.CompileOptions{Stored: true, ValidationOnly: x.only}); err != nil {
 			return nil, fmt.Errorf("the %s definition: version %s: %w", c.which, v.Name, err)
 		}
 	}

@@ -67,8 +67,11 @@ func (l *lowerer) asserts(n *plan.Node, s *syntax.Schema, at position) error {
 	if err := l.junctors(&a); err != nil {
 		return err
 	}
+	if n.Type == plan.Untyped && s.Type != "" { // only schemas from before types were checked have such
+		a.add(plan.Assert{Op: plan.OtherType, Text: s.Type})
+	}
 	if l.Defaults {
-		a.refused(n)
+		a.refused()
 	}
 	if len(a.list) > 0 {
 		n.Asserts = append(make([]plan.Assert, 0, len(a.list)), a.list...)
@@ -106,10 +109,7 @@ func (a *assertions) format() {
 }
 
 // refused lowers what only schemas have that are refused.
-func (a *assertions) refused(n *plan.Node) {
-	if n.Type == plan.Untyped && a.of.Type != "" {
-		a.add(plan.Assert{Op: plan.OtherType, Text: a.of.Type})
-	}
+func (a *assertions) refused() {
 	if a.of.UniqueItems {
 		a.add(plan.Assert{Op: plan.UniqueItems})
 	}

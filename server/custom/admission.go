@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -126,19 +127,11 @@ func (g *gate) refuse(ctx context.Context, o, old *object.Object) error {
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	var errs field.ErrorList
-	mismatch := false
-	for i := range verdict.Errors {
-		v := &verdict.Errors[i]
-		if below(v.At, "metadata") {
-			continue // not complete yet
-		}
-		if e := g.word(v); e != nil {
-			errs = append(errs, e)
-			mismatch = mismatch || e.Type == field.ErrorTypeTypeInvalid
-		}
-	}
-	if !mismatch {
+	verdict.Errors = slices.DeleteFunc(verdict.Errors, func(v espalier.Violation) bool {
+		return below(v.At, "metadata") // not complete yet
+	})
+	errs := g.strategy.fieldErrors(o, &verdict, g.word)
+	if !slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Type == field.ErrorTypeTypeInvalid }) {
 		return nil
 	}
 	return apierrors.NewInvalid(g.strategy.form.kind.GroupKind(), o.GetName(), errs)

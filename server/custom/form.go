@@ -175,7 +175,11 @@ func (f *Form) FromStorage(data []byte) (*object.Object, error) {
 	s := f.storedSchema(data)
 	if s == nil {
 		// Stored in a version that the definition no longer has. Nothing is
-		// known about it, and so nothing is dropped; conversion says the rest.
+		// known about it, and so nothing is dropped; conversion says the rest,
+		// where there is any.
+		if stored := kindOf(data).GroupVersion(); stored.Group == f.kind.Group && len(*f.schemas.Load()) == 1 {
+			return nil, fmt.Errorf("request to convert CR from an invalid group/version: %s", stored)
+		}
 		return foreign(data)
 	}
 	s, err := s.compiled()

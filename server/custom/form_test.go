@@ -43,6 +43,30 @@ func TestStoredObjects(t *testing.T) {
 	e.do("GET", boxes+"/broken", "").is(http.StatusInternalServerError)
 }
 
+// An object whose version is gone cannot be read: nobody knows what it means.
+func TestVersionThatIsGone(t *testing.T) {
+	e := start(t)
+	e.define(boxesWith("a: {type: string}"))
+	e.put("/example.com/boxes/old", `{"apiVersion":"example.com/v0","kind":"Box","metadata":{"name":"old","uid":"u"},"spec":{"a":"1","secret":1}}`+"\n")
+	for _, request := range []string{"GET", "DELETE"} {
+		answer := e.do(request, boxes+"/old", "").is(http.StatusInternalServerError)
+		if !strings.Contains(string(answer.body), "request to convert CR from an invalid group/version: example.com/v0") {
+			t.Errorf("%s: %s", request, answer.body)
+		}
+	}
+}
+
+// What rules that came later have against a stored definition does not keep it
+// from being served.
+func TestRulesThatCameLater(t *testing.T) {
+	e := start(t)
+	e.define(boxesWith("a: {type: foo}, set: {type: array, x-kubernetes-list-type: set, items: {type: object, properties: {b: {type: string}}}}," +
+		" map: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, nullable: true, properties: {k: {type: string, nullable: true}}}}"))
+	e.do("POST", boxes, box("one", `"a":1`)).is(http.StatusUnprocessableEntity).
+		says(`Box.example.com "one" is invalid: spec.a: Invalid value: "integer": spec.a in body must be of type foo: "integer"`)
+	e.do("POST", boxes, box("two", `"set":[{"b":"x"}],"map":[{"k":"x"}]`)).is(http.StatusCreated)
+}
+
 // Definitions from before structural schemas keep everything.
 func TestPreserveUnknownFields(t *testing.T) {
 	e := start(t)
@@ -146,9 +170,12 @@ func TestPathsOfTables(t *testing.T) {
 			t.Errorf("%s: names %v, %v", text, p.names, err)
 		}
 	}
-	for _, text := range []string{".a[", ".....", "..a..b"} {
-		if _, err := parsePath(text); err == nil {
-			t.Errorf("%s is accepted", text)
+	if _, err := parsePath(".a["); err == nil {
+		t.Error(".a[ is accepted")
+	}
+	for _, text := range []string{".....", "..a..b"} {
+		if p, err := parsePath(text); err == nil && !p.costly {
+			t.Errorf("%s is followed", text)
 		}
 	}
 }

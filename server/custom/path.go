@@ -1,7 +1,6 @@
 package custom
 
 import (
-	"errors"
 	"regexp"
 	"strings"
 
@@ -15,8 +14,9 @@ import (
 // just member names: those are read from the bytes. Others need the object
 // decoded.
 type path struct {
-	text  string
-	names []string // nil if the path is more than member names
+	text   string
+	names  []string // nil if the path is more than member names
+	costly bool     // it is not followed, and finds nothing
 }
 
 var onlyNames = regexp.MustCompile(`^(\.[A-Za-z0-9_-]+)+$`)
@@ -29,9 +29,7 @@ func parsePath(text string) (path, error) {
 		return p, nil
 	}
 	// Every recursive descent looks at all that the one before has found.
-	if strings.Count(text, "..") > 1 {
-		return p, errors.New("more than one recursive descent")
-	}
+	p.costly = strings.Count(text, "..") > 1
 	_, err := p.parsed()
 	return p, err
 }
@@ -45,6 +43,9 @@ func (p path) parsed() (*jsonpath.JSONPath, error) {
 
 // find returns the first value at the path, decoded, and whether there is one.
 func (p path) find(s *subject) (any, bool, error) {
+	if p.costly {
+		return nil, false, nil
+	}
 	if p.names != nil && s.object != nil {
 		raw := s.object.Lookup(p.names...)
 		if raw == nil {

@@ -89,14 +89,14 @@ func (s *versionSchema) compile(v *crd.Version) (err error) {
 			s.validate = s.normalize
 			return err
 		}
-		if s.validate, s.rules, err = v.Compile(espalier.CompileOptions{UncheckedDefaults: true}); err != nil {
-			s.validate, s.rules, err = v.Compile(espalier.CompileOptions{ValidationOnly: true, UncheckedDefaults: true})
+		if s.validate, s.rules, err = v.Compile(espalier.CompileOptions{Stored: true}); err != nil {
+			s.validate, s.rules, err = v.Compile(espalier.CompileOptions{ValidationOnly: true, Stored: true})
 		}
 		return err
 	case v.Schema == nil:
 		s.normalize, err = espalier.Compile([]byte(keepNone), espalier.CompileOptions{})
 	default:
-		s.normalize, s.rules, err = v.Compile(espalier.CompileOptions{UncheckedDefaults: true})
+		s.normalize, s.rules, err = v.Compile(espalier.CompileOptions{Stored: true})
 	}
 	s.validate = s.normalize
 	return err

@@ -51,6 +51,9 @@ func newTable(form *Form, columns []apiextensions.CustomResourceColumnDefinition
 		if description == "" {
 			description = "Custom resource definition column (in JSONPath format): " + c.JSONPath
 		}
+		if p.costly {
+			description += " (It is always empty: paths with more than one .. are not followed.)"
+		}
 		t.columns = append(t.columns, p)
 		t.headers = append(t.headers, metav1.TableColumnDefinition{
 			Name: c.Name, Type: c.Type, Format: c.Format, Description: description, Priority: c.Priority,
