@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -17,13 +16,11 @@ import (
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
-	"k8s.io/apiserver/pkg/storage"
 	client "k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
-	"github.com/espalier-dev/espalier/server/catalog"
-	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
+	"github.com/espalier-dev/espalier/server/catalog/sitetest"
 	"github.com/espalier-dev/espalier/server/object"
 )
 
@@ -60,79 +57,22 @@ const (
 	both   = `,"subresources":{"scale":{"specReplicasPath":".spec.a","statusReplicasPath":".status.b"},"status":{}}`
 )
 
-// state is a server over a catalog that follows a storage of definitions.
+// state is a site with a handler of this package.
 type state struct {
-	definitions *catalogtest.Definitions
-	catalog     *catalog.Catalog
-	handler     *Handler
-	url         string
+	*sitetest.Site
+	handler *Handler
 }
 
 func start(t testing.TB) *state {
 	t.Helper()
-	s := &state{definitions: catalogtest.Open(t)}
-	s.catalog = catalog.New(s.definitions.Storage)
-	s.handler = New(s.catalog, APIExtensions())
-	server := httptest.NewServer(s.handler)
-	t.Cleanup(server.Close)
-	s.url = server.URL
+	s := &state{Site: sitetest.Open(t)}
+	s.handler = New(s.Catalog, APIExtensions())
+	s.Serve(t, s.handler)
 	return s
 }
 
-func (s *state) run(t testing.TB) {
-	t.Helper()
-	go func() { _ = s.catalog.Run(t.Context()) }()
-	<-s.catalog.Synced()
-}
-
-// settle waits until the catalog has seen o.
-func (s *state) settle(t testing.TB, o *object.Object) {
-	t.Helper()
-	revision, err := storage.APIObjectVersioner{}.ObjectResourceVersion(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.catalog.WaitFor(t.Context(), revision); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (s *state) create(t testing.TB, definitions ...string) {
-	t.Helper()
-	for _, d := range definitions {
-		s.settle(t, s.definitions.Create(t, d))
-	}
-}
-
-type answer struct {
-	*http.Response
-	body []byte
-}
-
-// do sends a request; headers are pairs.
-func (s *state) do(t testing.TB, method, path string, headers ...string) answer {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := (&http.Transport{DisableCompression: true}).RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer{resp, body}
-}
-
 func samples(t *testing.T, s *state) {
-	s.create(t,
+	s.Create(t,
 		definition("trees", "orchard.example", "Namespaced", versionOf("v1", stored+both)+","+versionOf("v2", served)+","+versionOf("v1beta1", served)+","+versionOf("v0", off), "Established", "NamesAccepted"),
 		definition("apples", "orchard.example", "Cluster", versionOf("v1", stored+`,"subresources":{"status":{}}`), "Established", "Terminating"),
 		definition("clouds", "a.example", "Cluster", versionOf("v1alpha1", `,"served":false,"storage":true`)+","+versionOf("v10", served), "Established"),
@@ -143,7 +83,7 @@ func samples(t *testing.T, s *state) {
 
 func TestResources(t *testing.T) {
 	s := start(t)
-	s.run(t)
+	s.Run(t)
 	samples(t, s)
 	for _, c := range []struct{ path, want string }{
 		{"/apis/orchard.example", `{"kind":"APIGroup","apiVersion":"v1","name":"orchard.example","versions":[{"groupVersion":"orchard.example/v2","version":"v2"},{"groupVersion":"orchard.example/v1","version":"v1"},{"groupVersion":"orchard.example/v1beta1","version":"v1beta1"}],"preferredVersion":{"groupVersion":"orchard.example/v2","version":"v2"}}`},
@@ -160,11 +100,11 @@ func TestResources(t *testing.T) {
 			`{"name":"a.example","versions":[{"groupVersion":"a.example/v10","version":"v10"}],"preferredVersion":{"groupVersion":"a.example/v10","version":"v10"}},` +
 			`{"name":"orchard.example","versions":[{"groupVersion":"orchard.example/v2","version":"v2"},{"groupVersion":"orchard.example/v1","version":"v1"},{"groupVersion":"orchard.example/v1beta1","version":"v1beta1"}],"preferredVersion":{"groupVersion":"orchard.example/v2","version":"v2"}}]}`},
 	} {
-		got := s.do(t, "GET", c.path)
+		got := s.Do(t, "GET", c.path)
 		if got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s: %s, %s", c.path, got.Status, got.Header.Get("Content-Type"))
 		}
-		if g := strings.TrimSpace(string(got.body)); g != c.want {
+		if g := strings.TrimSpace(string(got.Content)); g != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.path, g, c.want)
 		}
 	}
@@ -174,7 +114,7 @@ func TestResources(t *testing.T) {
 // in k8s.io/apiserver, byte for byte.
 func TestAsUpstream(t *testing.T) {
 	s := start(t)
-	s.run(t)
+	s.Run(t)
 	samples(t, s)
 	manager := aggregated.NewResourceManager("apis")
 	add := func(source aggregated.Source, g Group, groupPriority, versionPriority int) {
@@ -184,24 +124,24 @@ func TestAsUpstream(t *testing.T) {
 			m.SetGroupVersionPriority(metav1.GroupVersion{Group: g.Name, Version: v.Version}, groupPriority, versionPriority)
 		}
 	}
-	for _, name := range s.catalog.Groups() {
-		if g, ok := s.handler.group(name, s.catalog.Group(name)); ok {
+	for _, name := range s.Catalog.Groups() {
+		if g, ok := s.handler.group(name, s.Catalog.Group(name)); ok {
 			add(aggregated.CRDSource, g, 1000, 100)
 		}
 	}
 	add(aggregated.BuiltinSource, APIExtensions(), 16700, 15)
-	beta := s.do(t, "GET", "/apis", "Accept", asV2beta) // which other servers no longer have
-	if want := strings.Replace(string(s.do(t, "GET", "/apis", "Accept", asV2).body), "k8s.io/v2", "k8s.io/v2beta1", 1); string(beta.body) != want || beta.Header.Get("Content-Type") != asV2beta {
-		t.Errorf("v2beta1: %s %s", beta.Header.Get("Content-Type"), beta.body)
+	beta := s.Do(t, "GET", "/apis", "Accept", asV2beta) // which other servers no longer have
+	if want := strings.Replace(string(s.Do(t, "GET", "/apis", "Accept", asV2).Content), "k8s.io/v2", "k8s.io/v2beta1", 1); string(beta.Content) != want || beta.Header.Get("Content-Type") != asV2beta {
+		t.Errorf("v2beta1: %s %s", beta.Header.Get("Content-Type"), beta.Content)
 	}
 	for _, accept := range []string{asV2, strings.Replace(asV2, "/json", "/yaml", 1), strings.Replace(asV2, "/json", "/vnd.kubernetes.protobuf", 1), "application/xml," + asV2} {
 		want := httptest.NewRecorder()
 		req := httptest.NewRequest(http.MethodGet, "/apis", nil)
 		req.Header.Set("Accept", accept)
 		manager.ServeHTTP(want, req)
-		got := s.do(t, "GET", "/apis", "Accept", accept)
-		if !bytes.Equal(got.body, want.Body.Bytes()) {
-			t.Errorf("%s:\n got %s\nwant %s", accept, got.body, want.Body)
+		got := s.Do(t, "GET", "/apis", "Accept", accept)
+		if !bytes.Equal(got.Content, want.Body.Bytes()) {
+			t.Errorf("%s:\n got %s\nwant %s", accept, got.Content, want.Body)
 		}
 		for _, name := range []string{"Content-Type", "Vary", "Cache-Control"} {
 			if g, w := got.Header.Get(name), want.Header().Get(name); g != w {
@@ -213,11 +153,11 @@ func TestAsUpstream(t *testing.T) {
 
 func TestClientGo(t *testing.T) {
 	s := start(t)
-	s.run(t)
+	s.Run(t)
 	samples(t, s)
 	var seen [2]string
 	for i, legacy := range []bool{false, true} {
-		c, err := client.NewDiscoveryClientForConfig(&rest.Config{Host: s.url})
+		c, err := client.NewDiscoveryClientForConfig(&rest.Config{Host: s.URL})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,39 +188,39 @@ func TestClientGo(t *testing.T) {
 // TestChanges looks for a definition right after the catalog has seen it.
 func TestChanges(t *testing.T) {
 	s := start(t)
-	s.run(t)
+	s.Run(t)
 	tags := map[string]bool{}
 	look := func(want bool) {
 		t.Helper()
-		got := s.do(t, "GET", "/apis", "Accept", asV2)
-		if has := bytes.Contains(got.body, []byte(`"resource":"trees"`)); has != want {
+		got := s.Do(t, "GET", "/apis", "Accept", asV2)
+		if has := bytes.Contains(got.Content, []byte(`"resource":"trees"`)); has != want {
 			t.Fatalf("listed: %t, want %t", has, want)
 		}
 		tag := got.Header.Get("ETag")
 		for _, path := range []string{"/apis", "/apis/apiextensions.k8s.io/v1", "/api"} {
-			tag := s.do(t, "GET", path, "Accept", asV2+",application/json").Header.Get("ETag")
+			tag := s.Do(t, "GET", path, "Accept", asV2+",application/json").Header.Get("ETag")
 			for _, method := range []string{"GET", "HEAD"} {
-				again := s.do(t, method, path, "Accept", asV2+",application/json", "If-None-Match", `"other", W/`+tag)
-				if again.StatusCode != http.StatusNotModified || len(again.body) > 0 {
+				again := s.Do(t, method, path, "Accept", asV2+",application/json", "If-None-Match", `"other", W/`+tag)
+				if again.StatusCode != http.StatusNotModified || len(again.Content) > 0 {
 					t.Errorf("%s %s: %s", method, path, again.Status)
 				}
 			}
 		}
 		tags[tag] = true
-		code := s.do(t, "GET", "/apis/orchard.example/v1").StatusCode
+		code := s.Do(t, "GET", "/apis/orchard.example/v1").StatusCode
 		if (code == http.StatusOK) != want || !want && code != http.StatusNotFound {
 			t.Errorf("/apis/orchard.example/v1: %d", code)
 		}
 	}
 	look(false)
-	s.create(t, definition("trees", "orchard.example", "Namespaced", versionOf("v1", stored)))
+	s.Create(t, definition("trees", "orchard.example", "Namespaced", versionOf("v1", stored)))
 	look(false)
-	s.settle(t, s.definitions.Update(t, "trees.orchard.example", func(o *object.Object) {
+	s.Settle(t, s.Definitions.Update(t, "trees.orchard.example", func(o *object.Object) {
 		o.SetMember("status", bytes.Replace(o.Member("status"), []byte(`"conditions":[]`), []byte(`"conditions":[{"status":"True","type":"Established"}]`), 1))
 	}))
 	look(true)
-	s.definitions.Delete(t, "trees.orchard.example")
-	s.create(t, definition("others", "orchard.example", "Namespaced", versionOf("v2", stored), "Established"))
+	s.Definitions.Delete(t, "trees.orchard.example")
+	s.Create(t, definition("others", "orchard.example", "Namespaced", versionOf("v2", stored), "Established"))
 	look(false)
 	if len(tags) != 3 {
 		t.Errorf("%d tags for three states", len(tags))
@@ -313,17 +253,17 @@ func TestErrors(t *testing.T) {
 		{"GET", "/api", asV2, 200, `"items":[]`},
 	} {
 		if c.method == "" {
-			s.run(t)
+			s.Run(t)
 			continue
 		}
-		got := s.do(t, c.method, c.path, "Accept", c.accept)
-		if got.StatusCode != c.code || !strings.Contains(string(got.body), c.text) {
-			t.Errorf("%s %s: %s %s, want %d %s", c.method, c.path, got.Status, got.body, c.code, c.text)
+		got := s.Do(t, c.method, c.path, "Accept", c.accept)
+		if got.StatusCode != c.code || !strings.Contains(string(got.Content), c.text) {
+			t.Errorf("%s %s: %s %s, want %d %s", c.method, c.path, got.Status, got.Content, c.code, c.text)
 		}
 		if c.code >= 400 {
 			var status metav1.Status
-			if err := json.Unmarshal(got.body, &status); err != nil || status.Kind != "Status" || int(status.Code) != c.code {
-				t.Errorf("%s %s: %s: %v", c.method, c.path, got.body, err)
+			if err := json.Unmarshal(got.Content, &status); err != nil || status.Kind != "Status" || int(status.Code) != c.code {
+				t.Errorf("%s %s: %s: %v", c.method, c.path, got.Content, err)
 			}
 		}
 	}
@@ -333,13 +273,13 @@ func TestErrors(t *testing.T) {
 func TestBuiltIn(t *testing.T) {
 	s := start(t)
 	core := Group{Versions: []Version{{Name: "v1", Resources: []Resource{{Name: "namespaces", Singular: "namespace", Kind: "Namespace", Verbs: []string{"get"}}}}}}
-	s.handler = New(s.catalog, APIExtensions(), core)
+	s.handler = New(s.Catalog, APIExtensions(), core)
 	server := httptest.NewServer(s.handler)
 	defer server.Close()
-	s.url = server.URL
-	s.run(t)
-	s.create(t, definition("things", "apiextensions.k8s.io", "Cluster", versionOf("v1", stored)+","+versionOf("v2", served), "Established"))
-	c, err := client.NewDiscoveryClientForConfig(&rest.Config{Host: s.url})
+	s.URL = server.URL
+	s.Run(t)
+	s.Create(t, definition("things", "apiextensions.k8s.io", "Cluster", versionOf("v1", stored)+","+versionOf("v2", served), "Established"))
+	c, err := client.NewDiscoveryClientForConfig(&rest.Config{Host: s.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,12 +309,12 @@ func TestMany(t *testing.T) {
 	for w := range 10 {
 		wait.Go(func() {
 			for i := w; i < many; i += 10 {
-				s.definitions.Create(t, definition(fmt.Sprintf("trees%d", i), fmt.Sprintf("g%d.orchard.example", i), "Namespaced", versionOf("v1", stored+both), "Established"))
+				s.Definitions.Create(t, definition(fmt.Sprintf("trees%d", i), fmt.Sprintf("g%d.orchard.example", i), "Namespaced", versionOf("v1", stored+both), "Established"))
 			}
 		})
 	}
 	wait.Wait()
-	s.run(t)
+	s.Run(t)
 	first := s.handler.listing()
 	size := 0
 	for _, f := range first.fragments {
@@ -384,20 +324,20 @@ func TestMany(t *testing.T) {
 		t.Errorf("%d bytes per definition", size)
 	}
 	t.Logf("%d bytes per definition", size)
-	s.create(t, definition("more", "more.example", "Cluster", versionOf("v1", stored), "Established"))
+	s.Create(t, definition("more", "more.example", "Cluster", versionOf("v1", stored), "Established"))
 	begin := time.Now()
 	all := s.handler.listing()
 	t.Logf("one more after %v", time.Since(begin))
 	if len(first.fragments) != many+1 || len(all.fragments) != many+2 || all.fragments[1] != first.fragments[1] {
 		t.Errorf("%d, then %d groups", len(first.fragments), len(all.fragments))
 	}
-	got := s.do(t, "GET", "/apis", "Accept", asV2, "Accept-Encoding", "gzip")
+	got := s.Do(t, "GET", "/apis", "Accept", asV2, "Accept-Encoding", "gzip")
 	if got.Header.Get("Content-Encoding") != "gzip" || got.Header.Get("Vary") != "Accept" {
 		t.Errorf("%v", got.Header)
 	}
 	var list apidiscovery.APIGroupDiscoveryList
-	plain := s.do(t, "GET", "/apis", "Accept", asV2)
-	if err := json.Unmarshal(plain.body, &list); err != nil || len(list.Items) != many+2 {
+	plain := s.Do(t, "GET", "/apis", "Accept", asV2)
+	if err := json.Unmarshal(plain.Content, &list); err != nil || len(list.Items) != many+2 {
 		t.Errorf("%d items, %v", len(list.Items), err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	openapiv3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/storage"
 	client "k8s.io/client-go/discovery"
 	"k8s.io/client-go/openapi3"
 	"k8s.io/client-go/rest"
@@ -25,8 +23,7 @@ import (
 	protomodels "k8s.io/kube-openapi/pkg/util/proto"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
-	"github.com/espalier-dev/espalier/server/catalog"
-	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
+	"github.com/espalier-dev/espalier/server/catalog/sitetest"
 	"github.com/espalier-dev/espalier/server/object"
 )
 
@@ -58,52 +55,22 @@ const (
 	simple  = `{"type":"object"}`
 )
 
-// state is a server over a catalog that follows a storage of definitions.
+// state is a site with a handler of this package.
 type state struct {
-	definitions *catalogtest.Definitions
-	catalog     *catalog.Catalog
-	handler     *Handler
-	url         string
+	*sitetest.Site
+	handler *Handler
 }
 
 func start(t testing.TB) *state {
 	t.Helper()
-	s := &state{definitions: catalogtest.Open(t)}
-	s.catalog = catalog.New(s.definitions.Storage)
-	s.handler = New(s.catalog, APIExtensions()...)
-	server := httptest.NewServer(s.handler)
-	t.Cleanup(server.Close)
-	s.url = server.URL
+	s := &state{Site: sitetest.Open(t)}
+	s.handler = New(s.Catalog, APIExtensions()...)
+	s.Serve(t, s.handler)
 	return s
 }
 
-func (s *state) run(t testing.TB) {
-	t.Helper()
-	go func() { _ = s.catalog.Run(t.Context()) }()
-	<-s.catalog.Synced()
-}
-
-func (s *state) create(t testing.TB, definitions ...string) {
-	t.Helper()
-	for _, d := range definitions {
-		s.settle(t, s.definitions.Create(t, d))
-	}
-}
-
-// settle waits until the catalog has seen o.
-func (s *state) settle(t testing.TB, o *object.Object) {
-	t.Helper()
-	revision, err := storage.APIObjectVersioner{}.ObjectResourceVersion(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.catalog.WaitFor(t.Context(), revision); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func samples(t testing.TB, s *state) {
-	s.create(t,
+	s.Create(t,
 		definition("trees", "orchard.example", colored, "v1", "v2"),
 		definition("apples", "orchard.example", simple, "v1"),
 		definition("clouds", "sky.example", colored, "v1alpha1"),
@@ -111,37 +78,10 @@ func samples(t testing.TB, s *state) {
 	)
 }
 
-type answer struct {
-	*http.Response
-	body []byte
-}
-
-// do sends a request without following redirects; headers are pairs.
-func (s *state) do(t testing.TB, method, path string, headers ...string) answer {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := (&http.Transport{DisableCompression: true}).RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer{resp, body}
-}
-
 func (s *state) index(t testing.TB) map[string]handler3.OpenAPIV3DiscoveryGroupVersion {
 	t.Helper()
 	var index handler3.OpenAPIV3Discovery
-	if err := json.Unmarshal(s.do(t, "GET", "/openapi/v3").body, &index); err != nil {
+	if err := json.Unmarshal(s.Do(t, "GET", "/openapi/v3").Content, &index); err != nil {
 		t.Fatal(err)
 	}
 	return index.Paths
@@ -149,7 +89,7 @@ func (s *state) index(t testing.TB) map[string]handler3.OpenAPIV3DiscoveryGroupV
 
 func TestIndex(t *testing.T) {
 	s := start(t)
-	s.run(t)
+	s.Run(t)
 	samples(t, s)
 	index := s.index(t)
 	want := []string{"apis/apiextensions.k8s.io/v1", "apis/apiextensions.k8s.io/v1beta1", "apis/orchard.example/v1", "apis/orchard.example/v2", "apis/sky.example/v1alpha1"}
@@ -159,7 +99,7 @@ func TestIndex(t *testing.T) {
 			t.Errorf("%s: %q", path, url)
 			continue
 		}
-		got := s.do(t, "GET", url)
+		got := s.Do(t, "GET", url)
 		if got.StatusCode != http.StatusOK || got.Header.Get("Cache-Control") != "public, immutable" || got.Header.Get("Expires") == "" {
 			t.Errorf("%s: %s %v", url, got.Status, got.Header)
 		}
@@ -168,15 +108,15 @@ func TestIndex(t *testing.T) {
 			t.Errorf("%s: tag %s", url, tag)
 		}
 		for _, method := range []string{"GET", "HEAD"} {
-			if again := s.do(t, method, url, "If-None-Match", tag); again.StatusCode != http.StatusNotModified || len(again.body) > 0 {
+			if again := s.Do(t, method, url, "If-None-Match", tag); again.StatusCode != http.StatusNotModified || len(again.Content) > 0 {
 				t.Errorf("%s: %s", url, again.Status)
 			}
 		}
-		stale := s.do(t, "GET", "/openapi/v3/"+path+"?hash=0123")
+		stale := s.Do(t, "GET", "/openapi/v3/"+path+"?hash=0123")
 		if stale.StatusCode != http.StatusMovedPermanently || stale.Header.Get("Location") != url {
 			t.Errorf("%s: %s to %s", path, stale.Status, stale.Header.Get("Location"))
 		}
-		if bare := s.do(t, "GET", "/openapi/v3/"+path); bare.Header.Get("Cache-Control") != "" || !bytes.Equal(bare.body, got.body) {
+		if bare := s.Do(t, "GET", "/openapi/v3/"+path); bare.Header.Get("Cache-Control") != "" || !bytes.Equal(bare.Content, got.Content) {
 			t.Errorf("%s without hash: %v", path, bare.Header)
 		}
 	}
@@ -188,10 +128,10 @@ func TestIndex(t *testing.T) {
 // TestHashes changes one definition and looks which documents change.
 func TestHashes(t *testing.T) {
 	s := start(t)
-	s.run(t)
+	s.Run(t)
 	samples(t, s)
-	before, all := s.index(t), s.do(t, "HEAD", "/openapi/v2").Header.Get("ETag")
-	s.settle(t, s.definitions.Update(t, "clouds.sky.example", func(o *object.Object) {
+	before, all := s.index(t), s.Do(t, "HEAD", "/openapi/v2").Header.Get("ETag")
+	s.Settle(t, s.Definitions.Update(t, "clouds.sky.example", func(o *object.Object) {
 		o.SetMember("spec", bytes.Replace(o.Member("spec"), []byte("of the leaves"), []byte("of the sky"), 1))
 	}))
 	after := s.index(t)
@@ -200,13 +140,13 @@ func TestHashes(t *testing.T) {
 			t.Errorf("%s: changed: %t", path, changed)
 		}
 	}
-	if !bytes.Contains(s.do(t, "GET", "/openapi/v3/apis/sky.example/v1alpha1").body, []byte("of the sky")) {
+	if !bytes.Contains(s.Do(t, "GET", "/openapi/v3/apis/sky.example/v1alpha1").Content, []byte("of the sky")) {
 		t.Error("the change is not published")
 	}
-	if all == s.do(t, "HEAD", "/openapi/v2").Header.Get("ETag") {
+	if all == s.Do(t, "HEAD", "/openapi/v2").Header.Get("ETag") {
 		t.Error("v2: the tag is the same")
 	}
-	s.settle(t, s.definitions.Update(t, "clouds.sky.example", func(o *object.Object) {
+	s.Settle(t, s.Definitions.Update(t, "clouds.sky.example", func(o *object.Object) {
 		o.SetLabels(map[string]string{"a": "b"})
 	}))
 	if again := s.index(t); fmt.Sprint(again) != fmt.Sprint(after) {
@@ -217,9 +157,9 @@ func TestHashes(t *testing.T) {
 // TestRoot reads every document with client-go.
 func TestRoot(t *testing.T) {
 	s := start(t)
-	s.run(t)
+	s.Run(t)
 	samples(t, s)
-	c, err := client.NewDiscoveryClientForConfig(&rest.Config{Host: s.url})
+	c, err := client.NewDiscoveryClientForConfig(&rest.Config{Host: s.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,26 +225,26 @@ func references(data []byte) map[string]bool {
 // message of the whole document.
 func TestProtobuf(t *testing.T) {
 	s := start(t)
-	s.run(t)
+	s.Run(t)
 	samples(t, s)
 	for _, path := range []string{"/openapi/v3/apis/orchard.example/v1", "/openapi/v3/apis/apiextensions.k8s.io/v1", "/openapi/v2"} {
 		accept, convert := protobufV3, handler3.ToV3ProtoBinary
 		if path == "/openapi/v2" {
 			accept, convert = protobufV2, handler.ToProtoBinary
 		}
-		whole := s.do(t, "GET", path)
-		want, err := convert(whole.body)
+		whole := s.Do(t, "GET", path)
+		want, err := convert(whole.Content)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		got := s.do(t, "GET", path, "Accept", accept)
+		got := s.Do(t, "GET", path, "Accept", accept)
 		if contentType := strings.Replace(accept, "@", ".", 1); got.Header.Get("Content-Type") != contentType {
 			t.Errorf("%s: Content-Type %q", path, got.Header.Get("Content-Type"))
 		}
 		if got.Header.Get("ETag") != whole.Header.Get("ETag") || got.Header.Values("Vary")[0] != "Accept" {
 			t.Errorf("%s: %v", path, got.Header)
 		}
-		if a, b := message(t, accept, got.body), message(t, accept, want); a != b {
+		if a, b := message(t, accept, got.Content), message(t, accept, want); a != b {
 			t.Errorf("%s: messages of %d and %d bytes differ", path, len(a), len(b))
 		}
 	}
@@ -328,9 +268,9 @@ func message(t *testing.T, accept string, data []byte) string {
 // TestV2 reads the document of all resources as kubectl does.
 func TestV2(t *testing.T) {
 	s := start(t)
-	s.run(t)
+	s.Run(t)
 	samples(t, s)
-	c, err := client.NewDiscoveryClientForConfig(&rest.Config{Host: s.url})
+	c, err := client.NewDiscoveryClientForConfig(&rest.Config{Host: s.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,16 +287,16 @@ func TestV2(t *testing.T) {
 			t.Errorf("no model %s", name)
 		}
 	}
-	got := s.do(t, "GET", "/openapi/v2")
+	got := s.Do(t, "GET", "/openapi/v2")
 	var all struct {
 		Definitions map[string]any
 		Parameters  map[string]any
 		Paths       map[string]any
 	}
-	if err := json.Unmarshal(got.body, &all); err != nil {
+	if err := json.Unmarshal(got.Content, &all); err != nil {
 		t.Fatal(err)
 	}
-	for ref := range references(got.body) {
+	for ref := range references(got.Content) {
 		if name, ok := strings.CutPrefix(ref, "#/definitions/"); ok && all.Definitions[name] != nil {
 			continue
 		}
@@ -392,11 +332,11 @@ func TestErrors(t *testing.T) {
 		{"GET", "/openapi/v3/apis/apiextensions.k8s.io/v1", protobufV2, 406},
 	} {
 		if c.method == "" {
-			s.run(t)
+			s.Run(t)
 			continue
 		}
-		if got := s.do(t, c.method, c.path, "Accept", c.accept); got.StatusCode != c.code || c.code >= 400 && !bytes.Contains(got.body, []byte(`"Status"`)) {
-			t.Errorf("%s %s: %s %s", c.method, c.path, got.Status, got.body)
+		if got := s.Do(t, c.method, c.path, "Accept", c.accept); got.StatusCode != c.code || c.code >= 400 && !bytes.Contains(got.Content, []byte(`"Status"`)) {
+			t.Errorf("%s %s: %s %s", c.method, c.path, got.Status, got.Content)
 		}
 	}
 }
@@ -404,8 +344,8 @@ func TestErrors(t *testing.T) {
 // TestOddDefinitions publishes what cannot have been accepted, but may be stored.
 func TestOddDefinitions(t *testing.T) {
 	s := start(t)
-	s.run(t)
-	s.create(t,
+	s.Run(t)
+	s.Create(t,
 		definition("trees", "orchard.example", `{"type":"object","properties":{"a":{"type":"nonsense"}}}`, "v1"),
 		definition("tree", "orchard.example", simple, "v1"), // the same kind
 		definition("bushs", "orchard.example", `{"default":[[[1]]],"type":["object",5]}`, "v1"),
@@ -413,12 +353,12 @@ func TestOddDefinitions(t *testing.T) {
 		definition("customresourcedefinitions", "apiextensions.k8s.io", simple, "v1"),
 	)
 	for _, path := range []string{"/openapi/v3/apis/orchard.example/v1", "/openapi/v2"} {
-		got := s.do(t, "GET", path)
-		unique(t, path, got.body)
-		if !bytes.Contains(got.body, []byte(`"example.orchard.v1.Bush":{"type":"object"`)) || !bytes.Contains(got.body, []byte(`"example.orchard.v1.Tree":{`)) {
+		got := s.Do(t, "GET", path)
+		unique(t, path, got.Content)
+		if !bytes.Contains(got.Content, []byte(`"example.orchard.v1.Bush":{"type":"object"`)) || !bytes.Contains(got.Content, []byte(`"example.orchard.v1.Tree":{`)) {
 			t.Errorf("%s: models are missing", path)
 		}
-		if accept := map[bool]string{true: protobufV2, false: protobufV3}[path == "/openapi/v2"]; len(s.do(t, "GET", path, "Accept", accept).body) == 0 {
+		if accept := map[bool]string{true: protobufV2, false: protobufV3}[path == "/openapi/v2"]; len(s.Do(t, "GET", path, "Accept", accept).Content) == 0 {
 			t.Errorf("%s: no protobuf", path)
 		}
 	}
@@ -467,14 +407,14 @@ func unique(t *testing.T, path string, data []byte) {
 // TestEncodings asks for a document compressed and not, made and kept.
 func TestEncodings(t *testing.T) {
 	s := start(t)
-	s.run(t)
+	s.Run(t)
 	samples(t, s)
 	for _, first := range []string{"gzip", ""} {
 		s.handler.cache = cache{}
 		var bodies []string
 		for _, encoding := range []string{first, "gzip", "", "gzip;q=0, identity", "br, gzip;q=0.5"} {
-			got := s.do(t, "GET", "/openapi/v3/apis/orchard.example/v1", "Accept-Encoding", encoding)
-			body := got.body
+			got := s.Do(t, "GET", "/openapi/v3/apis/orchard.example/v1", "Accept-Encoding", encoding)
+			body := got.Content
 			if got.Header.Get("Content-Encoding") == "gzip" {
 				unzip, err := gzip.NewReader(bytes.NewReader(body))
 				if err != nil {
@@ -521,14 +461,14 @@ func TestCacheIsBounded(t *testing.T) {
 // TestConcurrent asks while definitions come and go.
 func TestConcurrent(t *testing.T) {
 	s := start(t)
-	s.run(t)
+	s.Run(t)
 	samples(t, s)
 	var wait sync.WaitGroup
 	for i := range 4 {
 		wait.Go(func() {
 			for range 10 {
 				path := []string{"/openapi/v2", "/openapi/v3", "/openapi/v3/apis/orchard.example/v1", "/openapi/v3/apis/apiextensions.k8s.io/v1"}[i]
-				if got := s.do(t, "GET", path); got.StatusCode != http.StatusOK || !json.Valid(got.body) {
+				if got := s.Do(t, "GET", path); got.StatusCode != http.StatusOK || !json.Valid(got.Content) {
 					t.Errorf("%s: %s", path, got.Status)
 				}
 			}
@@ -536,8 +476,8 @@ func TestConcurrent(t *testing.T) {
 	}
 	for i := range 10 {
 		name := fmt.Sprintf("birds%d", i)
-		s.definitions.Create(t, definition(name, "orchard.example", colored, "v1"))
-		s.definitions.Delete(t, name+".orchard.example")
+		s.Definitions.Create(t, definition(name, "orchard.example", colored, "v1"))
+		s.Definitions.Delete(t, name+".orchard.example")
 	}
 	wait.Wait()
 }
