@@ -313,6 +313,26 @@ func TestRuleTypeName(t *testing.T) {
 	}
 }
 
+func TestRuleTypeSize(t *testing.T) {
+	nested := func(depth int) []byte {
+		rule := "true"
+		for i := depth; i > 0; i-- {
+			rule = fmt.Sprintf("[{a%d: a%d}].all(a%d, %s)", i-1, i-1, i, rule)
+		}
+		rule = strings.ReplaceAll(rule, "a0", "self.a")
+		return whole(`{"type":"object","properties":{"spec":{"type":"object","properties":{"a":{"type":"string"}},"x-kubernetes-validations":[{"rule":"`+rule+`"}]}}}`, "")
+	}
+	if v := oracle.Definition(nested(8), oracle.DefinitionOptions{}); len(v.Errors) > 0 { // with 16 it is busy for a minute
+		t.Errorf("the reference: %v", v)
+	}
+	for depth, refused := range map[int]bool{4: false, 8: true, 16: true, 40: true} {
+		v := engine.Definition(nested(depth), oracle.DefinitionOptions{})
+		if got := slices.ContainsFunc(v.Errors, func(e string) bool { return strings.Contains(e, "the types of its parts are too large") }); got != refused {
+			t.Errorf("ours, %d: %.300v", depth, v)
+		}
+	}
+}
+
 // whole puts a schema and more into a CRD.
 func whole(schema, more string) []byte {
 	return []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"trees.orchard.example"},` +

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/espalier-dev/espalier/internal/celsize"
 	"github.com/espalier-dev/espalier/internal/plan"
 )
 
@@ -70,6 +71,9 @@ func (s *scope) parse(text string, optionalOld bool, want *types.Type, prefix, w
 		return nil, &problem{detail: prefix + err.Error()}
 	}
 	tree := parsed.NativeRep()
+	if new(celsize.Bound).TooLarge(tree.Expr()) {
+		return nil, &problem{detail: prefix + celsize.Reason}
+	}
 	checked, errs := checker.Check(tree, parsed.Source(), c)
 	if len(errs.GetErrors()) > 0 {
 		return nil, issueProblem(prefix, cel.NewIssuesWithSourceInfo(errs, tree.SourceInfo()))
