@@ -14,6 +14,21 @@ type Resource struct {
 	Model, ListModel       string // names of models; if empty, those of custom resources
 	Namespaced             bool
 	Status, Scale          bool
+
+	// Verbs are those that there are, as requests are authorized by: create,
+	// deletecollection and so on. Nil are all that custom resources have.
+	Verbs []string
+	// Parts are further subresources, whose objects are those of the resource.
+	Parts []Part
+	// Typed says that there is a Go type of the objects: protobuf and strategic
+	// merge patches are understood, too.
+	Typed bool
+}
+
+// Part is a subresource and its verbs: get, update, patch.
+type Part struct {
+	Name  string
+	Verbs []string
 }
 
 // ScaleModel is the model of the scale subresource.
@@ -58,12 +73,12 @@ func (w *pathWriter) write() {
 	root, scope := base+"/"+w.Plural, ""
 	var common []parameter
 	if w.Namespaced {
-		w.path(root, nil, []operation{w.listing(w.Kind + "ForAllNamespaces")})
+		w.path(root, nil, w.only(w.Verbs, []operation{w.listing(w.Kind + "ForAllNamespaces")}))
 		root, scope = base+"/namespaces/{namespace}/"+w.Plural, "Namespaced"
 		common = append(common, w.namespace)
 	}
 	name := scope + w.Kind
-	w.path(root, common, []operation{
+	w.path(root, common, w.only(w.Verbs, []operation{
 		w.listing(name),
 		{
 			method: "post", action: "post", verb: "create", name: name, description: "create" + article(w.Kind) + w.Kind,
@@ -73,19 +88,39 @@ func (w *pathWriter) write() {
 			method: "delete", action: "deletecollection", verb: "delete", name: "collection" + name, description: "delete collection of " + w.Kind,
 			answer: metaModel + "Status", parameters: w.list,
 		},
-	})
+	}))
 	common = append([]parameter{{name: "name", in: "path", kind: "string", description: "name of the " + w.Kind}}, common...)
 	item := append(w.changing(name, "", w.Model), operation{
 		method: "delete", action: "delete", verb: "delete", name: name, description: "delete" + article(w.Kind) + w.Kind,
 		request: metaModel + "DeleteOptions", body: optionalBody, answer: metaModel + "Status", parameters: w.remove, accepts: true,
 	})
-	w.path(root+"/{name}", common, item)
+	w.path(root+"/{name}", common, w.only(w.Verbs, item))
 	if w.Status {
 		w.path(root+"/{name}/status", common, w.changing(name+"Status", " status of", w.Model))
 	}
 	if w.Scale {
 		w.path(root+"/{name}/scale", common, w.changing(name+"Scale", " scale of", ScaleModel))
 	}
+	for _, p := range w.Parts {
+		w.path(root+"/{name}/"+p.Name, common, w.only(p.Verbs, w.changing(name+capital(p.Name), " "+p.Name+" of", w.Model)))
+	}
+}
+
+// verbs are what operations are authorized by, where that is not their action.
+var verbs = map[string]string{"post": "create", "put": "update"}
+
+// only returns the operations that are among some verbs; nil are all.
+func (w *pathWriter) only(allowed []string, operations []operation) []operation {
+	if allowed == nil {
+		return operations
+	}
+	return slices.DeleteFunc(operations, func(o operation) bool {
+		verb := o.action
+		if v, ok := verbs[verb]; ok {
+			verb = v
+		}
+		return !slices.Contains(allowed, verb)
+	})
 }
 
 func (w *pathWriter) listing(name string) operation {
@@ -114,6 +149,9 @@ func (w *pathWriter) changing(name, part, model string) []operation {
 // path writes a path. What all of its operations have in common, stands beside
 // them; so do all parameters of the only operation.
 func (w *pathWriter) path(path string, common []parameter, operations []operation) {
+	if len(operations) == 0 {
+		return
+	}
 	common = append(slices.Clip(common), w.pretty)
 	if len(operations) == 1 {
 		common = append(common, operations[0].parameters...)
@@ -139,15 +177,15 @@ func (w *pathWriter) operation(o *operation) {
 	w.text("description", o.description)
 	w.text("operationId", o.verb+capital(identifier(group))+capital(identifier(w.Version))+capital(identifier(o.name)))
 	if w.format == V2 {
-		w.texts("consumes", o.consumes())
-		w.texts("produces", mediaTypes)
+		w.texts("consumes", w.consumes(o))
+		w.texts("produces", w.produces())
 		w.texts("schemes", []string{"https"})
 	}
 	w.parameters(o.parameters, o)
 	if w.format == V3 && o.body != noBody {
 		w.key("requestBody")
 		w.object(func() {
-			w.content(o.consumes(), o.request)
+			w.content(w.consumes(o), o.request)
 			if o.body == requiredBody {
 				w.flag("required")
 			}
@@ -161,13 +199,25 @@ func (w *pathWriter) operation(o *operation) {
 }
 
 var (
-	mediaTypes = []string{"application/json", "application/yaml"}
-	patchTypes = []string{"application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"}
+	mediaTypes      = []string{"application/json", "application/yaml"}
+	typedMediaTypes = []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf"}
+	patchTypes      = []string{"application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"}
+	typedPatchTypes = []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
 )
 
-func (o *operation) consumes() []string {
-	if o.action == "patch" {
-		return patchTypes
+func (w *pathWriter) consumes(o *operation) []string {
+	switch {
+	case o.action != "patch":
+		return w.produces()
+	case w.Typed:
+		return typedPatchTypes
+	}
+	return patchTypes
+}
+
+func (w *pathWriter) produces() []string {
+	if w.Typed {
+		return typedMediaTypes
 	}
 	return mediaTypes
 }
@@ -216,7 +266,7 @@ func (w *pathWriter) responses(o *operation) {
 		w.object(func() {
 			w.text("description", description)
 			if w.format == V3 {
-				w.content(mediaTypes, o.answer)
+				w.content(w.produces(), o.answer)
 				return
 			}
 			w.key("schema")

@@ -1,0 +1,93 @@
+package builtin
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func configMaps() Resource {
+	return Resource{
+		Version: "v1", Plural: "configmaps", Singular: "configmap", Kind: "ConfigMap", Namespaced: true, ShortNames: []string{"cm"},
+		New:     func() runtime.Object { return &corev1.ConfigMap{} },
+		NewList: func() runtime.Object { return &corev1.ConfigMapList{} },
+		Rules: Rules{
+			Name: apivalidation.NameIsDNSSubdomain,
+			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
+				return validateConfigMap(obj.(*corev1.ConfigMap))
+			},
+			ValidateUpdate: validateConfigMapUpdate,
+			Unconditional:  true,
+		},
+		Columns: []metav1.TableColumnDefinition{
+			nameColumn,
+			{Name: "Data", Type: "string", Description: corev1.ConfigMap{}.SwaggerDoc()["data"]},
+			ageColumn,
+		},
+		Row: func(obj runtime.Object) []any {
+			o := obj.(*corev1.ConfigMap)
+			return []any{o.Name, int64(len(o.Data) + len(o.BinaryData)), created(o)}
+		},
+	}
+}
+
+func validateConfigMap(o *corev1.ConfigMap) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("data")
+	size := 0
+	for _, key := range slices.Sorted(maps.Keys(o.Data)) {
+		errs = append(errs, validateDataKey(path, key)...)
+		if _, ok := o.BinaryData[key]; ok {
+			errs = append(errs, field.Invalid(path.Key(key), key, "duplicate of key present in binaryData"))
+		}
+		size += len(o.Data[key])
+	}
+	path = field.NewPath("binaryData")
+	for _, key := range slices.Sorted(maps.Keys(o.BinaryData)) {
+		errs = append(errs, validateDataKey(path, key)...)
+		size += len(o.BinaryData[key])
+	}
+	if size > corev1.MaxSecretSize {
+		errs = append(errs, field.TooLong(field.NewPath(""), "", corev1.MaxSecretSize)) // the object as a whole
+	}
+	return errs
+}
+
+// validateDataKey looks at a key of a config map or a secret.
+func validateDataKey(path *field.Path, key string) field.ErrorList {
+	var errs field.ErrorList
+	for _, text := range validation.IsConfigMapKey(key) {
+		errs = append(errs, field.Invalid(path.Key(key), key, text))
+	}
+	return errs
+}
+
+// immutableText is said about what may not change once `immutable` is set.
+const immutableText = "field is immutable when `immutable` is set"
+
+func validateConfigMapUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	o, before := obj.(*corev1.ConfigMap), old.(*corev1.ConfigMap)
+	var errs field.ErrorList
+	if isTrue(before.Immutable) {
+		if !isTrue(o.Immutable) {
+			errs = append(errs, field.Forbidden(field.NewPath("immutable"), immutableText))
+		}
+		if !reflect.DeepEqual(o.Data, before.Data) {
+			errs = append(errs, field.Forbidden(field.NewPath("data"), immutableText))
+		}
+		if !reflect.DeepEqual(o.BinaryData, before.BinaryData) {
+			errs = append(errs, field.Forbidden(field.NewPath("binaryData"), immutableText))
+		}
+	}
+	return append(errs, validateConfigMap(o)...)
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

@@ -1,0 +1,222 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// DefaultEventTTL is how long Kubernetes keeps events.
+const DefaultEventTTL = time.Hour
+
+// Events are the events, of the core group and of events.k8s.io: the same
+// objects. They go after ttl, or after DefaultEventTTL if it is zero.
+func Events(ttl time.Duration) []Resource {
+	if ttl <= 0 {
+		ttl = DefaultEventTTL
+	}
+	seconds := max(1, uint64(ttl/time.Second))
+	core := Resource{
+		Version: "v1", Plural: "events", Singular: "event", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"},
+		New:     func() runtime.Object { return &corev1.Event{} },
+		NewList: func() runtime.Object { return &corev1.EventList{} },
+		Rules: Rules{
+			Name: eventName,
+			Validate: func(ctx context.Context, obj runtime.Object) field.ErrorList {
+				return validateEvent(ctx, obj.(*corev1.Event))
+			},
+			ValidateUpdate: func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+				return validateEventUpdate(ctx, obj.(*corev1.Event), old.(*corev1.Event))
+			},
+			CreateOnUpdate: true,
+			Unconditional:  true,
+		},
+		Columns: eventColumns(),
+		Row:     eventRow,
+		Fields:  eventFields,
+		TTL:     func(runtime.Object) uint64 { return seconds },
+	}
+	return []Resource{core, {
+		Group: "events.k8s.io", Version: "v1", Plural: "events", Singular: "event", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"},
+		New:       func() runtime.Object { return &eventsv1.Event{} },
+		NewList:   func() runtime.Object { return &eventsv1.EventList{} },
+		Alias:     core.resource(),
+		convert:   convertEvents,
+		selectors: eventSelectors,
+	}}
+}
+
+// eventName allows what can be a segment of a path: clients make the names of events
+// of whatever the event is about.
+func eventName(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
+}
+
+func eventColumns() []metav1.TableColumnDefinition {
+	docs := corev1.Event{}.SwaggerDoc()
+	return []metav1.TableColumnDefinition{
+		{Name: "Last Seen", Type: "string", Description: docs["lastTimestamp"]},
+		{Name: "Type", Type: "string", Description: docs["type"]},
+		{Name: "Reason", Type: "string", Description: docs["reason"]},
+		{Name: "Object", Type: "string", Description: docs["involvedObject"]},
+		{Name: "Subobject", Type: "string", Priority: 1, Description: corev1.ObjectReference{}.SwaggerDoc()["fieldPath"]},
+		{Name: "Source", Type: "string", Priority: 1, Description: docs["source"]},
+		{Name: "Message", Type: "string", Description: docs["message"]},
+		{Name: "First Seen", Type: "string", Priority: 1, Description: docs["firstTimestamp"]},
+		{Name: "Count", Type: "string", Priority: 1, Description: docs["count"]},
+		{Name: "Name", Type: "string", Priority: 1, Format: "name", Description: metadataDocs["name"]},
+	}
+}
+
+func eventRow(obj runtime.Object) []any {
+	o := obj.(*corev1.Event)
+	first, last, count := o.FirstTimestamp.Time, o.LastTimestamp.Time, max(1, o.Count)
+	if first.IsZero() {
+		first = o.EventTime.Time
+	}
+	if last.IsZero() {
+		last = first
+	}
+	if o.Series != nil {
+		last, count = o.Series.LastObservedTime.Time, o.Series.Count
+	}
+	about := strings.ToLower(o.InvolvedObject.Kind)
+	if o.InvolvedObject.Name != "" {
+		about += "/" + o.InvolvedObject.Name
+	}
+	return []any{
+		age(last), o.Type, o.Reason, about, o.InvolvedObject.FieldPath, eventSource(o),
+		strings.TrimSpace(o.Message), age(first), int64(count), o.Name,
+	}
+}
+
+// eventSource is the component and the instance that an event comes from.
+func eventSource(o *corev1.Event) string {
+	component, instance := o.Source.Component, o.Source.Host
+	if component == "" {
+		component = o.ReportingController
+	}
+	if instance == "" {
+		instance = o.ReportingInstance
+	}
+	if instance == "" {
+		return component
+	}
+	return fmt.Sprintf("%s, %s", component, instance)
+}
+
+func eventFields(obj runtime.Object) fields.Set {
+	o := obj.(*corev1.Event)
+	source := o.Source.Component
+	if source == "" {
+		source = o.ReportingController
+	}
+	return fields.Set{
+		"involvedObject.kind":            o.InvolvedObject.Kind,
+		"involvedObject.namespace":       o.InvolvedObject.Namespace,
+		"involvedObject.name":            o.InvolvedObject.Name,
+		"involvedObject.uid":             string(o.InvolvedObject.UID),
+		"involvedObject.apiVersion":      o.InvolvedObject.APIVersion,
+		"involvedObject.resourceVersion": o.InvolvedObject.ResourceVersion,
+		"involvedObject.fieldPath":       o.InvolvedObject.FieldPath,
+		"reason":                         o.Reason,
+		"reportingComponent":             o.ReportingController,
+		"source":                         source,
+		"type":                           o.Type,
+	}
+}
+
+// eventSelectors are the fields of events.k8s.io, and what they are called in
+// the core group.
+var eventSelectors = map[string]string{
+	"reason":                    "reason",
+	"reportingController":       "reportingComponent",
+	"type":                      "type",
+	"regarding.kind":            "involvedObject.kind",
+	"regarding.namespace":       "involvedObject.namespace",
+	"regarding.name":            "involvedObject.name",
+	"regarding.uid":             "involvedObject.uid",
+	"regarding.apiVersion":      "involvedObject.apiVersion",
+	"regarding.resourceVersion": "involvedObject.resourceVersion",
+	"regarding.fieldPath":       "involvedObject.fieldPath",
+}
+
+// convertEvents adds the conversions between the two groups.
+func convertEvents(s *runtime.Scheme) error {
+	for _, one := range []struct {
+		in, out any
+		convert conversion.ConversionFunc
+	}{
+		{&corev1.Event{}, &eventsv1.Event{}, func(in, out any, _ conversion.Scope) error {
+			fromCoreEvent(in.(*corev1.Event), out.(*eventsv1.Event))
+			return nil
+		}},
+		{&eventsv1.Event{}, &corev1.Event{}, func(in, out any, _ conversion.Scope) error {
+			toCoreEvent(in.(*eventsv1.Event), out.(*corev1.Event))
+			return nil
+		}},
+		{&corev1.EventList{}, &eventsv1.EventList{}, func(in, out any, _ conversion.Scope) error {
+			from, to := in.(*corev1.EventList), out.(*eventsv1.EventList)
+			to.ListMeta, to.Items = from.ListMeta, convertAll(from.Items, fromCoreEvent)
+			return nil
+		}},
+		{&eventsv1.EventList{}, &corev1.EventList{}, func(in, out any, _ conversion.Scope) error {
+			from, to := in.(*eventsv1.EventList), out.(*corev1.EventList)
+			to.ListMeta, to.Items = from.ListMeta, convertAll(from.Items, toCoreEvent)
+			return nil
+		}},
+	} {
+		if err := s.AddConversionFunc(one.in, one.out, one.convert); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func convertAll[From, To any](items []From, convert func(*From, *To)) []To {
+	if items == nil {
+		return nil
+	}
+	out := make([]To, len(items))
+	for i := range items {
+		convert(&items[i], &out[i])
+	}
+	return out
+}
+
+func fromCoreEvent(in *corev1.Event, out *eventsv1.Event) {
+	*out = eventsv1.Event{
+		ObjectMeta: in.ObjectMeta, EventTime: in.EventTime,
+		ReportingController: in.ReportingController, ReportingInstance: in.ReportingInstance,
+		Action: in.Action, Reason: in.Reason, Regarding: in.InvolvedObject, Related: in.Related, Note: in.Message, Type: in.Type,
+		DeprecatedSource: in.Source, DeprecatedFirstTimestamp: in.FirstTimestamp, DeprecatedLastTimestamp: in.LastTimestamp, DeprecatedCount: in.Count,
+	}
+	if in.Series != nil {
+		out.Series = &eventsv1.EventSeries{Count: in.Series.Count, LastObservedTime: in.Series.LastObservedTime}
+	}
+}
+
+func toCoreEvent(in *eventsv1.Event, out *corev1.Event) {
+	*out = corev1.Event{
+		ObjectMeta: in.ObjectMeta, EventTime: in.EventTime,
+		ReportingController: in.ReportingController, ReportingInstance: in.ReportingInstance,
+		Action: in.Action, Reason: in.Reason, InvolvedObject: in.Regarding, Related: in.Related, Message: in.Note, Type: in.Type,
+		Source: in.DeprecatedSource, FirstTimestamp: in.DeprecatedFirstTimestamp, LastTimestamp: in.DeprecatedLastTimestamp, Count: in.DeprecatedCount,
+	}
+	if in.Series != nil {
+		out.Series = &corev1.EventSeries{Count: in.Series.Count, LastObservedTime: in.Series.LastObservedTime}
+	}
+}

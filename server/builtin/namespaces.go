@@ -1,0 +1,312 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+	storageerr "k8s.io/apiserver/pkg/storage/errors"
+	"k8s.io/apiserver/pkg/util/dryrun"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// namespaces are the namespaces. One that is deleted is marked, and goes when
+// spec.finalizers are empty: whoever empties it removes them through the
+// subresource finalize.
+func namespaces() Resource {
+	return Resource{
+		Version: "v1", Plural: "namespaces", Singular: "namespace", Kind: "Namespace", ShortNames: []string{"ns"},
+		New:     func() runtime.Object { return &corev1.Namespace{} },
+		NewList: func() runtime.Object { return &corev1.NamespaceList{} },
+		Rules: Rules{
+			Name:    apivalidation.ValidateNamespaceName,
+			Default: func(obj runtime.Object) { defaultNamespace(obj.(*corev1.Namespace)) },
+			Create:  func(_ context.Context, obj runtime.Object) { startNamespace(obj.(*corev1.Namespace)) },
+			Update:  keepFinalizersAndStatus,
+			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
+				return validateFinalizers(obj.(*corev1.Namespace))
+			},
+			Unconditional: true,
+			Reset:         ResetFields("v1", "status"),
+		},
+		Columns: []metav1.TableColumnDefinition{
+			nameColumn,
+			{Name: "Status", Type: "string", Description: "The status of the namespace"},
+			ageColumn,
+		},
+		Row: func(obj runtime.Object) []any {
+			o := obj.(*corev1.Namespace)
+			return []any{o.Name, string(o.Status.Phase), created(o)}
+		},
+		Fields: func(obj runtime.Object) fields.Set {
+			o := obj.(*corev1.Namespace)
+			return fields.Set{"status.phase": string(o.Status.Phase), "name": o.Name}
+		},
+		Wrap: newNamespaceStorage,
+		Subresources: map[string]func(*genericregistry.Store) rest.Storage{
+			"status": Part(Rules{
+				Update: func(_ context.Context, obj, old runtime.Object) {
+					obj.(*corev1.Namespace).Spec = old.(*corev1.Namespace).Spec
+				},
+				ValidateUpdate: validatePhase,
+				Unconditional:  true,
+				Reset:          ResetFields("v1", "spec"),
+			}),
+			"finalize": Replaced(Rules{
+				Update: func(_ context.Context, obj, old runtime.Object) {
+					obj.(*corev1.Namespace).Status = old.(*corev1.Namespace).Status
+				},
+				ValidateUpdate: func(_ context.Context, obj, _ runtime.Object) field.ErrorList {
+					return validateFinalizers(obj.(*corev1.Namespace))
+				},
+				Unconditional: true,
+				Reset:         ResetFields("v1", "status"),
+			}),
+		},
+	}
+}
+
+// defaultNamespace labels a namespace with its name, so that selectors find it.
+// One whose name is yet to be generated has to wait.
+func defaultNamespace(o *corev1.Namespace) {
+	if o.Status.Phase == "" {
+		o.Status.Phase = corev1.NamespaceActive
+	}
+	labelWithName(o)
+}
+
+func labelWithName(o *corev1.Namespace) {
+	if o.Name == "" {
+		return
+	}
+	if o.Labels == nil {
+		o.Labels = map[string]string{}
+	}
+	o.Labels[corev1.LabelMetadataName] = o.Name
+}
+
+// startNamespace makes a new namespace active, and sees to it that it is
+// emptied before it goes.
+func startNamespace(o *corev1.Namespace) {
+	o.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
+	if !slices.Contains(o.Spec.Finalizers, corev1.FinalizerKubernetes) {
+		o.Spec.Finalizers = append(o.Spec.Finalizers, corev1.FinalizerKubernetes)
+	}
+	labelWithName(o)
+}
+
+func keepFinalizersAndStatus(_ context.Context, obj, old runtime.Object) {
+	o, before := obj.(*corev1.Namespace), old.(*corev1.Namespace)
+	o.Spec.Finalizers, o.Status = before.Spec.Finalizers, before.Status
+	labelWithName(o)
+}
+
+func validateFinalizers(o *corev1.Namespace) field.ErrorList {
+	var errs field.ErrorList
+	for i, finalizer := range o.Spec.Finalizers {
+		name, path := string(finalizer), field.NewPath("spec", "finalizers").Index(i)
+		errs = append(errs, apivalidation.ValidateFinalizerName(name, path)...)
+		if !strings.Contains(name, "/") && !slices.Contains(standardFinalizers, name) {
+			errs = append(errs, field.Invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
+}
+
+// standardFinalizers are those that need not say whose they are.
+var standardFinalizers = []string{string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
+
+// validatePhase looks whether the phase says what the deletion timestamp says.
+func validatePhase(_ context.Context, obj, _ runtime.Object) field.ErrorList {
+	o, path := obj.(*corev1.Namespace), field.NewPath("status", "Phase")
+	switch {
+	case o.DeletionTimestamp.IsZero() && o.Status.Phase != corev1.NamespaceActive:
+		return field.ErrorList{field.Invalid(path, o.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty")}
+	case !o.DeletionTimestamp.IsZero() && o.Status.Phase != corev1.NamespaceTerminating:
+		return field.ErrorList{field.Invalid(path, o.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")}
+	}
+	return nil
+}
+
+// namespaceStorage is the resource itself. It has no deletecollection, as it has
+// none in Kubernetes.
+type namespaceStorage struct{ store *genericregistry.Store }
+
+var (
+	_ rest.Lister              = namespaceStorage{}
+	_ rest.CreaterUpdater      = namespaceStorage{}
+	_ rest.Patcher             = namespaceStorage{}
+	_ rest.GracefulDeleter     = namespaceStorage{}
+	_ rest.Watcher             = namespaceStorage{}
+	_ rest.ResetFieldsStrategy = namespaceStorage{}
+)
+
+// newNamespaceStorage keeps namespaces that are marked as long as there are
+// finalizers of either sort, whichever endpoint removes the last one.
+func newNamespaceStorage(s *genericregistry.Store) rest.Storage {
+	s.ShouldDeleteDuringUpdate = func(ctx context.Context, key string, obj, existing runtime.Object) bool {
+		return len(obj.(*corev1.Namespace).Spec.Finalizers) == 0 && genericregistry.ShouldDeleteDuringUpdate(ctx, key, obj, existing)
+	}
+	return namespaceStorage{s}
+}
+
+// New implements rest.Storage.
+func (s namespaceStorage) New() runtime.Object { return s.store.New() }
+
+// Destroy implements rest.Storage.
+func (s namespaceStorage) Destroy() { s.store.Destroy() }
+
+// NewList implements rest.Lister.
+func (s namespaceStorage) NewList() runtime.Object { return s.store.NewList() }
+
+// List implements rest.Lister.
+func (s namespaceStorage) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
+	return s.store.List(ctx, options)
+}
+
+// ConvertToTable implements rest.Lister.
+func (s namespaceStorage) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+	return s.store.ConvertToTable(ctx, obj, options)
+}
+
+// Watch implements rest.Watcher.
+func (s namespaceStorage) Watch(ctx context.Context, options *internalversion.ListOptions) (watch.Interface, error) {
+	return s.store.Watch(ctx, options)
+}
+
+// Get implements rest.Getter.
+func (s namespaceStorage) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	return s.store.Get(ctx, name, options)
+}
+
+// Create implements rest.Creater.
+func (s namespaceStorage) Create(ctx context.Context, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	return s.store.Create(ctx, obj, admit, options)
+}
+
+// Update implements rest.Updater.
+func (s namespaceStorage) Update(ctx context.Context, name string, change rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return s.store.Update(ctx, name, change, create, update, forceCreate, options)
+}
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (s namespaceStorage) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return s.store.GetResetFields()
+}
+
+// Delete marks a namespace. One that is marked already goes if it has no
+// finalizers any more, and is answered as it is if it has.
+func (s namespaceStorage) Delete(ctx context.Context, name string, admit rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	obj, err := s.store.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, false, err
+	}
+	o := obj.(*corev1.Namespace)
+	if options == nil {
+		options = metav1.NewDeleteOptions(0)
+	}
+	if err := s.precondition(options, o); err != nil {
+		return nil, false, err
+	}
+	switch {
+	case o.DeletionTimestamp.IsZero():
+		marked, err := s.mark(ctx, name, admit, options)
+		return marked, false, err
+	case len(o.Spec.Finalizers) > 0:
+		return o, false, nil
+	}
+	return s.store.Delete(ctx, name, admit, options)
+}
+
+// precondition checks what a client knows about the namespace that it wants to
+// delete, and makes sure that it is this one that is going to be deleted.
+func (s namespaceStorage) precondition(options *metav1.DeleteOptions, o *corev1.Namespace) error {
+	if options.Preconditions == nil {
+		options.Preconditions = &metav1.Preconditions{}
+	}
+	p := options.Preconditions
+	if p.UID == nil {
+		p.UID = &o.UID
+	} else if *p.UID != o.UID {
+		return apierrors.NewConflict(s.store.DefaultQualifiedResource, o.Name,
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, o.UID)) //nolint:revive,staticcheck // clients know the text
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != o.ResourceVersion {
+		return apierrors.NewConflict(s.store.DefaultQualifiedResource, o.Name,
+			fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *p.ResourceVersion, o.ResourceVersion)) //nolint:revive,staticcheck // clients know the text
+	}
+	return nil
+}
+
+// mark begins the end of a namespace.
+func (s namespaceStorage) mark(ctx context.Context, name string, admit rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, error) {
+	key, err := s.store.KeyFunc(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	out := s.store.NewFunc()
+	conditions := storage.Preconditions{UID: options.Preconditions.UID, ResourceVersion: options.Preconditions.ResourceVersion}
+	err = s.store.Storage.GuaranteedUpdate(ctx, key, out, false, &conditions, storage.SimpleUpdate(func(existing runtime.Object) (runtime.Object, error) {
+		o := existing.(*corev1.Namespace)
+		if err := admit(ctx, o); err != nil {
+			return nil, err
+		}
+		terminate(o, options)
+		return o, nil
+	}), dryrun.IsDryRun(options.DryRun), nil)
+	if err == nil {
+		return out, nil
+	}
+	err = storageerr.InterpretGetError(err, s.store.DefaultQualifiedResource, name)
+	err = storageerr.InterpretUpdateError(err, s.store.DefaultQualifiedResource, name)
+	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
+		err = apierrors.NewInternalError(err)
+	}
+	return nil, err
+}
+
+// terminate marks a namespace for deletion, with the finalizers that the options
+// ask for.
+func terminate(o *corev1.Namespace, options *metav1.DeleteOptions) {
+	if o.DeletionTimestamp.IsZero() {
+		now := metav1.Now()
+		o.DeletionTimestamp = &now
+	}
+	o.Status.Phase = corev1.NamespaceTerminating
+	orphan, foreground := options.OrphanDependents, (*bool)(nil) //nolint:staticcheck // deprecated, and clients still send it
+	switch {
+	case orphan != nil:
+		kept := !*orphan
+		foreground = &kept
+	case options.PropagationPolicy != nil:
+		isOrphan, isForeground := *options.PropagationPolicy == metav1.DeletePropagationOrphan, *options.PropagationPolicy == metav1.DeletePropagationForeground
+		orphan, foreground = &isOrphan, &isForeground
+	}
+	o.Finalizers = withFinalizer(o.Finalizers, metav1.FinalizerOrphanDependents, orphan)
+	o.Finalizers = withFinalizer(o.Finalizers, metav1.FinalizerDeleteDependents, foreground)
+}
+
+// withFinalizer adds or removes a finalizer; it stays as it is if wanted is nil.
+func withFinalizer(list []string, name string, wanted *bool) []string {
+	if wanted == nil || *wanted == slices.Contains(list, name) {
+		return list
+	}
+	if *wanted {
+		return append(slices.Clip(list), name)
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(f string) bool { return f == name })
+}

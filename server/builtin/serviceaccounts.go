@@ -1,0 +1,54 @@
+package builtin
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// serviceAccounts are the service accounts. Their subresource token is added by
+// who can sign tokens.
+func serviceAccounts() Resource {
+	return Resource{
+		Version: "v1", Plural: "serviceaccounts", Singular: "serviceaccount", Kind: "ServiceAccount", Namespaced: true, ShortNames: []string{"sa"},
+		New:     func() runtime.Object { return &corev1.ServiceAccount{} },
+		NewList: func() runtime.Object { return &corev1.ServiceAccountList{} },
+		Rules: Rules{
+			Name:          apivalidation.NameIsDNSSubdomain,
+			Create:        func(_ context.Context, obj runtime.Object) { keepSecretNames(obj.(*corev1.ServiceAccount)) },
+			Update:        func(_ context.Context, obj, _ runtime.Object) { keepSecretNames(obj.(*corev1.ServiceAccount)) },
+			Warn:          warnOfServiceAccount,
+			Unconditional: true,
+		},
+		Columns: []metav1.TableColumnDefinition{
+			nameColumn,
+			{Name: "Secrets", Type: "string", Description: corev1.ServiceAccount{}.SwaggerDoc()["secrets"]},
+			ageColumn,
+		},
+		Row: func(obj runtime.Object) []any {
+			o := obj.(*corev1.ServiceAccount)
+			return []any{o.Name, int64(len(o.Secrets)), created(o)}
+		},
+	}
+}
+
+// keepSecretNames drops everything about secrets but their names: they are in
+// the namespace of the account.
+func keepSecretNames(o *corev1.ServiceAccount) {
+	for i, ref := range o.Secrets {
+		o.Secrets[i] = corev1.ObjectReference{Name: ref.Name}
+	}
+}
+
+// mountableSecrets is an annotation that Kubernetes advises against.
+const mountableSecrets = "kubernetes.io/enforce-mountable-secrets"
+
+func warnOfServiceAccount(_ context.Context, obj runtime.Object) []string {
+	if _, ok := obj.(*corev1.ServiceAccount).Annotations[mountableSecrets]; !ok {
+		return nil
+	}
+	return []string{"metadata.annotations[" + mountableSecrets + "]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"}
+}

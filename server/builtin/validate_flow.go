@@ -1,0 +1,355 @@
+package builtin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	flowv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
+	"k8s.io/apiserver/pkg/util/shufflesharding"
+)
+
+// maxQueues is the most that kube-apiserver accepts.
+const maxQueues = 10_000_000
+
+// In the order in which messages list them.
+var (
+	flowVerbs     = []string{"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"}
+	flowSubjects  = []flowv1.SubjectKind{flowv1.SubjectKindGroup, flowv1.SubjectKindServiceAccount, flowv1.SubjectKindUser}
+	distinguisher = []flowv1.FlowDistinguisherMethodType{flowv1.FlowDistinguisherMethodByNamespaceType, flowv1.FlowDistinguisherMethodByUserType}
+	enablements   = []flowv1.PriorityLevelEnablement{flowv1.PriorityLevelEnablementExempt, flowv1.PriorityLevelEnablementLimited}
+	limitResponse = []flowv1.LimitResponseType{flowv1.LimitResponseTypeQueue, flowv1.LimitResponseTypeReject}
+)
+
+// validateFlowSchema says what is wrong with a flow schema.
+func validateFlowSchema(schema *flowv1.FlowSchema) field.ErrorList {
+	at, spec := field.NewPath("spec"), &schema.Spec
+	errs := validatePrecedence(at.Child("matchingPrecedence"), spec.MatchingPrecedence, schema.Name)
+	if method := spec.DistinguisherMethod; method != nil {
+		errs = append(errs, oneOf(at.Child("distinguisherMethod", "type"), method.Type, distinguisher...)...)
+	}
+	level := at.Child("priorityLevelConfiguration", "name")
+	if name := spec.PriorityLevelConfiguration.Name; name == "" {
+		errs = append(errs, field.Required(level, "must reference a priority level"))
+	} else {
+		errs = append(errs, named(level, name, validation.NameIsDNSSubdomain)...)
+	}
+	for i := range spec.Rules {
+		errs = append(errs, validateFlowRule(at.Child("rules").Index(i), &spec.Rules[i])...)
+	}
+	for _, mandatory := range bootstrap.MandatoryFlowSchemas {
+		if mandatory.Name == schema.Name && !equality.Semantic.DeepEqual(schema.Spec, mandatory.Spec) {
+			errs = append(errs, field.Invalid(at, schema.Spec, fmt.Sprintf("spec of '%s' must equal the fixed value", schema.Name)))
+		}
+	}
+	return append(errs, validateFlowSchemaStatus(&schema.Status)...)
+}
+
+// validateFlowSchemaStatus says what is wrong with the status of a flow schema.
+func validateFlowSchemaStatus(status *flowv1.FlowSchemaStatus) field.ErrorList {
+	types := make([]string, len(status.Conditions))
+	for i := range status.Conditions {
+		types[i] = string(status.Conditions[i].Type)
+	}
+	return validateConditionTypes(types)
+}
+
+// validatePriorityLevelStatus says what is wrong with the status of a priority
+// level.
+func validatePriorityLevelStatus(status *flowv1.PriorityLevelConfigurationStatus) field.ErrorList {
+	types := make([]string, len(status.Conditions))
+	for i := range status.Conditions {
+		types[i] = string(status.Conditions[i].Type)
+	}
+	return validateConditionTypes(types)
+}
+
+func validateConditionTypes(types []string) field.ErrorList {
+	var errs field.ErrorList
+	seen := unique{}
+	for i, name := range types {
+		at := field.NewPath("status", "conditions").Index(i).Child("type")
+		errs = append(errs, seen.add(at, name)...)
+		if name == "" {
+			errs = append(errs, field.Required(at, "must not be empty"))
+		}
+	}
+	return errs
+}
+
+func validatePrecedence(at *field.Path, precedence int32, name string) field.ErrorList {
+	var why string
+	switch {
+	case precedence <= 0:
+		why = "must be a positive value"
+	case precedence > flowv1.FlowSchemaMaxMatchingPrecedence:
+		why = fmt.Sprintf("must not be greater than %v", flowv1.FlowSchemaMaxMatchingPrecedence)
+	case precedence == 1 && name != flowv1.FlowSchemaNameExempt:
+		why = "only the schema named 'exempt' may have matchingPrecedence 1"
+	default:
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, precedence, why)}
+}
+
+func validateFlowRule(at *field.Path, rule *flowv1.PolicyRulesWithSubjects) field.ErrorList {
+	var errs field.ErrorList
+	if len(rule.Subjects) == 0 {
+		errs = append(errs, field.Required(at.Child("subjects"), "subjects must contain at least one value"))
+	}
+	for i := range rule.Subjects {
+		errs = append(errs, validateFlowSubject(at.Child("subjects").Index(i), &rule.Subjects[i])...)
+	}
+	if len(rule.ResourceRules)+len(rule.NonResourceRules) == 0 {
+		errs = append(errs, field.Required(at, "at least one of resourceRules and nonResourceRules has to be non-empty"))
+	}
+	for i := range rule.ResourceRules {
+		errs = append(errs, validateFlowResources(at.Child("resourceRules").Index(i), &rule.ResourceRules[i])...)
+	}
+	for i := range rule.NonResourceRules {
+		errs = append(errs, validateFlowURLs(at.Child("nonResourceRules").Index(i), &rule.NonResourceRules[i])...)
+	}
+	return errs
+}
+
+// validateFlowSubject looks at a union: the field of the kind is there, and no other.
+func validateFlowSubject(at *field.Path, subject *flowv1.Subject) field.ErrorList {
+	errs := oneOf(at.Child("kind"), subject.Kind, flowSubjects...)
+	if errs != nil {
+		return errs
+	}
+	user, group, account := at.Child("user"), at.Child("group"), at.Child("serviceAccount")
+	errs = append(errs, member(user, subject.Kind, flowv1.SubjectKindUser, subject.User != nil)...)
+	errs = append(errs, member(group, subject.Kind, flowv1.SubjectKindGroup, subject.Group != nil)...)
+	errs = append(errs, member(account, subject.Kind, flowv1.SubjectKindServiceAccount, subject.ServiceAccount != nil)...)
+	switch {
+	case len(errs) > 0:
+	case subject.User != nil && subject.User.Name == "":
+		errs = append(errs, field.Required(user.Child("name"), ""))
+	case subject.Group != nil && subject.Group.Name == "":
+		errs = append(errs, field.Required(group.Child("name"), ""))
+	case subject.ServiceAccount != nil:
+		errs = validateFlowAccount(account, subject.ServiceAccount)
+	}
+	return errs
+}
+
+func member(at *field.Path, have, kind flowv1.SubjectKind, present bool) field.ErrorList {
+	name := strings.ToLower(string(kind[:1])) + string(kind[1:])
+	switch {
+	case have == kind && !present:
+		return field.ErrorList{field.Required(at, fmt.Sprintf("%s is required when subject kind is '%s'", name, kind))}
+	case have != kind && present:
+		return field.ErrorList{field.Forbidden(at, fmt.Sprintf("%s is forbidden when subject kind is not '%s'", name, kind))}
+	}
+	return nil
+}
+
+func validateFlowAccount(at *field.Path, account *flowv1.ServiceAccountSubject) field.ErrorList {
+	var errs field.ErrorList
+	if account.Name == "" {
+		errs = append(errs, field.Required(at.Child("name"), ""))
+	} else if account.Name != flowv1.NameAll {
+		errs = append(errs, named(at.Child("name"), account.Name, validation.ValidateServiceAccountName)...)
+	}
+	if account.Namespace == "" {
+		return append(errs, field.Required(at.Child("namespace"), "must specify namespace for service account"))
+	}
+	return append(errs, named(at.Child("namespace"), account.Namespace, validation.ValidateNamespaceName)...)
+}
+
+func validateFlowVerbs(at *field.Path, verbs []string) field.ErrorList {
+	switch {
+	case len(verbs) == 0:
+		return field.ErrorList{field.Required(at, "verbs must contain at least one value")}
+	case slices.Contains(verbs, flowv1.VerbAll):
+		return loneStar(at, verbs, "verbs")
+	case slices.ContainsFunc(verbs, func(verb string) bool { return !slices.Contains(flowVerbs, verb) }):
+		return field.ErrorList{field.NotSupported(at, verbs, flowVerbs)}
+	}
+	return nil
+}
+
+func validateFlowResources(at *field.Path, rule *flowv1.ResourcePolicyRule) field.ErrorList {
+	errs := validateFlowVerbs(at.Child("verbs"), rule.Verbs)
+	if len(rule.APIGroups) == 0 {
+		errs = append(errs, field.Required(at.Child("apiGroups"), "resource rules must supply at least one api group"))
+	}
+	errs = append(errs, loneStar(at.Child("apiGroups"), rule.APIGroups, "api groups")...)
+	if len(rule.Resources) == 0 {
+		errs = append(errs, field.Required(at.Child("resources"), "resource rules must supply at least one resource"))
+	}
+	errs = append(errs, loneStar(at.Child("resources"), rule.Resources, "resources")...)
+	return append(errs, validateFlowNamespaces(at.Child("namespaces"), rule)...)
+}
+
+func validateFlowNamespaces(at *field.Path, rule *flowv1.ResourcePolicyRule) field.ErrorList {
+	if len(rule.Namespaces) == 0 && !rule.ClusterScope {
+		return field.ErrorList{field.Required(at, "resource rules that are not cluster scoped must supply at least one namespace")}
+	}
+	if slices.Contains(rule.Namespaces, flowv1.NamespaceEvery) {
+		return loneStar(at, rule.Namespaces, "namespaces")
+	}
+	var errs field.ErrorList
+	for i, namespace := range rule.Namespaces {
+		for _, msg := range validation.ValidateNamespaceName(namespace, false) {
+			errs = append(errs, field.Invalid(at.Index(i), namespace, "each member of this list must be '*' or a DNS-1123 label; "+msg))
+		}
+	}
+	return errs
+}
+
+func validateFlowURLs(at *field.Path, rule *flowv1.NonResourcePolicyRule) field.ErrorList {
+	errs := validateFlowVerbs(at.Child("verbs"), rule.Verbs)
+	urls := at.Child("nonResourceURLs")
+	switch {
+	case len(rule.NonResourceURLs) == 0:
+		return append(errs, field.Required(urls, "nonResourceURLs must contain at least one value"))
+	case slices.Contains(rule.NonResourceURLs, flowv1.NonResourceAll):
+		return append(errs, loneStar(urls, rule.NonResourceURLs, "non-resource URLs")...)
+	}
+	for i, url := range rule.NonResourceURLs {
+		if why := wrongWithURL(url); why != "" {
+			errs = append(errs, field.Invalid(urls.Index(i), url, why))
+		}
+	}
+	return errs
+}
+
+// wrongWithURL says what is wrong with a path, or with one that ends in "/*".
+func wrongWithURL(url string) string {
+	switch {
+	case url == "":
+		return "must not be empty"
+	case url[0] != '/':
+		return "must start with slash"
+	case strings.Contains(url, " "):
+		return "must not contain white-space"
+	case strings.Contains(url, "//"):
+		return "must not contain double slash"
+	case strings.Contains(strings.TrimSuffix(url, "/*"), "*"):
+		return "wildcard can only do suffix matching"
+	}
+	return ""
+}
+
+// validatePriorityLevel says what is wrong with a priority level.
+func validatePriorityLevel(level *flowv1.PriorityLevelConfiguration) field.ErrorList {
+	at, spec := field.NewPath("spec"), &level.Spec
+	var errs field.ErrorList
+	exempt := spec.Type == flowv1.PriorityLevelEnablementExempt
+	if exempt != (level.Name == flowv1.PriorityLevelConfigurationNameExempt) {
+		errs = append(errs, field.Invalid(at.Child("type"), spec.Type, "type must be 'Exempt' if and only if name is 'exempt'"))
+	}
+	switch spec.Type {
+	case flowv1.PriorityLevelEnablementExempt:
+		errs = append(errs, validateExempt(at, spec)...)
+	case flowv1.PriorityLevelEnablementLimited:
+		errs = append(errs, validateLimited(at, spec)...)
+	default:
+		errs = append(errs, oneOf(at.Child("type"), spec.Type, enablements...)...)
+	}
+	errs = append(errs, validateFixedLevel(at, level)...)
+	return append(errs, validatePriorityLevelStatus(&level.Status)...)
+}
+
+// validateFixedLevel keeps the levels that the server cannot do without as they
+// are. How much concurrency `exempt` lends is the administrator's choice.
+func validateFixedLevel(at *field.Path, level *flowv1.PriorityLevelConfiguration) field.ErrorList {
+	for _, mandatory := range bootstrap.MandatoryPriorityLevelConfigurations {
+		if mandatory.Name != level.Name {
+			continue
+		}
+		have, why := level.Spec, "spec of '%s' must equal the fixed value"
+		if level.Name == flowv1.PriorityLevelConfigurationNameExempt {
+			have.Exempt, why = mandatory.Spec.Exempt, "spec of '%s' except the 'spec.exempt' field must equal the fixed value"
+		}
+		if !equality.Semantic.DeepEqual(have, mandatory.Spec) {
+			return field.ErrorList{field.Invalid(at, level.Spec, fmt.Sprintf(why, level.Name))}
+		}
+	}
+	return nil
+}
+
+func validateExempt(at *field.Path, spec *flowv1.PriorityLevelConfigurationSpec) field.ErrorList {
+	var errs field.ErrorList
+	if spec.Limited != nil {
+		errs = append(errs, field.Forbidden(at.Child("limited"), "must be nil if the type is not Limited"))
+	}
+	if spec.Exempt == nil {
+		return errs
+	}
+	errs = append(errs, atLeastZero(at.Child("exempt", "nominalConcurrencyShares"), spec.Exempt.NominalConcurrencyShares, "must be a non-negative integer")...)
+	return append(errs, percent(at.Child("exempt", "lendablePercent"), spec.Exempt.LendablePercent)...)
+}
+
+func validateLimited(at *field.Path, spec *flowv1.PriorityLevelConfigurationSpec) field.ErrorList {
+	var errs field.ErrorList
+	if spec.Exempt != nil {
+		errs = append(errs, field.Forbidden(at.Child("exempt"), "must be nil if the type is Limited"))
+	}
+	at = at.Child("limited")
+	limited := spec.Limited
+	if limited == nil {
+		return append(errs, field.Required(at, "must not be empty when type is Limited"))
+	}
+	errs = append(errs, atLeastZero(at.Child("nominalConcurrencyShares"), limited.NominalConcurrencyShares, "must be a non-negative integer")...)
+	errs = append(errs, validateLimitResponse(at.Child("limitResponse"), &limited.LimitResponse)...)
+	errs = append(errs, percent(at.Child("lendablePercent"), limited.LendablePercent)...)
+	return append(errs, atLeastZero(at.Child("borrowingLimitPercent"), limited.BorrowingLimitPercent, "if specified, must be a non-negative integer")...)
+}
+
+func validateLimitResponse(at *field.Path, response *flowv1.LimitResponse) field.ErrorList {
+	queuing := at.Child("queuing")
+	switch {
+	case response.Type == flowv1.LimitResponseTypeReject && response.Queuing != nil:
+		return field.ErrorList{field.Forbidden(queuing, "must be nil if limited.limitResponse.type is not Limited")}
+	case response.Type == flowv1.LimitResponseTypeQueue && response.Queuing == nil:
+		return field.ErrorList{field.Required(queuing, "must not be empty if limited.limitResponse.type is Limited")}
+	case response.Type == flowv1.LimitResponseTypeQueue:
+		return validateQueuing(queuing, response.Queuing)
+	}
+	return oneOf(at.Child("type"), response.Type, limitResponse...)
+}
+
+func validateQueuing(at *field.Path, q *flowv1.QueuingConfiguration) field.ErrorList {
+	var errs field.ErrorList
+	if q.QueueLengthLimit <= 0 {
+		errs = append(errs, field.Invalid(at.Child("queueLengthLimit"), q.QueueLengthLimit, "must be positive"))
+	}
+	if q.Queues <= 0 {
+		errs = append(errs, field.Invalid(at.Child("queues"), q.Queues, "must be positive"))
+	} else if q.Queues > maxQueues {
+		errs = append(errs, field.Invalid(at.Child("queues"), q.Queues, fmt.Sprintf("must not be greater than %d", maxQueues)))
+	}
+	var why string
+	switch hand := int(q.HandSize); {
+	case hand <= 0:
+		why = "must be positive"
+	case q.HandSize > q.Queues:
+		why = fmt.Sprintf("should not be greater than queues (%d)", q.Queues)
+	case shufflesharding.RequiredEntropyBits(int(q.Queues), hand) > shufflesharding.MaxHashBits:
+		why = fmt.Sprintf("required entropy bits of deckSize %d and handSize %d should not be greater than %d", q.Queues, q.HandSize, shufflesharding.MaxHashBits)
+	default:
+		return errs
+	}
+	return append(errs, field.Invalid(at.Child("handSize"), q.HandSize, why))
+}
+
+func atLeastZero(at *field.Path, value *int32, why string) field.ErrorList {
+	if value == nil || *value >= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, *value, why)}
+}
+
+func percent(at *field.Path, value *int32) field.ErrorList {
+	if value == nil || *value >= 0 && *value <= 100 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, *value, "must be between 0 and 100, inclusive")}
+}

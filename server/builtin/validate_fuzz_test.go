@@ -1,0 +1,65 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
+	"sigs.k8s.io/yaml"
+)
+
+// FuzzValidate gives every resource whatever decodes. Defaults, validation, rows
+// and the validation of updates must come to an end, soon, and not panic.
+func FuzzValidate(f *testing.F) {
+	resources := ours()
+	seed := func(object string) {
+		data, err := yaml.YAMLToJSON([]byte(object))
+		if err != nil {
+			f.Fatal(err)
+		}
+		for i := range resources {
+			f.Add(uint8(i), data)
+		}
+	}
+	seed(`{}`)
+	seed(webhooksOf(hookWith("rules", `[{operations: ["*"], resources: ["*/*", a/]}], matchConditions: [{name: a, expression: "[1].map(x, {x: x})"}]`)))
+	seed(policyOf(goodConstraints, goodValidation, goodMutation, `variables: [{name: a, expression: "{object: object}"}, {name: b, expression: "{variables.a: variables.a}"}]`))
+	seed(`{status: {typeChecking: {expressionWarnings: [{fieldRef: "spec.validations[?(@.a==1)].expression", warning: w}]}, conditions: [{type: A}]}}`)
+	seed(`{roleRef: {kind: Role}, subjects: [{kind: User}], rules: [{nonResourceURLs: ["*"]}], aggregationRule: {clusterRoleSelectors: [{}]}}`)
+	for _, schema := range bootstrap.MandatoryFlowSchemas {
+		data, err := json.Marshal(schema)
+		if err != nil {
+			f.Fatal(err)
+		}
+		seed(string(data))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
+		r := resources[int(which)%len(resources)]
+		obj, old := r.New(), r.New()
+		if json.Unmarshal(data, obj) != nil {
+			return
+		}
+		began := time.Now()
+		if r.Rules.Default != nil {
+			r.Rules.Default(obj)
+		}
+		if r.Rules.Validate != nil {
+			_ = r.Rules.Validate(context.Background(), obj).ToAggregate()
+		}
+		if r.Rules.ValidateUpdate != nil {
+			_ = r.Rules.ValidateUpdate(context.Background(), obj, old)
+			_ = r.Rules.ValidateUpdate(context.Background(), old, obj)
+			_ = r.Rules.ValidateUpdate(context.Background(), obj, obj)
+		}
+		if p, ok := obj.(*admissionv1.ValidatingAdmissionPolicy); ok {
+			_ = validateValidatingPolicyStatus(&p.Status).ToAggregate()
+		}
+		_ = newTable(&r).row(obj)
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package builtin
+
+import (
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validateRole says what is wrong with the rules of a role.
+func validateRole(role *rbacv1.Role) field.ErrorList {
+	return validatePolicyRules(role.Rules, true)
+}
+
+// validateClusterRole says what is wrong with the rules of a cluster role and
+// with what it is aggregated from.
+func validateClusterRole(role *rbacv1.ClusterRole) field.ErrorList {
+	errs := validatePolicyRules(role.Rules, false)
+	if role.AggregationRule == nil {
+		return errs
+	}
+	at := field.NewPath("aggregationRule", "clusterRoleSelectors")
+	selectors := role.AggregationRule.ClusterRoleSelectors
+	if len(selectors) == 0 {
+		return append(errs, field.Required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+	}
+	for i := range selectors {
+		errs = append(errs, selects(at.Index(i), &selectors[i], metavalidation.LabelSelectorValidationOptions{})...)
+		if _, err := metav1.LabelSelectorAsSelector(&selectors[i]); err != nil {
+			errs = append(errs, field.Invalid(at.Index(i), selectors[i], fmt.Sprintf("invalid label selector: %v", err)))
+		}
+	}
+	return errs
+}
+
+// validateRoleBinding says what is wrong with a role binding. Old is what it was
+// before, if it was.
+func validateRoleBinding(binding, old *rbacv1.RoleBinding) field.ErrorList {
+	errs := validateRoleRef(binding.RoleRef, "Role", "ClusterRole")
+	errs = append(errs, validateSubjects(binding.Subjects, true)...)
+	if old != nil {
+		errs = append(errs, sameRoleRef(binding.RoleRef, old.RoleRef)...)
+	}
+	return errs
+}
+
+// validateClusterRoleBinding says what is wrong with a cluster role binding. Old
+// is what it was before, if it was.
+func validateClusterRoleBinding(binding, old *rbacv1.ClusterRoleBinding) field.ErrorList {
+	errs := validateRoleRef(binding.RoleRef, "ClusterRole")
+	errs = append(errs, validateSubjects(binding.Subjects, false)...)
+	if old != nil {
+		errs = append(errs, sameRoleRef(binding.RoleRef, old.RoleRef)...)
+	}
+	return errs
+}
+
+func validatePolicyRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
+	var errs field.ErrorList
+	for i := range rules {
+		at := field.NewPath("rules").Index(i)
+		if len(rules[i].Verbs) == 0 {
+			errs = append(errs, field.Required(at.Child("verbs"), "verbs must contain at least one value"))
+		}
+		if len(rules[i].NonResourceURLs) > 0 {
+			errs = append(errs, validateURLRule(at.Child("nonResourceURLs"), &rules[i], namespaced)...)
+		} else {
+			errs = append(errs, validateResourceRule(at, &rules[i])...)
+		}
+	}
+	return errs
+}
+
+// validateURLRule looks at a rule that is about URLs: it is about nothing else,
+// and URLs are in no namespace.
+func validateURLRule(at *field.Path, rule *rbacv1.PolicyRule, namespaced bool) field.ErrorList {
+	var errs field.ErrorList
+	if namespaced {
+		errs = append(errs, field.Invalid(at, rule.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs"))
+	}
+	if len(rule.APIGroups)+len(rule.Resources)+len(rule.ResourceNames) > 0 {
+		errs = append(errs, field.Invalid(at, rule.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs"))
+	}
+	return errs
+}
+
+func validateResourceRule(at *field.Path, rule *rbacv1.PolicyRule) field.ErrorList {
+	var errs field.ErrorList
+	if len(rule.APIGroups) == 0 {
+		errs = append(errs, field.Required(at.Child("apiGroups"), "resource rules must supply at least one api group"))
+	}
+	if len(rule.Resources) == 0 {
+		errs = append(errs, field.Required(at.Child("resources"), "resource rules must supply at least one resource"))
+	}
+	return errs
+}
+
+func validateRoleRef(ref rbacv1.RoleRef, kinds ...string) field.ErrorList {
+	at := field.NewPath("roleRef")
+	errs := oneOf(at.Child("apiGroup"), ref.APIGroup, rbacv1.GroupName)
+	errs = append(errs, oneOf(at.Child("kind"), ref.Kind, kinds...)...)
+	if ref.Name == "" {
+		return append(errs, field.Required(at.Child("name"), ""))
+	}
+	return append(errs, named(at.Child("name"), ref.Name, segmentName)...)
+}
+
+// sameRoleRef keeps the role of a binding: whoever may change subjects shall not
+// thereby give them another role.
+func sameRoleRef(ref, old rbacv1.RoleRef) field.ErrorList {
+	if ref == old {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), ref, "cannot change roleRef")}
+}
+
+func validateSubjects(subjects []rbacv1.Subject, namespaced bool) field.ErrorList {
+	var errs field.ErrorList
+	for i := range subjects {
+		at, subject := field.NewPath("subjects").Index(i), &subjects[i]
+		if subject.Name == "" {
+			errs = append(errs, field.Required(at.Child("name"), ""))
+		}
+		switch subject.Kind {
+		case rbacv1.ServiceAccountKind:
+			errs = append(errs, validateAccountSubject(at, subject, namespaced)...)
+		case rbacv1.UserKind:
+			errs = append(errs, validateNamedSubject(at, subject, "user name cannot be empty")...)
+		case rbacv1.GroupKind:
+			errs = append(errs, validateNamedSubject(at, subject, "group name cannot be empty")...)
+		default:
+			errs = append(errs, field.NotSupported(at.Child("kind"), subject.Kind, []string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
+		}
+	}
+	return errs
+}
+
+func validateAccountSubject(at *field.Path, subject *rbacv1.Subject, namespaced bool) field.ErrorList {
+	var errs field.ErrorList
+	if subject.Name != "" {
+		errs = named(at.Child("name"), subject.Name, validation.ValidateServiceAccountName)
+	}
+	errs = append(errs, oneOf(at.Child("apiGroup"), subject.APIGroup, "")...)
+	if !namespaced && subject.Namespace == "" {
+		errs = append(errs, field.Required(at.Child("namespace"), ""))
+	}
+	return errs
+}
+
+func validateNamedSubject(at *field.Path, subject *rbacv1.Subject, empty string) field.ErrorList {
+	var errs field.ErrorList
+	if subject.Name == "" {
+		errs = append(errs, field.Invalid(at.Child("name"), subject.Name, empty))
+	}
+	return append(errs, oneOf(at.Child("apiGroup"), subject.APIGroup, rbacv1.GroupName)...)
+}

@@ -1,0 +1,280 @@
+package builtin
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/util/webhook"
+)
+
+// hook is what both kinds of webhooks have. Reinvocation is nil for those that
+// only validate.
+type hook struct {
+	name         string
+	client       *admissionv1.WebhookClientConfig
+	rules        []admissionv1.RuleWithOperations
+	failure      *admissionv1.FailurePolicyType
+	match        *admissionv1.MatchPolicyType
+	namespaces   *metav1.LabelSelector
+	objects      *metav1.LabelSelector
+	sideEffects  *admissionv1.SideEffectClass
+	timeout      *int32
+	versions     []string
+	reinvocation *admissionv1.ReinvocationPolicyType
+	conditions   []admissionv1.MatchCondition
+}
+
+func mutatingHooks(c *admissionv1.MutatingWebhookConfiguration) []hook {
+	hooks := make([]hook, len(c.Webhooks))
+	for i := range c.Webhooks {
+		w := &c.Webhooks[i]
+		hooks[i] = hook{
+			w.Name, &w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector,
+			w.SideEffects, w.TimeoutSeconds, w.AdmissionReviewVersions, w.ReinvocationPolicy, w.MatchConditions,
+		}
+	}
+	return hooks
+}
+
+func validatingHooks(c *admissionv1.ValidatingWebhookConfiguration) []hook {
+	hooks := make([]hook, len(c.Webhooks))
+	for i := range c.Webhooks {
+		w := &c.Webhooks[i]
+		hooks[i] = hook{
+			w.Name, &w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector,
+			w.SideEffects, w.TimeoutSeconds, w.AdmissionReviewVersions, nil, w.MatchConditions,
+		}
+	}
+	return hooks
+}
+
+// validateMutatingWebhooks says what is wrong with a configuration of mutating
+// webhooks. Old is what it was before, if it was.
+func validateMutatingWebhooks(config, old *admissionv1.MutatingWebhookConfiguration) field.ErrorList {
+	if old == nil {
+		return validateHooks(mutatingHooks(config), nil, hookLicence{})
+	}
+	before := mutatingHooks(old)
+	return validateHooks(mutatingHooks(config), before, licenceOf(before))
+}
+
+// validateValidatingWebhooks says what is wrong with a configuration of
+// validating webhooks. Old is what it was before, if it was.
+func validateValidatingWebhooks(config, old *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
+	if old == nil {
+		return validateHooks(validatingHooks(config), nil, hookLicence{})
+	}
+	before := validatingHooks(old)
+	return validateHooks(validatingHooks(config), before, licenceOf(before))
+}
+
+// hookLicence is what a configuration may keep doing because it was stored by a
+// server that had not forbidden it yet.
+type hookLicence struct {
+	sideEffects, unknownVersions, equalNames, looseSelectors bool
+}
+
+func licenceOf(old []hook) hookLicence {
+	var l hookLicence
+	names := map[string]bool{}
+	for i := range old {
+		h := &old[i]
+		l.sideEffects = l.sideEffects || h.sideEffects == nil || !slices.Contains(withoutSideEffects, *h.sideEffects)
+		l.unknownVersions = l.unknownVersions || len(h.versions) > 0 && !knowsVersion(h.versions)
+		l.equalNames = l.equalNames || names[h.name]
+		strict := metavalidation.LabelSelectorValidationOptions{}
+		l.looseSelectors = l.looseSelectors || len(selects(nil, h.namespaces, strict))+len(selects(nil, h.objects, strict)) > 0
+		names[h.name] = true
+	}
+	return l
+}
+
+// In the order in which messages list them.
+var (
+	failurePolicies    = []admissionv1.FailurePolicyType{admissionv1.Fail, admissionv1.Ignore}
+	matchPolicies      = []admissionv1.MatchPolicyType{admissionv1.Equivalent, admissionv1.Exact}
+	withoutSideEffects = []admissionv1.SideEffectClass{admissionv1.SideEffectClassNone, admissionv1.SideEffectClassNoneOnDryRun}
+	allSideEffects     = append(slices.Clip(withoutSideEffects), admissionv1.SideEffectClassSome, admissionv1.SideEffectClassUnknown)
+	reinvocations      = []admissionv1.ReinvocationPolicyType{admissionv1.IfNeededReinvocationPolicy, admissionv1.NeverReinvocationPolicy}
+	reviewVersions     = []string{"v1", "v1beta1"}
+	operations         = []admissionv1.OperationType{admissionv1.OperationAll, admissionv1.Connect, admissionv1.Create, admissionv1.Delete, admissionv1.Update}
+	scopes             = []admissionv1.ScopeType{admissionv1.AllScopes, admissionv1.ClusterScope, admissionv1.NamespacedScope}
+)
+
+func validateHooks(hooks, old []hook, licence hookLicence) field.ErrorList {
+	var errs field.ErrorList
+	cel := newExpressions(hookExpressions(old)...)
+	names := unique{}
+	sameConditions := len(hooks) == len(old) && slices.EqualFunc(hooks, old, func(a, b hook) bool {
+		return reflect.DeepEqual(a.conditions, b.conditions)
+	})
+	for i := range hooks {
+		at, h := field.NewPath("webhooks").Index(i), &hooks[i]
+		errs = append(errs, validateHook(at, h, licence)...)
+		if !sameConditions {
+			errs = append(errs, cel.matchConditions(at.Child("matchConditions"), h.conditions, false)...)
+		}
+		errs = append(errs, validateReviewVersions(at.Child("admissionReviewVersions"), h.versions, licence.unknownVersions)...)
+		if h.name != "" && !licence.equalNames {
+			errs = append(errs, names.add(at.Child("name"), h.name)...)
+		}
+	}
+	return errs
+}
+
+func hookExpressions(hooks []hook) []string {
+	var all []string
+	for i := range hooks {
+		all = append(all, conditionExpressions(hooks[i].conditions)...)
+	}
+	return all
+}
+
+func validateHook(at *field.Path, h *hook, licence hookLicence) field.ErrorList {
+	errs := validation.IsFullyQualifiedName(at.Child("name"), h.name)
+	for i := range h.rules {
+		errs = append(errs, validateRule(at.Child("rules").Index(i), &h.rules[i], operations)...)
+	}
+	errs = append(errs, oneOfIfSet(at.Child("failurePolicy"), h.failure, failurePolicies...)...)
+	errs = append(errs, oneOfIfSet(at.Child("matchPolicy"), h.match, matchPolicies...)...)
+	errs = append(errs, validateSideEffects(at.Child("sideEffects"), h.sideEffects, licence.sideEffects)...)
+	if h.timeout != nil && (*h.timeout < 1 || *h.timeout > 30) {
+		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), *h.timeout, "the timeout value must be between 1 and 30 seconds"))
+	}
+	opts := metavalidation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: licence.looseSelectors}
+	errs = append(errs, selects(at.Child("namespaceSelector"), h.namespaces, opts)...)
+	errs = append(errs, selects(at.Child("objectSelector"), h.objects, opts)...)
+	errs = append(errs, oneOfIfSet(at.Child("reinvocationPolicy"), h.reinvocation, reinvocations...)...)
+	return append(errs, validateClient(at.Child("clientConfig"), h.client)...)
+}
+
+func validateSideEffects(at *field.Path, class *admissionv1.SideEffectClass, licensed bool) field.ErrorList {
+	allowed := withoutSideEffects
+	if licensed {
+		allowed = allSideEffects
+	}
+	if class == nil {
+		return field.ErrorList{field.Required(at, "must specify one of "+join(allowed))}
+	}
+	return oneOf(at, *class, allowed...)
+}
+
+func join[T ~string](values []T) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = string(v)
+	}
+	return strings.Join(words, ", ")
+}
+
+func validateClient(at *field.Path, c *admissionv1.WebhookClientConfig) field.ErrorList {
+	var errs field.ErrorList
+	switch {
+	case (c.URL == nil) == (c.Service == nil):
+		errs = append(errs, field.Required(at, "exactly one of url or service is required"))
+	case c.URL != nil:
+		errs = webhook.ValidateWebhookURL(at.Child("url"), *c.URL, true)
+	default:
+		var port int32 // 0, which defaulting leaves to nobody, is not valid
+		if c.Service.Port != nil {
+			port = *c.Service.Port
+		}
+		errs = webhook.ValidateWebhookService(at.Child("service"), c.Service.Namespace, c.Service.Name, c.Service.Path, port)
+	}
+	return errs
+}
+
+func knowsVersion(versions []string) bool {
+	return slices.ContainsFunc(versions, func(v string) bool { return slices.Contains(reviewVersions, v) })
+}
+
+func validateReviewVersions(at *field.Path, versions []string, anyVersion bool) field.ErrorList {
+	if len(versions) == 0 {
+		return field.ErrorList{field.Required(at, "must specify one of "+join(reviewVersions))}
+	}
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i, v := range versions {
+		if seen[v] {
+			errs = append(errs, field.Invalid(at.Index(i), v, "duplicate version"))
+			continue
+		}
+		seen[v] = true
+		for _, msg := range validation.IsDNS1035Label(v) {
+			errs = append(errs, field.Invalid(at.Index(i), v, msg))
+		}
+	}
+	if !anyVersion && !knowsVersion(versions) {
+		errs = append(errs, field.Invalid(at, versions, "must include at least one of "+join(reviewVersions)))
+	}
+	return errs
+}
+
+// validateRule looks at what a webhook or policy is about. Which operations there
+// are depends on who asks.
+func validateRule(at *field.Path, rule *admissionv1.RuleWithOperations, operations []admissionv1.OperationType) field.ErrorList {
+	errs := atLeastOne(at.Child("operations"), rule.Operations)
+	errs = append(errs, loneStar(at.Child("operations"), rule.Operations, "operations")...)
+	for i, operation := range rule.Operations {
+		errs = append(errs, oneOf(at.Child("operations").Index(i), operation, operations...)...)
+	}
+	errs = append(errs, atLeastOne(at.Child("apiGroups"), rule.APIGroups)...)
+	errs = append(errs, loneStar(at.Child("apiGroups"), rule.APIGroups, "API groups")...)
+	errs = append(errs, atLeastOne(at.Child("apiVersions"), rule.APIVersions)...)
+	errs = append(errs, loneStar(at.Child("apiVersions"), rule.APIVersions, "API versions")...)
+	for i, version := range rule.APIVersions {
+		if version == "" {
+			errs = append(errs, field.Required(at.Child("apiVersions").Index(i), ""))
+		}
+	}
+	errs = append(errs, validateRuleResources(at.Child("resources"), rule.Resources)...)
+	return append(errs, oneOfIfSet(at.Child("scope"), rule.Scope, scopes...)...)
+}
+
+func atLeastOne[T any](at *field.Path, values []T) field.ErrorList {
+	if len(values) > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Required(at, "")}
+}
+
+// validateRuleResources looks for resources that are named although a pattern
+// before them has them already.
+func validateRuleResources(at *field.Path, resources []string) field.ErrorList {
+	errs := atLeastOne(at, resources)
+	patterns := map[string]bool{} // "pods/*", "*/status"
+	plain := false                // whether the last one without subresource was a name
+	for i, resource := range resources {
+		if resource == "" {
+			errs = append(errs, field.Required(at.Index(i), ""))
+			continue
+		}
+		name, sub, found := strings.Cut(resource, "/")
+		if !found {
+			plain = resource != "*"
+			continue
+		}
+		for _, pattern := range []string{name + "/*", "*/" + sub} {
+			if patterns[pattern] {
+				errs = append(errs, field.Invalid(at.Index(i), resource, fmt.Sprintf("if '%s' is present, must not specify %s", pattern, resource)))
+			}
+		}
+		if name == "*" || sub == "*" {
+			patterns[resource] = true
+		}
+	}
+	if len(resources) > 1 && slices.Contains(resources, "*/*") {
+		errs = append(errs, field.Invalid(at, resources, "if '*/*' is present, must not specify other resources"))
+	}
+	if plain && slices.Contains(resources, "*") {
+		errs = append(errs, field.Invalid(at, resources, "if '*' is present, must not specify other resources without subresources"))
+	}
+	return errs
+}
