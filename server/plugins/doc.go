@@ -1,0 +1,31 @@
+// Package plugins is the chain of admission plugins: those of k8s.io/apiserver,
+// for objects that are bytes.
+//
+//	         ┌───────────┐   idle   ┌──────────────────────────────┐
+//	request ─┤ namespace ├────┬────▶│ admitted                     │
+//	         │ lifecycle │    │     └──────────────────────────────┘
+//	         └───────────┘    │ configured                ▲
+//	                          ▼                           │ bytes, if something has changed
+//	                   matching on metadata ──▶ map ──▶ policies and webhooks
+//	                                    (if one matches)
+//
+// The plugins match a request by its resource and by labels; for that an
+// [object.Object] will do. When one matches, it asks the request's
+// admission.ObjectInterfaces to convert the object into the kind that it was
+// registered for. That is the place where bytes become an Unstructured, and where
+// what a plugin has changed becomes bytes again. Objects of Go types pass the
+// chain as they are.
+//
+// # Invariants
+//
+// As long as no webhook and no policy is configured, the chain costs a lookup of
+// the namespace. Nothing is decoded unless a webhook or a policy matches, and then
+// an object once for each version that is asked for.
+//
+// What plugins change has no stamp: whoever calls the chain brings it into the form
+// of its schema. Plugins cannot change what kind of thing an object is.
+//
+// Webhooks get no credentials but those that the admission configuration file
+// names. Redirects are not followed, answers are bounded, and the caller's deadline
+// ends a call.
+package plugins

@@ -1,0 +1,344 @@
+package plugins
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	core "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	auditinternal "k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/builtin"
+	"github.com/espalier-dev/espalier/server/catalog"
+	"github.com/espalier-dev/espalier/server/convert"
+	"github.com/espalier-dev/espalier/server/custom"
+	"github.com/espalier-dev/espalier/server/definition"
+	"github.com/espalier-dev/espalier/server/discovery"
+	"github.com/espalier-dev/espalier/server/publish"
+	"github.com/espalier-dev/espalier/server/resource"
+	"github.com/espalier-dev/espalier/server/store"
+)
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }
+
+// env is a server for definitions, custom resources and settings of admission,
+// over etcd, with the chain.
+type env struct {
+	tb      testing.TB
+	url     string
+	chain   *Chain
+	client  kubernetes.Interface
+	catalog *catalog.Catalog
+	etcd    *clientv3.Client
+	prefix  string
+	audited *atomic.Pointer[map[string]string] // annotations of the last request
+	custom  *custom.Server
+	builtin *builtin.Resources
+}
+
+var everyone = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+	return authorizer.DecisionAllow, "", nil
+})
+
+func start(tb testing.TB, change ...func(*Options)) *env {
+	tb.Helper()
+	etcd, prefix := etcdtest.Client(tb)
+	ctx, cancel := context.WithCancel(context.Background())
+	backend, err := store.Open(ctx, store.Config{Config: storagebackend.Config{
+		Prefix: prefix, Transport: storagebackend.TransportConfig{ServerList: []string{etcdtest.Endpoint(tb)}},
+	}})
+	must(tb, err)
+	e := &env{tb: tb, etcd: etcd, prefix: prefix, audited: &atomic.Pointer[map[string]string]{}}
+	var handler http.Handler // set before it is asked
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { handler.ServeHTTP(w, req) }))
+	config := &rest.Config{Host: "http://" + web.Listener.Addr().String(), QPS: -1}
+	e.url = config.Host
+	e.client, err = kubernetes.NewForConfig(config)
+	must(tb, err)
+	dynamics, err := dynamic.NewForConfig(config)
+	must(tb, err)
+	informers := informers.NewSharedInformerFactory(e.client, 0)
+	o := Options{Client: e.client, Dynamic: dynamics, Informers: informers, Authorizer: everyone}
+	for _, f := range change {
+		f(&o)
+	}
+	e.chain, err = New(ctx, o)
+	must(tb, err)
+
+	definitions, err := definition.New(definition.Options{Backend: backend, Authorizer: everyone, Admission: e.chain})
+	must(tb, err)
+	e.builtin, err = builtin.New(builtin.Options{Backend: backend, Authorizer: everyone, Admission: e.chain}, builtin.Standard()...)
+	must(tb, err)
+	e.catalog = catalog.New(definitions.Store().Storage.Storage)
+	conversion, err := convert.NewFactory(webhook.NewDefaultServiceResolver(), nil)
+	must(tb, err)
+	e.custom = custom.New(custom.Options{
+		Catalog: e.catalog, Backend: backend, Conversion: conversion, NotFound: http.NotFoundHandler(), Authorizer: everyone, Admission: e.chain,
+	})
+	var tasks sync.WaitGroup
+	tasks.Go(func() { _ = e.catalog.Run(ctx) })
+	tasks.Go(func() { _ = e.custom.Run(ctx) })
+	<-e.catalog.Synced()
+	handler = e.filters(e.routes(definitions))
+	web.Start()
+	informers.Start(ctx.Done())
+	informers.WaitForCacheSync(ctx.Done())
+	eventually(tb, e.chain.Idle)
+	for _, name := range []string{"default", "kube-system"} {
+		e.namespace(name)
+	}
+	tb.Cleanup(func() {
+		cancel()
+		web.CloseClientConnections()
+		web.Close()
+		informers.Shutdown()
+		tasks.Wait()
+		definitions.Store().DestroyFunc()
+		if err := backend.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return e
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// routes sends requests to where they are answered.
+func (e *env) routes(definitions *definition.Definitions) http.Handler {
+	groups, documents := discovery.New(e.catalog, append(e.builtin.Discovery(), discovery.APIExtensions())...), publish.New(e.catalog, publish.APIExtensions()...)
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		info, _ := request.RequestInfoFrom(req.Context())
+		switch {
+		case strings.HasPrefix(req.URL.Path, "/openapi/"):
+			documents.ServeHTTP(w, req)
+		case !info.IsResourceRequest:
+			groups.ServeHTTP(w, req)
+		case info.Resource == "customresourcedefinitions":
+			resource.Serve(w, req, info, definitions.Endpoint(info.APIVersion, info.Subresource))
+		case e.builtin.Serves(info.APIGroup, info.APIVersion):
+			e.builtin.ServeHTTP(w, req)
+		default:
+			e.custom.ServeHTTP(w, req)
+		}
+	})
+}
+
+// filters are those of a server that handlers rely on.
+func (e *env) filters(inner http.Handler) http.Handler {
+	h := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		ctx := request.WithUser(req.Context(), &user.DefaultInfo{Name: "tester", Groups: []string{user.SystemPrivilegedGroup}})
+		ctx = audit.WithAuditContext(ctx)
+		must(e.tb, audit.AuditContextFrom(ctx).Init(audit.RequestAuditConfig{Level: auditinternal.LevelRequest}, nil))
+		inner.ServeHTTP(w, req.WithContext(ctx))
+		if req.Method != http.MethodGet {
+			annotations := audit.AuditContextFrom(ctx).GetEventAnnotations()
+			e.audited.Store(&annotations)
+		}
+	}))
+	h = filters.WithWarningRecorder(h)
+	return filters.WithRequestInfo(h, &request.RequestInfoFactory{
+		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+	})
+}
+
+// namespace makes a namespace.
+func (e *env) namespace(name string, finalizers ...string) {
+	e.tb.Helper()
+	n := &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers}}
+	_, err := e.client.CoreV1().Namespaces().Create(context.Background(), n, metav1.CreateOptions{})
+	must(e.tb, err)
+}
+
+// define writes a definition into etcd, established and with the names that it
+// asks for, and waits until the server knows.
+func (e *env) define(text string) {
+	e.tb.Helper()
+	var d map[string]any
+	must(e.tb, yaml.Unmarshal([]byte(text), &d))
+	spec := d["spec"].(map[string]any)
+	names := spec["names"].(map[string]any)
+	name := fmt.Sprintf("%s.%s", names["plural"], spec["group"])
+	names["singular"], names["listKind"] = strings.ToLower(names["kind"].(string)), names["kind"].(string)+"List"
+	d["metadata"] = map[string]any{"name": name, "uid": "uid-of-" + name, "generation": 1}
+	d["apiVersion"], d["kind"] = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+	d["status"] = map[string]any{"acceptedNames": names, "storedVersions": []any{"v1"}, "conditions": []any{
+		map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"},
+	}}
+	data, err := json.Marshal(d)
+	must(e.tb, err)
+	put, err := e.etcd.Put(context.Background(), e.prefix+catalog.Key+"/"+name, string(data))
+	must(e.tb, err)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	must(e.tb, e.catalog.WaitFor(ctx, uint64(put.Header.Revision)))
+}
+
+// answer is what the server says.
+type answer struct {
+	tb       testing.TB
+	code     int
+	warnings []string
+	body     []byte
+	object   map[string]any
+}
+
+// do sends a request.
+func (e *env) do(method, path, body string) answer {
+	e.tb.Helper()
+	req, err := http.NewRequest(method, e.url+path, strings.NewReader(body))
+	must(e.tb, err)
+	if req.Header.Set("Content-Type", "application/json"); method == http.MethodPatch {
+		req.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	must(e.tb, err)
+	defer func() { _ = resp.Body.Close() }()
+	a := answer{tb: e.tb, code: resp.StatusCode, warnings: resp.Header.Values("Warning")}
+	a.body, err = io.ReadAll(resp.Body)
+	must(e.tb, err)
+	if bytes.HasPrefix(a.body, []byte("{")) {
+		must(e.tb, json.Unmarshal(a.body, &a.object))
+	}
+	return a
+}
+
+// is fails the test unless the answer has the code.
+func (a answer) is(code int) answer {
+	a.tb.Helper()
+	if a.code != code {
+		a.tb.Fatalf("the answer is %d, not %d: %s", a.code, code, a.body)
+	}
+	return a
+}
+
+// at returns the value at a dotted path, nil if there is none.
+func (a answer) at(path string) any {
+	var value any = a.object
+	for name := range strings.SplitSeq(path, ".") {
+		m, _ := value.(map[string]any)
+		value = m[name]
+	}
+	return value
+}
+
+// has fails the test unless there is the value at a dotted path.
+func (a answer) has(path string, want any) answer {
+	a.tb.Helper()
+	if got := a.at(path); fmt.Sprint(got) != fmt.Sprint(want) {
+		a.tb.Fatalf("%s is %v, not %v, in %s", path, got, want, a.body)
+	}
+	return a
+}
+
+// says fails the test unless the answer's message contains a text.
+func (a answer) says(text string) answer {
+	a.tb.Helper()
+	if message, _ := a.at("message").(string); !strings.Contains(message, text) {
+		a.tb.Fatalf("the message does not contain %q: %s", text, a.body)
+	}
+	return a
+}
+
+// eventually waits until a condition holds.
+func eventually(tb testing.TB, condition func() bool) {
+	tb.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			tb.Fatal("the condition does not hold after 20 s")
+		}
+	}
+}
+
+// hook is a webhook: a TLS server.
+type hook struct {
+	*httptest.Server
+	mu      sync.Mutex
+	reviews []map[string]any
+	headers []http.Header
+}
+
+// hooked starts a webhook that answers with what respond makes of the request in
+// a review; nil: the request is let through.
+func hooked(tb testing.TB, respond func(request, response map[string]any)) *hook {
+	tb.Helper()
+	h := &hook{}
+	h.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var review map[string]any
+		if err := json.NewDecoder(req.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		h.mu.Lock()
+		h.reviews, h.headers = append(h.reviews, review), append(h.headers, req.Header)
+		h.mu.Unlock()
+		asked := review["request"].(map[string]any)
+		response := map[string]any{"uid": asked["uid"], "allowed": true}
+		if respond != nil {
+			respond(asked, response)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response})
+	}))
+	tb.Cleanup(h.Close)
+	return h
+}
+
+// last returns the request in the last review.
+func (h *hook) last(tb testing.TB) map[string]any {
+	tb.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.reviews) == 0 {
+		tb.Fatal("the webhook has not been called")
+	}
+	return h.reviews[len(h.reviews)-1]["request"].(map[string]any)
+}
+
+func (h *hook) calls() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.reviews)
+}
+
+// authority returns the certificate that a server is to be trusted by.
+func authority(s *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
+// patches has a webhook answer with a JSON patch.
+func patches(patch string) func(request, response map[string]any) {
+	return func(_, response map[string]any) {
+		response["patch"], response["patchType"] = []byte(patch), "JSONPatch"
+	}
+}

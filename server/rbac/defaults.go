@@ -1,0 +1,89 @@
+package rbac
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/component-helpers/auth/rbac/reconciliation"
+	"k8s.io/klog/v2"
+)
+
+// How long EnsureDefaults goes on trying, and how often.
+const (
+	defaultsTimeout  = 30 * time.Second
+	defaultsInterval = time.Second
+)
+
+// EnsureDefaults makes sure that the roles and bindings are there that every
+// cluster has, with at least the rules and subjects that they should have. What
+// others have added stays, and what is annotated with
+// rbac.authorization.kubernetes.io/autoupdate=false is left alone. Any number of
+// servers can do this at the same time.
+func EnsureDefaults(ctx context.Context, client kubernetes.Interface) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, defaultsInterval, defaultsTimeout, true, func(context.Context) (bool, error) {
+		last = ensureDefaults(client)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("write the default roles: %w", errors.Join(last, err))
+	}
+	return nil
+}
+
+// ensureDefaults tries all, and returns what went wrong.
+func ensureDefaults(client kubernetes.Interface) error {
+	var errs []error
+	for _, r := range defaultRoles() {
+		options := reconciliation.ReconcileRoleOptions{
+			Role:    reconciliation.ClusterRoleRuleOwner{ClusterRole: &r},
+			Client:  reconciliation.ClusterRoleModifier{Client: client.RbacV1().ClusterRoles()},
+			Confirm: true,
+		}
+		errs = append(errs, ensure("ClusterRole", r.Name, func() (reconciliation.ReconcileOperation, bool, error) {
+			result, err := options.Run()
+			if err != nil {
+				return "", false, err
+			}
+			return result.Operation, result.Protected, nil
+		}))
+	}
+	for _, b := range defaultBindings() {
+		options := reconciliation.ReconcileRoleBindingOptions{
+			RoleBinding: reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &b},
+			Client:      reconciliation.ClusterRoleBindingClientAdapter{Client: client.RbacV1().ClusterRoleBindings()},
+			Confirm:     true,
+		}
+		errs = append(errs, ensure("ClusterRoleBinding", b.Name, func() (reconciliation.ReconcileOperation, bool, error) {
+			result, err := options.Run()
+			if err != nil {
+				return "", false, err
+			}
+			return result.Operation, result.Protected, nil
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+func ensure(kind, name string, run func() (operation reconciliation.ReconcileOperation, protected bool, err error)) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		operation, protected, err := run()
+		switch {
+		case err != nil:
+		case protected && operation != reconciliation.ReconcileNone:
+			klog.InfoS("Left a default alone that is not as it should be, because of its annotation", "kind", kind, "name", name)
+		case operation != reconciliation.ReconcileNone:
+			klog.V(2).InfoS("Wrote a default", "kind", kind, "name", name, "operation", operation)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", kind, name, err)
+	}
+	return nil
+}
