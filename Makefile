@@ -138,6 +138,11 @@ bench-server: tools ## rates, CPU and memory of the server beside upstream's and
 	$(call step,the server of upstream and ours and bare etcd in turns on one etcd)
 	@cd conformance && $(GO) run ./cmd/bench-server $(BENCHFLAGS)
 
+.PHONY: bench-plane
+bench-plane: tools ## what roles, admission, priority and fairness take of the server's rates
+	$(call step,our server with and without roles and admission and priority and fairness in turns on one etcd)
+	@cd conformance && $(GO) run ./cmd/bench-server -only espalier,plain $(BENCHFLAGS)
+
 .PHONY: bench-crds
 bench-crds: tools ## what 10,000 CRDs cost the server, and how soon a new one is served and shown, beside upstream's
 	$(call step,the corpus as CRDs on the server of upstream and on ours)

@@ -5,10 +5,13 @@ import (
 
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
+	"k8s.io/apiserver/pkg/features"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
+	flowrequest "k8s.io/apiserver/pkg/util/flowcontrol/request"
 
 	"github.com/espalier-dev/espalier/internal/stack"
+	"github.com/espalier-dev/espalier/server/identity"
 )
 
 // chain returns the filters that every request passes, in the order of
@@ -21,18 +24,18 @@ import (
 //     a span that is thrown away.
 //   - A timeout needs no second goroutine (withEnd), which also asks for a
 //     recorder of warnings that does without one (withWarnings).
-//   - Priority and fairness is refused by Options.Validate: the number of
-//     requests at a time is bounded instead.
-//   - Requests before the definitions are known get 503 from the router, not
-//     through a mark in their context.
+//   - Requests before roles and definitions are known get 503 from withReady and
+//     from the router, not through a mark in their context.
 //   - APIServingWithRoutine, an alpha feature, is not supported.
-//
-// Impersonation stays, though who may impersonate may do everything: without
-// it `kubectl --as` would have no effect and nobody would notice.
 func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.Handler {
 	handler = genericapifilters.WithAuthorization(handler, c.Authorization.Authorizer, c.Serializer)
-	handler = genericfilters.WithMaxInFlightLimit(handler, c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight, c.LongRunningFunc)
-	handler = impersonation.WithImpersonation(handler, c.Authorization.Authorizer, c.Serializer)
+	handler = s.withReady(handler)
+	handler = withLimit(handler, c)
+	if c.FeatureGate.Enabled(features.ConstrainedImpersonation) {
+		handler = impersonation.WithConstrainedImpersonation(handler, c.Authorization.Authorizer, c.Serializer)
+	} else {
+		handler = impersonation.WithImpersonation(handler, c.Authorization.Authorizer, c.Serializer)
+	}
 	handler = genericapifilters.WithAudit(handler, c.AuditBackend, c.AuditPolicyRuleEvaluator, c.LongRunningFunc)
 	failed := genericapifilters.Unauthorized(c.Serializer)
 	failed = genericapifilters.WithFailedAuthenticationAudit(failed, c.AuditBackend, c.AuditPolicyRuleEvaluator)
@@ -65,6 +68,29 @@ func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.H
 	return withRoom(genericapifilters.WithAuditInit(handler))
 }
 
+// withLimit bounds the number of requests at a time: shared out by flow schemas, or
+// with --enable-priority-and-fairness=false to all alike.
+func withLimit(handler http.Handler, c *genericapiserver.Config) http.Handler {
+	if c.FlowControl == nil {
+		return genericfilters.WithMaxInFlightLimit(handler, c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight, c.LongRunningFunc)
+	}
+	estimate := flowrequest.NewWorkEstimator(c.StorageObjectCountTracker.Get, c.FlowControl.GetInterestedWatchCount,
+		flowrequest.DefaultWorkEstimatorConfig(), c.FlowControl.GetMaxSeats)
+	return genericfilters.WithPriorityAndFairness(handler, c.LongRunningFunc, c.FlowControl, estimate, c.RequestTimeout/4)
+}
+
+// withReady asks clients to come back until the roles are known: they would be
+// told that they may not. The server itself, and the health paths, do not wait.
+func (s *signals) withReady(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if s.plane.ready() || s.plane.loop.Has(req) || identity.IsHealth(req.URL.Path) {
+			handler.ServeHTTP(w, req)
+			return
+		}
+		notYet(w, req, "the server does not know roles and bindings yet, please try again")
+	})
+}
+
 // withRoom makes the stack of a request large enough for what follows.
 func withRoom(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -77,6 +103,7 @@ func withRoom(handler http.Handler) http.Handler {
 // are not exported.
 type signals struct {
 	tracing bool
+	plane   *plane
 	// notAccepting is closed when new requests are no longer accepted: the
 	// shutdown was asked for, and its delay has passed.
 	notAccepting chan struct{}

@@ -5,19 +5,15 @@ import (
 	"fmt"
 	"net"
 
-	"k8s.io/apiserver/pkg/authentication/request/union"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/apiserver/pkg/server/dynamiccertificates"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/espalier-dev/espalier/server/identity"
 	"github.com/espalier-dev/espalier/server/reply"
 )
 
 // genericConfig makes the configuration of k8s.io/apiserver's server of the
 // options. What it starts ends with the context.
-func genericConfig(ctx context.Context, o *Options, s *signals) (*genericapiserver.Config, error) {
+func genericConfig(ctx context.Context, o *Options, p *plane, s *signals) (*genericapiserver.Config, error) {
 	c := genericapiserver.NewConfig(reply.Codecs)
 	if err := o.Run.ApplyTo(c); err != nil {
 		return nil, err
@@ -26,10 +22,13 @@ func genericConfig(ctx context.Context, o *Options, s *signals) (*genericapiserv
 	if err := serving(o, c); err != nil {
 		return nil, err
 	}
-	if err := access(o, c); err != nil {
+	if err := p.access(ctx, o, c); err != nil {
 		return nil, err
 	}
-	if err := o.Feature.ApplyTo(c, nil, nil); err != nil {
+	if err := o.Feature.ApplyTo(c, p.client, p.informers); err != nil {
+		return nil, err
+	}
+	if err := p.admit(ctx, o, c); err != nil {
 		return nil, err
 	}
 	if err := o.Audit.ApplyTo(c); err != nil {
@@ -41,7 +40,8 @@ func genericConfig(ctx context.Context, o *Options, s *signals) (*genericapiserv
 	if err := encrypt(ctx, o.Etcd, c); err != nil {
 		return nil, err
 	}
-	s.tracing = o.Tracing.ConfigFile != ""
+	c.LoopbackClientConfig = p.loop.Config()
+	s.tracing, s.plane = o.Tracing.ConfigFile != "", p
 	c.BuildHandlerChainFunc = s.chain
 	// /api, /apis and /openapi change with the definitions: the router has them.
 	c.EnableDiscovery = false
@@ -64,23 +64,6 @@ func serving(o *Options, c *genericapiserver.Config) error {
 	if err := o.Serving.ApplyTo(&c.SecureServing); err != nil {
 		return err
 	}
-	// The library wants a client for the server itself. Nobody uses it, so it
-	// has no credentials that could be stolen.
-	c.LoopbackClientConfig = &rest.Config{}
-	return nil
-}
-
-// access lets in the members of one group, known by their certificates.
-func access(o *Options, c *genericapiserver.Config) error {
-	authority, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", o.ClientCAFile)
-	if err != nil {
-		return fmt.Errorf("--client-ca-file: %w", err)
-	}
-	if err := c.Authentication.ApplyClientCert(authority, c.SecureServing); err != nil {
-		return err
-	}
-	c.Authentication.Authenticator = union.New(identity.NewCertificates(authority), identity.Anonymous())
-	c.Authorization.Authorizer = identity.Only(o.AllowedGroup)
 	for _, server := range o.openEtcd() {
 		klog.InfoS("etcd is talked to without encryption: who can listen sees all objects, and who can connect to it changes them", "server", server)
 	}

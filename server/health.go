@@ -15,16 +15,22 @@ import (
 // health paths are open to everybody, and etcd is not to pay for that.
 const checkEvery = time.Second
 
-// addHealthChecks makes /readyz and /healthz depend on etcd and on the
-// definitions being known for certain. /livez does not: a server that is started anew does
+// addHealthChecks makes /readyz and /healthz depend on etcd, on the definitions
+// being known for certain and on the roles being known. /livez does not: a server that is started anew does
 // not bring etcd back.
-func addHealthChecks(c *genericapiserver.Config, etcd func(context.Context) error, synced func() bool) {
+func addHealthChecks(c *genericapiserver.Config, etcd func(context.Context) error, synced, ready func() bool) {
 	limited := &rareCheck{check: etcd}
 	checks := []healthz.HealthChecker{
 		healthz.NamedCheck("etcd", func(req *http.Request) error { return limited.result(req.Context()) }),
 		healthz.NamedCheck("definitions", func(*http.Request) error {
 			if !synced() {
 				return errors.New("the definitions have not been read yet, or other servers on this etcd do not know of this one")
+			}
+			return nil
+		}),
+		healthz.NamedCheck("access", func(*http.Request) error {
+			if !ready() {
+				return errors.New("roles, bindings and default objects have not been read or created yet")
 			}
 			return nil
 		}),

@@ -24,7 +24,7 @@ func parsed(t *testing.T, args ...string) *Options {
 }
 
 func TestValidateTellsEverythingTogether(t *testing.T) {
-	o := parsed(t, "--secure-port=0", "--allowed-group=", "--field-validation=maybe", "--idle-timeout=0s", "--enable-priority-and-fairness",
+	o := parsed(t, "--secure-port=0", "--authorization-mode=RBAC,RBAC,AlwaysAllow,ABAC,Webhook", "--field-validation=maybe", "--idle-timeout=0s", "--event-ttl=1s",
 		"--tls-cert-file=missing.crt", "--etcd-keyfile=missing.key", "--etcd-servers=localhost:2379,http://b:2379", "--etcd-cafile=missing-ca.crt",
 		"--etcd-servers-overrides=/pods#http://x", "--watch-cache-sizes=pods#1", "--storage-media-type=application/yaml",
 		"--audit-policy-file=missing.yaml", "--max-requests-inflight=-1")
@@ -34,11 +34,14 @@ func TestValidateTellsEverythingTogether(t *testing.T) {
 	}
 	for _, want := range []string{
 		"--secure-port 0 must be between 1 and 65535",
-		"--client-ca-file is missing: clients are known by their certificates alone",
-		"--allowed-group is empty: nobody could come in",
+		"--client-ca-file is missing, and so are",
+		"--authorization-mode has RBAC twice",
+		"--authorization-mode cannot be AlwaysAllow",
+		`--authorization-mode has "ABAC", which there is not`,
+		"--authorization-mode has Webhook, and --authorization-webhook-config-file is missing",
 		`--field-validation is warn, strict or ignore, not "maybe"`,
 		"--idle-timeout is 0s",
-		"--enable-priority-and-fairness cannot be true",
+		"--event-ttl is 1s",
 		"--tls-cert-file is given without --tls-private-key-file",
 		"--tls-cert-file cannot be read",
 		"--etcd-keyfile is given without --etcd-certfile",
@@ -62,15 +65,10 @@ func TestValidateTellsEverythingTogether(t *testing.T) {
 	}
 }
 
-func TestAllowedGroupCannotBeThatOfStrangers(t *testing.T) {
-	if err := parsed(t, "--allowed-group=system:unauthenticated").Validate(); !strings.Contains(err.Error(), "the group of those who are not known") {
-		t.Error(err)
-	}
-}
-
 func TestDefaultsAreSecure(t *testing.T) {
 	o := parsed(t)
-	if o.Feature.EnableProfiling || o.Feature.DebugSocketPath != "" || o.AllowedGroup != "system:masters" || o.FieldValidation != "warn" || !o.Serving.Required {
+	if o.Feature.EnableProfiling || o.Feature.DebugSocketPath != "" || !slices.Equal(o.Authorization.Modes, []string{"RBAC"}) || o.FieldValidation != "warn" || !o.Serving.Required ||
+		!o.Feature.EnablePriorityAndFairness || !o.ProtectInstances || o.Identity.TokenFile != "" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -96,7 +94,8 @@ func TestFlagNames(t *testing.T) {
 		"audit-policy-file", "audit-log-path", "audit-webhook-config-file", "max-requests-inflight", "max-mutating-requests-inflight",
 		"enable-priority-and-fairness", "profiling", "tracing-config-file", "logging-format", "v", "feature-gates", "emulated-version",
 		"shutdown-delay-duration", "shutdown-send-retry-after", "request-timeout", "min-request-timeout", "goaway-chance", "watch-cache",
-		"allowed-group", "field-validation", "idle-timeout", "show-hidden-metrics-for-version",
+		"authorization-mode", "authentication-config", "token-auth-file", "service-account-signing-key-file", "service-account-issuer",
+		"enable-admission-plugins", "disable-admission-plugins", "admission-control-config-file", "event-ttl", "protect-instances", "field-validation", "idle-timeout", "show-hidden-metrics-for-version",
 	} {
 		if !names[want] {
 			t.Errorf("--%s is missing", want)

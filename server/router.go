@@ -18,17 +18,25 @@ const definitionGroup = "apiextensions.k8s.io"
 
 // router sends requests to the stations.
 //
-//	/api, /apis, /apis/G, /apis/G/V                   ──▶ discovery
+//	/api, /api/V, /apis, /apis/G, /apis/G/V           ──▶ discovery
+//	/api/v1/…, /apis/G/V/… of a built-in version      ──▶ builtin
 //	/apis/apiextensions.k8s.io/V/customresource…      ──▶ definitions
 //	/apis/G/V/…                                       ──▶ custom
 //	/openapi/v2, /openapi/v3, /openapi/v3/…           ──▶ publish
 type router struct {
 	synced      func() bool // the definitions are known, and changes of them wait for this server
-	validation  string      // fieldValidation of requests for definitions that do not say; empty for the API's own default
+	validation  string      // fieldValidation of requests that do not say, except for custom resources; empty for the API's own default
 	discovery   http.Handler
+	builtin     builtIn
 	definitions http.Handler
 	custom      http.Handler
 	publish     http.Handler
+}
+
+// builtIn are the built-in resources.
+type builtIn interface {
+	http.Handler
+	Serves(group, version string) bool
 }
 
 // install puts the router on the server's paths.
@@ -37,8 +45,9 @@ func (r *router) install(s *genericapiserver.GenericAPIServer) {
 	for _, path := range []string{"/api", "/apis"} {
 		mux.Handle(path, r.whenSynced(r.discovery))
 	}
-	mux.UnlistedHandlePrefix("/api/", r.whenSynced(r.discovery))
-	mux.UnlistedHandlePrefix("/apis/", r.whenSynced(http.HandlerFunc(r.group)))
+	served := r.builtInFirst(r.whenSynced(http.HandlerFunc(r.group)))
+	mux.UnlistedHandlePrefix("/api/", served)
+	mux.UnlistedHandlePrefix("/apis/", served)
 	for _, path := range []string{"/openapi/v2", "/openapi/v3"} {
 		mux.Handle(path, r.whenSynced(r.publish))
 	}
@@ -53,17 +62,35 @@ func (r *router) whenSynced(handler http.Handler) http.Handler {
 			handler.ServeHTTP(w, req)
 			return
 		}
-		err := apierrors.NewServiceUnavailable("the server does not know the definitions yet, please try again")
-		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
-		var version schema.GroupVersion
-		if info, ok := request.RequestInfoFrom(req.Context()); ok {
-			version = schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
-		}
-		reply.Error(w, req, version, err)
+		notYet(w, req, "the server does not know the definitions yet, please try again")
 	})
 }
 
-// group serves what is below /apis/.
+// notYet asks a client to come back.
+func notYet(w http.ResponseWriter, req *http.Request, why string) {
+	err := apierrors.NewServiceUnavailable(why)
+	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	var version schema.GroupVersion
+	if info, ok := request.RequestInfoFrom(req.Context()); ok {
+		version = schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
+	}
+	reply.Error(w, req, version, err)
+}
+
+// builtInFirst answers requests to built-in resources, which need not wait for
+// the definitions: what decides about requests is among them.
+func (r *router) builtInFirst(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		info, ok := request.RequestInfoFrom(req.Context())
+		if ok && info.IsResourceRequest && r.builtin.Serves(info.APIGroup, info.APIVersion) {
+			r.builtin.ServeHTTP(w, r.withValidation(req, info))
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
+// group serves what is not built in.
 func (r *router) group(w http.ResponseWriter, req *http.Request) {
 	info, ok := request.RequestInfoFrom(req.Context())
 	if !ok || !info.IsResourceRequest {
@@ -71,19 +98,15 @@ func (r *router) group(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if info.APIGroup == definitionGroup {
-		switch info.Verb {
-		case "create", "update", "patch":
-			req = r.withValidation(req)
-		}
-		r.definitions.ServeHTTP(w, req)
+		r.definitions.ServeHTTP(w, r.withValidation(req, info))
 		return
 	}
 	r.custom.ServeHTTP(w, req)
 }
 
 // withValidation fills in fieldValidation where a request does not say.
-func (r *router) withValidation(req *http.Request) *http.Request {
-	if r.validation == "" {
+func (r *router) withValidation(req *http.Request, info *request.RequestInfo) *http.Request {
+	if r.validation == "" || info.Verb != "create" && info.Verb != "update" && info.Verb != "patch" {
 		return req
 	}
 	query, err := url.ParseQuery(req.URL.RawQuery)

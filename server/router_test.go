@@ -17,6 +17,15 @@ func station(name string) http.Handler {
 	})
 }
 
+// coreOnly has the built-in resources of the group without a name.
+type coreOnly struct{}
+
+func (coreOnly) Serves(group, _ string) bool { return group == "" }
+
+func (coreOnly) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	station("builtin").ServeHTTP(w, req)
+}
+
 func ask(t *testing.T, r *router, method, target string) *httptest.ResponseRecorder {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), method, target, nil)
@@ -25,18 +34,21 @@ func ask(t *testing.T, r *router, method, target string) *httptest.ResponseRecor
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	r.whenSynced(http.HandlerFunc(r.group)).ServeHTTP(w, req.WithContext(request.WithRequestInfo(req.Context(), info)))
+	r.builtInFirst(r.whenSynced(http.HandlerFunc(r.group))).ServeHTTP(w, req.WithContext(request.WithRequestInfo(req.Context(), info)))
 	return w
 }
 
 func TestRouter(t *testing.T) {
 	r := &router{
 		synced: func() bool { return true }, validation: "Strict",
-		discovery: station("discovery"), definitions: station("definitions"), custom: station("custom"),
+		builtin: coreOnly{}, discovery: station("discovery"), definitions: station("definitions"), custom: station("custom"),
 	}
 	const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	for _, test := range []struct{ method, target, want string }{
 		{"GET", "/apis/", "discovery"},
+		{"GET", "/api/v1", "discovery"},
+		{"GET", "/api/v1/namespaces", "builtin"},
+		{"POST", "/api/v1/namespaces/default/configmaps", "builtin fieldValidation=Strict"},
 		{"GET", "/apis/example.com", "discovery"},
 		{"GET", "/apis/example.com/v1", "discovery"},
 		{"GET", "/apis/apiextensions.k8s.io/v1", "discovery"},
@@ -55,7 +67,10 @@ func TestRouter(t *testing.T) {
 }
 
 func TestRouterBeforeDefinitionsAreKnown(t *testing.T) {
-	r := &router{synced: func() bool { return false }}
+	r := &router{synced: func() bool { return false }, builtin: coreOnly{}}
+	if w := ask(t, r, "GET", "/api/v1/namespaces"); w.Code != http.StatusOK {
+		t.Errorf("built-in resources wait: %d", w.Code)
+	}
 	w := ask(t, r, "GET", "/apis/example.com/v1/webs")
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "does not know the definitions yet") {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)

@@ -21,26 +21,49 @@ func (s *Server) Run(ctx context.Context) error {
 	defer cancel(nil)
 	// Tasks outlive the context: the last requests need them.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
+	var running, early sync.WaitGroup
 	for _, t := range s.tasks {
-		running.Go(func() {
-			err := t.run(background)
-			if background.Err() == nil {
+		group, life := &running, background
+		if t.early {
+			group, life = &early, ctx
+		}
+		group.Go(func() {
+			err := t.run(life)
+			if life.Err() == nil {
 				cancel(fmt.Errorf("%s has ended: %w", t.name, errors.Join(err, errEnded)))
 			}
 		})
 	}
+	// What is given back when the server ends is given back through its own API.
+	serving, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
 	running.Go(func() {
 		<-ctx.Done()
+		within(partingTime, early.Wait)
+		end()
 		time.Sleep(s.generic.ShutdownDelayDuration)
 		close(s.signals.notAccepting)
 	})
 	klog.InfoS("Serving", "address", s.Address(), "version", s.generic.EffectiveVersion.Info().GitVersion)
-	err := s.prepared.RunWithContext(ctx)
+	err := s.prepared.RunWithContext(serving)
 	cancel(nil)
+	early.Wait()
 	stop()
 	running.Wait()
 	return errors.Join(err, s.failure(ctx), s.Close())
+}
+
+// partingTime is how long those wait who have to, for tasks that end first.
+const partingTime = 2 * time.Second
+
+// within waits for something to return, but not longer than a time.
+func within(d time.Duration, wait func()) {
+	done := make(chan struct{})
+	go func() { defer close(done); wait() }()
+	select {
+	case <-done:
+	case <-time.After(d):
+	}
 }
 
 // errEnded marks the end of a task that has no end.

@@ -104,7 +104,7 @@ func TestAudit(t *testing.T) {
 // TestChangedAuthorities replaces --client-ca-file while the server runs.
 func TestChangedAuthorities(t *testing.T) {
 	var file string
-	r := start(t, func(o *server.Options) { file = o.ClientCAFile })
+	r := start(t, func(o *server.Options) { file = o.Identity.ClientCAFile })
 	former := r.member(t, "system:masters")
 	if code, body := get(t, former, r.url+"/version"); code != http.StatusOK {
 		t.Fatalf("%d %s", code, body)

@@ -20,6 +20,7 @@ type Server struct {
 	signals  *signals
 	listener net.Listener
 	backend  *store.Backend
+	plane    *plane
 	tasks    []task
 	stop     context.CancelFunc // ends what New has started
 	close    func() error
@@ -29,6 +30,9 @@ type Server struct {
 type task struct {
 	name string
 	run  func(context.Context) error
+	// early tasks end when the server is asked to, others when the last request is
+	// over.
+	early bool
 }
 
 // New connects to etcd and opens the port, but does not serve yet. The options
@@ -46,7 +50,10 @@ func New(ctx context.Context, o *Options) (_ *Server, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	config, err := genericConfig(life, o, s.signals)
+	if s.plane, err = newPlane(); err != nil {
+		return nil, err
+	}
+	config, err := genericConfig(life, o, s.plane, s.signals)
 	s.listener = o.Serving.Listener // open even if something later is wrong
 	if err != nil {
 		return nil, err
@@ -58,12 +65,13 @@ func New(ctx context.Context, o *Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	addHealthChecks(config, s.backend.Healthy, routes.synced)
+	addHealthChecks(config, s.backend.Healthy, routes.synced, s.plane.ready)
 	generic, err := config.Complete(nil).New("espalier", genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, err
 	}
 	routes.install(generic)
+	s.plane.identity.Issuer.Install(generic.Handler.NonGoRestfulMux)
 	s.generic, s.prepared = generic, generic.PrepareRun()
 	return s, nil
 }

@@ -29,7 +29,11 @@ import (
 // stations builds what serves requests, from the definitions outwards, and the
 // tasks that go with it.
 func (s *Server) stations(ctx context.Context, o *Options, c *genericapiserver.Config) (*router, error) {
-	definitions, err := s.definitions(c)
+	resources, err := s.resources(o, c)
+	if err != nil {
+		return nil, err
+	}
+	definitions, err := s.definitions(o, c)
 	if err != nil {
 		return nil, err
 	}
@@ -47,16 +51,19 @@ func (s *Server) stations(ctx context.Context, o *Options, c *genericapiserver.C
 	})
 	answerWhenSettled(definitions, controller)
 	s.tasks = append(s.tasks,
-		task{"the index of definitions", index.Run},
-		task{"the life cycle of definitions", controller.Run},
-		task{"the custom resources", objects.Run},
+		task{name: "the index of definitions", run: index.Run},
+		task{name: "the life cycle of definitions", run: controller.Run},
+		task{name: "the custom resources", run: objects.Run},
+		s.controllers(o, c, index, resources),
 	)
+	s.tasks = append(s.tasks, s.plane.tasks(s)...)
 	r := &router{
 		synced:      func() bool { return index.HasSynced() && member.Current() },
-		discovery:   discovery.New(index, discovery.APIExtensions()),
+		builtin:     resources,
+		discovery:   discovery.New(index, append(resources.Discovery(), discovery.APIExtensions())...),
 		definitions: serveDefinitions(definitions),
 		custom:      objects,
-		publish:     publish.New(index, publish.APIExtensions()...),
+		publish:     publish.New(index, append(resources.OpenAPI(), publish.APIExtensions()...)...),
 	}
 	if o.FieldValidation != "warn" {
 		r.validation = fieldValidations[o.FieldValidation]
@@ -65,9 +72,9 @@ func (s *Server) stations(ctx context.Context, o *Options, c *genericapiserver.C
 }
 
 // definitions is the resource of the definitions themselves.
-func (s *Server) definitions(c *genericapiserver.Config) (*definition.Definitions, error) {
+func (s *Server) definitions(o *Options, c *genericapiserver.Config) (*definition.Definitions, error) {
 	return definition.New(definition.Options{
-		Backend: s.backend, Authorizer: c.Authorization.Authorizer,
+		Backend: s.backend, Authorizer: c.Authorization.Authorizer, Admission: s.plane.admission, ProtectInstances: o.ProtectInstances,
 		MaxRequestBodyBytes: c.MaxRequestBodyBytes, MinRequestTimeout: minRequestTimeout(c),
 	})
 }
@@ -121,7 +128,7 @@ func (s *Server) objects(o *Options, c *genericapiserver.Config, index *catalog.
 	}
 	return custom.New(custom.Options{
 		Catalog: index, Backend: s.backend, Conversion: conversion, NotFound: http.NotFoundHandler(),
-		Authorizer: c.Authorization.Authorizer, FieldValidation: fieldValidations[o.FieldValidation],
+		Admission: s.plane.admission, Authorizer: c.Authorization.Authorizer, FieldValidation: fieldValidations[o.FieldValidation],
 		MaxRequestBodyBytes: c.MaxRequestBodyBytes, RequestTimeout: c.RequestTimeout, MinRequestTimeout: minRequestTimeout(c),
 		Idle: o.IdleTimeout, Uncached: !o.Etcd.EnableWatchCache,
 	}), nil
@@ -139,11 +146,11 @@ func (s *Server) member(ctx context.Context, o *Options, index *catalog.Catalog)
 		return nil, fmt.Errorf("joining the other servers on this etcd: %w", err)
 	}
 	s.tasks = append(s.tasks,
-		task{"the membership among replicas", func(ctx context.Context) error {
+		task{name: "the membership among replicas", run: func(ctx context.Context) error {
 			member.Run(ctx)
 			return ctx.Err()
 		}},
-		task{"the report to other replicas", reports(index, member)},
+		task{name: "the report to other replicas", run: reports(index, member)},
 	)
 	return member, nil
 }

@@ -51,6 +51,10 @@ type Spec struct {
 	Etcd   string   // URL
 	Prefix string   // of the keys in etcd
 	Flags  []string // further flags; the last one of a name counts
+	// Compatible has ours do as upstream's does: objects are in whatever namespace they say, and a definition takes its objects with it.
+	Compatible bool
+	// Namespaces are made once the server is ready. Upstream's has no namespaces: there objects are in what they say.
+	Namespaces []string
 }
 
 // A Server is a running API server.
@@ -131,14 +135,44 @@ func startIn(ctx context.Context, dir string, spec Spec) (*Server, error) {
 		s.Stop()
 		return nil, err
 	}
+	if spec.Kind == Espalier {
+		if err := s.makeNamespaces(ctx, client, spec.Namespaces); err != nil {
+			s.Stop()
+			return nil, err
+		}
+	}
 	return s, nil
+}
+
+func (s *Server) makeNamespaces(ctx context.Context, client *http.Client, names []string) error {
+	for _, name := range names {
+		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, name)
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/api/v1/namespaces", strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusConflict {
+			return fmt.Errorf("the namespace %s could not be made: %s", name, resp.Status)
+		}
+	}
+	return nil
 }
 
 // command is the program with what only its kind needs. Upstream's server delegates questions of rights to another cluster: it is
 // given a kubeconfig that leads nowhere, and no plugin that would ask.
 func command(spec Spec, nowhere string) []string {
 	if spec.Kind == Espalier {
-		return []string{spec.Binary, "serve"}
+		argv := []string{spec.Binary, "serve"}
+		if spec.Compatible {
+			argv = append(argv, "--disable-admission-plugins=NamespaceLifecycle", "--protect-instances=false")
+		}
+		return argv
 	}
 	return []string{spec.Binary,
 		"--authentication-skip-lookup", "--authentication-kubeconfig=" + nowhere,

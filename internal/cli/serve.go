@@ -22,14 +22,17 @@ func newServe(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run an API server for CRDs and their objects, on etcd",
-		Long: `Serve runs an API server that has CustomResourceDefinitions, their objects and
-nothing else: no pods, no nodes. kubectl, client-go and controllers use it like
-any other. Everything is kept in etcd.
+		Long: `Serve runs an API server that has CustomResourceDefinitions, their objects, and
+the resources that their controllers need: namespaces, config maps, secrets,
+service accounts, events, leases, roles, admission webhooks and policies. There are
+no pods and no nodes. kubectl, client-go and controllers use it like any other.
+Everything is kept in etcd.
 
-Nothing is open by default. The server speaks TLS only, and knows its clients by
-their certificates: members of one group (--allowed-group, the organization in
-the certificate) may do everything, and others nothing. /livez, /readyz and
-/healthz answer to everybody.
+Nothing is open by default. The server speaks TLS only. It knows its clients by
+their certificates, by tokens of service accounts, and by tokens of OpenID
+providers (--authentication-config); what they may do is what roles and bindings
+say. Members of system:masters, which is an organization in a certificate, may do
+everything. /livez, /readyz and /healthz answer to everybody.
 
 The flags are those of kube-apiserver, as far as they make sense here.
 
@@ -38,11 +41,11 @@ Exit codes: 0 stopped by a signal, 2 could not run.`,
   # etcd on this machine, certificates in this folder
   %[1]s serve --etcd-servers http://127.0.0.1:2379 --client-ca-file ca.crt
 
-  # etcd with TLS on both sides, a certificate for the server, another group
+  # etcd with TLS on both sides, a certificate for the server, users of an OpenID provider
   %[1]s serve --etcd-servers https://etcd:2379 \
     --etcd-cafile etcd-ca.crt --etcd-certfile etcd-client.crt --etcd-keyfile etcd-client.key \
     --tls-cert-file server.crt --tls-private-key-file server.key \
-    --client-ca-file ca.crt --allowed-group platform-team`),
+    --client-ca-file ca.crt --authentication-config authentication.yaml`),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o) },
 	}

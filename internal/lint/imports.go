@@ -18,7 +18,7 @@ const (
 // the allow-lists say for the engine. A directory stands for itself and for
 // what is below it, except "." which is the root package alone.
 var layers = [][]string{
-	{"internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown", "internal/stack"},
+	{"internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown", "internal/stack", "internal/celsize"},
 	{"internal/syntax", "internal/plan"},
 	{"internal/exec"},
 	{"internal/compile"},

@@ -165,6 +165,7 @@ type recorder struct {
 }
 
 func (*recorder) Handles(admission.Operation) bool { return true }
+func (*recorder) Idle() bool                       { return false }
 
 func (r *recorder) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	r.admitted.Add(1)

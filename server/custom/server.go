@@ -42,7 +42,7 @@ type Options struct {
 	NotFound http.Handler
 	// Conversion makes what converts objects between the versions of a definition.
 	Conversion *convert.Factory
-	Admission  admission.Interface // may be nil
+	Admission  Admission // may be nil
 	// Authorizer decides on what a handler finds out late: creating by a patch.
 	Authorizer authorizer.UnconditionalAuthorizer
 	// FieldValidation is for requests that do not say, to resources whose
@@ -55,6 +55,13 @@ type Options struct {
 	Idle                time.Duration // 0 is DefaultIdle
 	MaxIdle             int           // 0 is DefaultMaxIdle
 	Uncached            bool          // lists and watches go to etcd
+}
+
+// Admission is the plugins that objects pass. Idle reports that there is nothing
+// that they could have to say: then nothing is prepared for them.
+type Admission interface {
+	admission.Interface
+	Idle() bool
 }
 
 // Server serves the custom resources of all definitions in a catalog. It is

@@ -166,14 +166,17 @@ func (b *builder) main(s *genericregistry.Store) (*resource.Endpoint, error) {
 	}
 	main := b.endpoint(scope, s, b.gate(b.strategy, prepare))
 	main.Ownership, err = b.ownership(scope)
+	if plugins := b.view.server.options.Admission; plugins != nil {
+		main.Attended = func() bool { return !plugins.Idle() }
+	}
 	return main, err
 }
 
 // ownership writes the managed fields where that is simple; nil if there is no
-// schema to go by, or a plugin that may look at them.
+// schema to go by.
 func (b *builder) ownership(scope *handlers.RequestScope) (*fields.Ownership, error) {
 	schema := b.view.schemas[b.form.kind.Version]
-	if schema.key.preserve || b.view.server.options.Admission != nil {
+	if schema.key.preserve {
 		return nil, nil
 	}
 	var except []string

@@ -37,6 +37,9 @@ type Options struct {
 	// MinRequestTimeout is how long watches last at least if clients do not say;
 	// half an hour if zero.
 	MinRequestTimeout time.Duration
+	// ProtectInstances refuses to delete a definition that has instances, unless
+	// it has the annotation AllowDeletion.
+	ProtectInstances bool
 }
 
 const (
@@ -91,7 +94,10 @@ func New(o Options) (*Definitions, error) {
 	forStatus := *s
 	forStatus.CreateStrategy, forStatus.DeleteStrategy = nil, nil
 	forStatus.UpdateStrategy, forStatus.ResetFieldsStrategy = statusStrategy{rules}, statusStrategy{rules}
-	d := &Definitions{options: o, main: main{s}, status: statusStorage{&forStatus}, openAPI: schemas, endpoints: map[place]*resource.Endpoint{}}
+	d := &Definitions{options: o, main: main{s, nil}, status: statusStorage{&forStatus}, openAPI: schemas, endpoints: map[place]*resource.Endpoint{}}
+	if o.ProtectInstances {
+		d.main.guard = &guard{etcd: o.Backend.Client(), prefix: options.StorageConfig.Prefix}
+	}
 	return d, d.serve()
 }
 

@@ -27,5 +27,6 @@
 // do not have (see Keywords) are carried from the source to the result.
 // Definitions are not kept in a watch cache: the catalog has them, compressed.
 // Deleting, one or a collection, always leaves the finalizer behind that keeps
-// the definition until its objects are gone.
+// the definition until its objects are gone. If instances are protected, it begins only
+// when there are none, or the definition says that they may go with it.
 package definition

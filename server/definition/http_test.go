@@ -40,7 +40,7 @@ type site struct {
 	url     string
 }
 
-func serve(tb testing.TB) *site {
+func serve(tb testing.TB, change ...func(*Options)) *site {
 	tb.Helper()
 	prefix := etcdtest.Prefix(tb)
 	config := storagebackend.NewDefaultConfig(prefix, nil)
@@ -50,7 +50,11 @@ func serve(tb testing.TB) *site {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	d, err := New(Options{Backend: backend, Authorizer: authorizerfactory.NewAlwaysAllowAuthorizer()})
+	o := Options{Backend: backend, Authorizer: authorizerfactory.NewAlwaysAllowAuthorizer()}
+	for _, f := range change {
+		f(&o)
+	}
+	d, err := New(o)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -21,7 +21,10 @@ import (
 )
 
 // main is the resource itself.
-type main struct{ *genericregistry.Store }
+type main struct {
+	*genericregistry.Store
+	guard *guard // nil if definitions with instances may be deleted
+}
 
 var (
 	_ rest.StandardStorage      = main{}
@@ -71,6 +74,9 @@ func (m main) Delete(ctx context.Context, name string, admit rest.ValidateObject
 	conditions := storage.Preconditions{UID: options.Preconditions.UID, ResourceVersion: options.Preconditions.ResourceVersion}
 	err = m.Storage.GuaranteedUpdate(ctx, key, out, false, &conditions, storage.SimpleUpdate(func(existing runtime.Object) (runtime.Object, error) {
 		if err := admit(ctx, existing); err != nil {
+			return nil, err
+		}
+		if err := m.guard.allows(ctx, existing.(*object.Object)); err != nil {
 			return nil, err
 		}
 		return terminating(existing.(*object.Object).DeepCopy())

@@ -16,23 +16,23 @@ import (
 // of 1 to 2 KB, and only those that an authority has signed get one.
 const maxRemembered = 4096
 
-// An Authority says which authorities sign the certificates of clients.
+// trust says who signs the certificates of clients.
 // dynamiccertificates.CAContentProvider is one.
-type Authority interface {
+type trust interface {
 	// VerifyOptions returns new Roots whenever the authorities change, and
 	// false while there are none.
 	VerifyOptions() (x509.VerifyOptions, bool)
 }
 
-// Certificates authenticates requests by the client certificate of their
+// certificates authenticates requests by the client certificate of their
 // connection: the common name is the user, the organizations are the groups.
 //
 // k8s.io/apiserver verifies the chain anew for every request, which is a tenth
 // of the cost of a small one. The outcome depends on the certificate, on the
 // authorities and on the time alone, so it is remembered until one of these
 // says otherwise. Refusals are not remembered.
-type Certificates struct {
-	authority Authority
+type certificates struct {
+	authority trust
 	now       func() time.Time
 
 	mu    sync.RWMutex
@@ -46,17 +46,17 @@ type verified struct {
 	until    time.Time // the first certificate of the chain expires
 }
 
-var _ authenticator.Request = (*Certificates)(nil)
+var _ authenticator.Request = (*certificates)(nil)
 
-// NewCertificates returns an authenticator for certificates that the
+// newCertificates returns an authenticator for certificates that the
 // authority's members have signed.
-func NewCertificates(authority Authority) *Certificates {
-	return &Certificates{authority: authority, now: time.Now, known: map[string]verified{}}
+func newCertificates(authority trust) *certificates {
+	return &certificates{authority: authority, now: time.Now, known: map[string]verified{}}
 }
 
 // AuthenticateRequest implements authenticator.Request. The response is shared
 // by all requests with the same certificate and must not be changed.
-func (c *Certificates) AuthenticateRequest(req *http.Request) (*authenticator.Response, bool, error) {
+func (c *certificates) AuthenticateRequest(req *http.Request) (*authenticator.Response, bool, error) {
 	if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 {
 		return nil, false, nil
 	}
@@ -74,7 +74,7 @@ func (c *Certificates) AuthenticateRequest(req *http.Request) (*authenticator.Re
 }
 
 // recall returns what is known of a certificate and still true, or nil.
-func (c *Certificates) recall(leaf *x509.Certificate, roots *x509.CertPool, now time.Time) *authenticator.Response {
+func (c *certificates) recall(leaf *x509.Certificate, roots *x509.CertPool, now time.Time) *authenticator.Response {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.roots != roots {
@@ -88,7 +88,7 @@ func (c *Certificates) recall(leaf *x509.Certificate, roots *x509.CertPool, now 
 }
 
 // verify asks k8s.io/apiserver's authenticator, and remembers a yes.
-func (c *Certificates) verify(req *http.Request, options x509.VerifyOptions) (*authenticator.Response, bool, error) {
+func (c *certificates) verify(req *http.Request, options x509.VerifyOptions) (*authenticator.Response, bool, error) {
 	var until time.Time
 	convert := func(chain []*x509.Certificate) (*authenticator.Response, bool, error) {
 		response, ok, err := requestx509.CommonNameUserConversion(chain)
@@ -107,7 +107,7 @@ func (c *Certificates) verify(req *http.Request, options x509.VerifyOptions) (*a
 }
 
 // remember keeps an entry, at the cost of another one if there are too many.
-func (c *Certificates) remember(leaf *x509.Certificate, roots *x509.CertPool, entry verified, now time.Time) {
+func (c *certificates) remember(leaf *x509.Certificate, roots *x509.CertPool, entry verified, now time.Time) {
 	// The authorities may have changed since: what a former one signed must not
 	// come back.
 	if current, ok := c.authority.VerifyOptions(); !ok || current.Roots != roots {
@@ -146,14 +146,14 @@ func expiry(chain []*x509.Certificate) time.Time {
 	return until
 }
 
-// authenticated adds the group that all have who are known. A certificate
-// cannot claim to be of those who are not.
+// authenticated adds the group that all have who are known. Nobody can claim to be
+// of those who are not.
 func authenticated(response *authenticator.Response) *authenticator.Response {
 	u := response.User
 	groups := slices.DeleteFunc(slices.Clone(u.GetGroups()), func(group string) bool {
 		return group == user.AllAuthenticated || group == user.AllUnauthenticated
 	})
-	return &authenticator.Response{User: &user.DefaultInfo{
+	return &authenticator.Response{Audiences: response.Audiences, User: &user.DefaultInfo{
 		Name: u.GetName(), UID: u.GetUID(), Extra: u.GetExtra(),
 		Groups: append(groups, user.AllAuthenticated),
 	}}

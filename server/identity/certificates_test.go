@@ -51,7 +51,7 @@ func requestWith(chain ...*x509.Certificate) *http.Request {
 
 func TestCertificatesNameUserAndGroups(t *testing.T) {
 	ca := certtest.New(t, time.Hour)
-	c := NewCertificates(trusting(ca.Certificate))
+	c := newCertificates(trusting(ca.Certificate))
 	leaf := ca.Leaf(t, "alice", time.Hour, "developers", user.AllUnauthenticated)
 	for i := range 2 { // the second time from memory
 		response, ok, err := c.AuthenticateRequest(requestWith(leaf))
@@ -71,7 +71,7 @@ func TestCertificatesNameUserAndGroups(t *testing.T) {
 }
 
 func TestNoCertificateIsNoIdentity(t *testing.T) {
-	c := NewCertificates(trusting(certtest.New(t, time.Hour).Certificate))
+	c := newCertificates(trusting(certtest.New(t, time.Hour).Certificate))
 	for _, req := range []*http.Request{requestWith(), {}} {
 		if _, ok, err := c.AuthenticateRequest(req); ok || err != nil {
 			t.Errorf("got %v, %v", ok, err)
@@ -80,7 +80,7 @@ func TestNoCertificateIsNoIdentity(t *testing.T) {
 }
 
 func TestStrangersAreRefused(t *testing.T) {
-	c := NewCertificates(trusting(certtest.New(t, time.Hour).Certificate))
+	c := newCertificates(trusting(certtest.New(t, time.Hour).Certificate))
 	leaf := certtest.New(t, time.Hour).Leaf(t, "alice", time.Hour, "developers")
 	if _, ok, err := c.AuthenticateRequest(requestWith(leaf)); ok || err == nil {
 		t.Errorf("got %v, %v", ok, err)
@@ -100,7 +100,7 @@ func TestExpiredCertificateIsRefusedAlthoughRemembered(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ca := certtest.New(t, test.authority)
-			c := NewCertificates(trusting(ca.Certificate))
+			c := newCertificates(trusting(ca.Certificate))
 			leaf := ca.Leaf(t, "alice", test.leaf)
 			if _, ok, err := c.AuthenticateRequest(requestWith(leaf)); !ok || err != nil {
 				t.Fatalf("got %v, %v", ok, err)
@@ -119,7 +119,7 @@ func TestExpiredCertificateIsRefusedAlthoughRemembered(t *testing.T) {
 func TestNewAuthoritiesForgetTheOld(t *testing.T) {
 	former, later := certtest.New(t, time.Hour), certtest.New(t, time.Hour)
 	trusted := trusting(former.Certificate)
-	c := NewCertificates(trusted)
+	c := newCertificates(trusted)
 	leaf := former.Leaf(t, "alice", time.Hour)
 	if _, ok, _ := c.AuthenticateRequest(requestWith(leaf)); !ok {
 		t.Fatal("refused")
@@ -143,7 +143,7 @@ func TestNewAuthoritiesForgetTheOld(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	authority := trusting(certtest.New(t, time.Hour).Certificate)
 	options, _ := authority.VerifyOptions()
-	c := NewCertificates(authority)
+	c := newCertificates(authority)
 	now := time.Now()
 	for i := range maxRemembered {
 		until := now.Add(time.Hour)
@@ -156,7 +156,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if n := len(c.known); n != maxRemembered/2+1 {
 		t.Errorf("%d remembered: the expired ones ought to go first", n)
 	}
-	for i := range 2 * maxRemembered {
+	for i := range maxRemembered/2 + 100 {
 		c.remember(&x509.Certificate{Raw: fmt.Append(nil, "valid", i)}, options.Roots, verified{until: now.Add(time.Hour)}, now)
 	}
 	if n := len(c.known); n > maxRemembered {
@@ -169,7 +169,7 @@ func TestMemoryIsBounded(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	a, b := certtest.New(t, time.Hour), certtest.New(t, time.Hour)
 	trusted := trusting(a.Certificate)
-	c := NewCertificates(trusted)
+	c := newCertificates(trusted)
 	leaves := []*x509.Certificate{a.Leaf(t, "alice", time.Hour), b.Leaf(t, "bob", time.Hour)}
 	var wg sync.WaitGroup
 	for worker := range 4 {
@@ -191,7 +191,7 @@ func TestConcurrentUse(t *testing.T) {
 
 func BenchmarkCertificates(b *testing.B) {
 	ca := certtest.New(b, time.Hour)
-	c := NewCertificates(trusting(ca.Certificate))
+	c := newCertificates(trusting(ca.Certificate))
 	req := requestWith(ca.Leaf(b, "alice", time.Hour, "developers"))
 	b.Run("remembered", func(b *testing.B) {
 		b.ReportAllocs()

@@ -2,7 +2,6 @@ package identity
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"k8s.io/apiserver/pkg/apis/apiserver"
@@ -15,26 +14,27 @@ import (
 // them. What is below them, such as /readyz/etcd, tells more and is not open.
 var open = []string{"/healthz", "/livez", "/readyz"}
 
-// Anonymous authenticates requests without a certificate, for the health paths
-// alone.
-func Anonymous() authenticator.Request {
-	conditions := make([]apiserver.AnonymousAuthCondition, len(open))
-	for i, path := range open {
+// anonymousForHealth authenticates requests without credentials, for the health
+// paths alone.
+func anonymousForHealth() authenticator.Request { return anonymousFor(open...) }
+
+func anonymousFor(paths ...string) authenticator.Request {
+	conditions := make([]apiserver.AnonymousAuthCondition, len(paths))
+	for i, path := range paths {
 		conditions[i].Path = path
 	}
 	return anonymous.NewAuthenticator(conditions)
 }
 
-// Only lets in the members of one group, and everybody to the health paths.
-func Only(group string) authorizer.Authorizer {
-	reason := fmt.Sprintf("only members of the group %q are let in", group)
+// IsHealth reports whether a path is one of those that everybody may ask.
+func IsHealth(path string) bool { return slices.Contains(open, path) }
+
+// Health lets everybody to the health paths, and has no opinion about the rest.
+func Health() authorizer.Authorizer {
 	return authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-		if who := a.GetUser(); who != nil && slices.Contains(who.GetGroups(), group) {
+		if !a.IsResourceRequest() && (a.GetVerb() == "get" || a.GetVerb() == "head") && IsHealth(a.GetPath()) {
 			return authorizer.DecisionAllow, "", nil
 		}
-		if !a.IsResourceRequest() && a.IsReadOnly() && slices.Contains(open, a.GetPath()) {
-			return authorizer.DecisionAllow, "", nil
-		}
-		return authorizer.DecisionNoOpinion, reason, nil
+		return authorizer.DecisionNoOpinion, "", nil
 	})
 }

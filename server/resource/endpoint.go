@@ -34,8 +34,10 @@ type Endpoint struct {
 	Storage   rest.Storage
 	Admission admission.Interface
 	// Ownership, if there is one, takes the place of the scope's field manager
-	// for objects that are created or updated.
+	// for objects that are created or updated, unless Attended reports that there
+	// are admission plugins, which see the managed fields. Nil is: there are none.
 	Ownership *fields.Ownership
+	Attended  func() bool
 	// MinRequestTimeout is how long a watch lasts at least if the client does
 	// not say.
 	MinRequestTimeout time.Duration
@@ -103,7 +105,7 @@ func (e *Endpoint) change(verb string) http.HandlerFunc {
 
 // create is the handler of create requests.
 func (e *Endpoint) create(s rest.Creater) http.HandlerFunc {
-	if e.Ownership == nil {
+	if e.Ownership == nil || e.Attended != nil && e.Attended() {
 		return handlers.CreateResource(s, e.Scope, e.Admission)
 	}
 	return func(w http.ResponseWriter, req *http.Request) {
@@ -113,7 +115,7 @@ func (e *Endpoint) create(s rest.Creater) http.HandlerFunc {
 
 // update is the handler of update requests.
 func (e *Endpoint) update(s rest.Updater) http.HandlerFunc {
-	if e.Ownership == nil {
+	if e.Ownership == nil || e.Attended != nil && e.Attended() {
 		return handlers.UpdateResource(s, e.Scope, e.Admission)
 	}
 	return func(w http.ResponseWriter, req *http.Request) {

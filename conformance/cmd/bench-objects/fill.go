@@ -31,6 +31,15 @@ const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResour
 "properties":{"to":{"type":"string","minLength":1},"class":{"type":"string","enum":["first","second"],"default":"second"},"weight":{"type":"integer","minimum":1},
 "lines":{"type":"array","items":{"type":"object","properties":{"sku":{"type":"string"},"count":{"type":"integer"},"note":{"type":"string"}}}}}}}}}}]}}`
 
+// spaces are the names of all namespaces.
+func spaces() []string {
+	names := make([]string, namespaces)
+	for n := range names {
+		names[n] = namespace(n)
+	}
+	return names
+}
+
 func namespace(n int) string { return fmt.Sprintf("space-%02d", n%namespaces) }
 
 func objectName(n int) string { return fmt.Sprintf("parcel-%08d", n) }

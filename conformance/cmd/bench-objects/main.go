@@ -123,7 +123,7 @@ func start(ctx context.Context, binary string, objects int) (*bench, error) {
 	if b.etcd, err = launch.StartEtcd(ctx, "--unsafe-no-fsync"); err != nil {
 		return b, err
 	}
-	b.server, err = launch.StartServer(ctx, launch.Spec{Binary: binary, Etcd: b.etcd.URL, Prefix: prefix, Flags: []string{"--profiling=true"}})
+	b.server, err = launch.StartServer(ctx, launch.Spec{Binary: binary, Etcd: b.etcd.URL, Prefix: prefix, Flags: []string{"--profiling=true"}, Namespaces: spaces()})
 	if err != nil {
 		return b, err
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
-	"github.com/espalier-dev/espalier/conformance/wire"
 )
 
 func main() {
@@ -32,7 +31,8 @@ type bench struct {
 
 const (
 	upstream = "upstream"
-	ours     = "espalier"
+	ours     = "espalier" // with everything on, asked by a user whose rights come from a role
+	plain    = "plain"    // ours without admission plugins, priority and fairness, asked by an administrator
 	bare     = "etcd"
 )
 
@@ -40,7 +40,7 @@ func run() error {
 	seconds := flag.Float64("seconds", 4, "length of a slice: one side doing one operation")
 	objects := flag.Int("objects", 10000, "objects that are read and listed")
 	rounds := flag.Int("rounds", 3, "how often the sides take turns")
-	only := flag.String("only", strings.Join([]string{upstream, ours, bare}, ","), "sides to measure")
+	only := flag.String("only", strings.Join([]string{upstream, ours, bare}, ","), "sides to measure; there is also plain: ours without admission, priority and fairness, and roles")
 	which := flag.String("kinds", "", "only CRDs whose name contains this")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -102,19 +102,7 @@ func (b *bench) start(ctx context.Context, dir string, etcd *launch.Etcd, names 
 			}
 			continue
 		}
-		spec := launch.Spec{Etcd: etcd.URL, Prefix: s.prefix, Flags: []string{"--profiling=true"}}
-		var err error
-		if spec.Kind, err = launch.Named(name); err != nil {
-			return err
-		}
-		if spec.Binary, err = spec.Kind.Program(ctx, dir); err != nil {
-			return err
-		}
-		if s.server, err = launch.StartServer(ctx, spec); err != nil {
-			return err
-		}
-		s.pid = s.server.Pid
-		if s.conns, err = wire.DialAll(s.server.Config, connections); err != nil {
+		if err := s.start(ctx, dir, etcd); err != nil {
 			return err
 		}
 	}

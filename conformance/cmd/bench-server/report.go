@@ -51,6 +51,10 @@ func (b *bench) ratios() string {
 	if by[ours] != nil && by[upstream] != nil {
 		heap = ratio("%.1f", float64(by[upstream].memory.heap), float64(by[ours].memory.heap))
 	}
+	if by[ours] != nil && by[plain] != nil {
+		return fmt.Sprintf("plane: of the rates without roles, admission, priority and fairness: create %s | get %s | update %s | list%dk %s | watchlist %s",
+			against("%.2f", plain, "create"), against("%.2f", plain, "get"), against("%.2f", plain, "update"), b.objects/1000, against("%.2f", plain, "list"), against("%.2f", plain, "watchlist"))
+	}
 	return fmt.Sprintf("server: create upstream %s etcd %s | get %s %s | update %s | list%dk %s | watchlist %s | heap/object %s",
 		against("%.1f", upstream, "create"), against("%.2f", bare, "create"),
 		against("%.1f", upstream, "get"), against("%.2f", bare, "get"),

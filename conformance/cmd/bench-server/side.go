@@ -11,6 +11,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/client-go/rest"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/wire"
@@ -20,6 +21,7 @@ const (
 	connections = 32
 	listed      = "listed" // the namespace of the objects that are read, changed and listed
 	made        = "made"   // the namespace of those that the measurement of create makes
+	watched     = "watched"
 )
 
 // An operation is something whose rate is measured.
@@ -53,6 +55,51 @@ type side struct {
 	turns   [connections]int
 	figures map[string]*figure // by operation, of the current kind
 	memory  memory
+}
+
+// start starts the server and connects to it.
+func (s *side) start(ctx context.Context, dir string, etcd *launch.Etcd) error {
+	spec := launch.Spec{Etcd: etcd.URL, Prefix: s.prefix, Flags: []string{"--profiling=true"}, Namespaces: []string{listed, made, watched}}
+	name := s.name
+	if name == plain {
+		name = ours
+		spec.Flags = append(spec.Flags, "--enable-priority-and-fairness=false",
+			"--disable-admission-plugins=NamespaceLifecycle,MutatingAdmissionPolicy,MutatingAdmissionWebhook,ValidatingAdmissionPolicy,ValidatingAdmissionWebhook")
+	}
+	var err error
+	if spec.Kind, err = launch.Named(name); err != nil {
+		return err
+	}
+	if spec.Binary, err = spec.Kind.Program(ctx, dir); err != nil {
+		return err
+	}
+	if s.server, err = launch.StartServer(ctx, spec); err != nil {
+		return err
+	}
+	s.pid = s.server.Pid
+	user := s.server.Config
+	if s.name == ours {
+		if user, err = s.ordinary(ctx); err != nil {
+			return err
+		}
+	}
+	s.conns, err = wire.DialAll(user, connections)
+	return err
+}
+
+// ordinary returns a user whose rights come from a role.
+func (s *side) ordinary(ctx context.Context) (*rest.Config, error) {
+	admin, err := wire.DialAll(s.server.Config, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer admin[0].Close()
+	const binding = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"bench"},` +
+		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"bench"}]}`
+	if _, err := admin[0].Expect(ctx, http.StatusCreated, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", []byte(binding)); err != nil {
+		return nil, err
+	}
+	return s.server.Client("bench")
 }
 
 // memory is what a server takes for the objects of the current kind.

@@ -30,7 +30,7 @@ func (d delivery) String() string {
 
 // watch has many watchers follow a namespace while all connections write into it.
 func (s *side) watch(ctx context.Context, k *kind, d time.Duration) (delivery, error) {
-	const namespace = "watched"
+	const namespace = watched
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	conns, err := wire.DialAll(s.server.Config, watchers)

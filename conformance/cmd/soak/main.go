@@ -51,7 +51,7 @@ func run() error {
 		return err
 	}
 	defer etcd.Stop()
-	spec := launch.Spec{Etcd: etcd.URL, Prefix: prefix, Flags: []string{"--profiling=true"}}
+	spec := launch.Spec{Etcd: etcd.URL, Prefix: prefix, Flags: []string{"--profiling=true"}, Compatible: true}
 	if spec.Kind, err = launch.Named(*which); err != nil {
 		return err
 	}

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"context"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"github.com/espalier-dev/espalier/server/account"
+	"github.com/espalier-dev/espalier/server/builtin"
+	"github.com/espalier-dev/espalier/server/catalog"
+	"github.com/espalier-dev/espalier/server/garbage"
+	"github.com/espalier-dev/espalier/server/kinds"
+	"github.com/espalier-dev/espalier/server/leader"
+	"github.com/espalier-dev/espalier/server/rbac"
+	"github.com/espalier-dev/espalier/server/review"
+	"github.com/espalier-dev/espalier/server/vacate"
+)
+
+// resources are those that are built in.
+func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Resources, error) {
+	p, authorizer := s.plane, c.Authorization.Authorizer
+	list := builtin.Standard()
+	for i := range list {
+		if list[i].Plural == "serviceaccounts" {
+			list[i].Subresources = map[string]func(*genericregistry.Store) rest.Storage{"token": p.identity.Issuer.Storage}
+		}
+	}
+	list = append(list, builtin.Events(o.EventTTL)...)
+	list = append(list, rbac.Resources(p.roles, authorizer)...)
+	list = append(list, review.Resources(authorizer, p.rules, p.identity.Authenticator)...)
+	resources, err := builtin.New(builtin.Options{
+		Backend: s.backend, Admission: p.admission, Authorizer: authorizer,
+		MaxRequestBodyBytes: c.MaxRequestBodyBytes, MinRequestTimeout: minRequestTimeout(c),
+	}, list...)
+	if err != nil {
+		return nil, err
+	}
+	p.accounts.Bind(resources.Store(corev1.Resource("serviceaccounts")), resources.Store(corev1.Resource("secrets")))
+	return resources, nil
+}
+
+// kindsOf are all resources that objects are stored of.
+func kindsOf(index *catalog.Catalog, resources *builtin.Resources) *kinds.Kinds {
+	list := []kinds.Kind{kinds.Definitions}
+	for _, r := range resources.All() {
+		if r.Virtual == nil {
+			list = append(list, kinds.Kind{
+				Resource: schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Plural},
+				Kind:     r.Kind, Namespaced: r.Namespaced, Prefix: r.Prefix,
+			})
+		}
+	}
+	return kinds.New(index, list...)
+}
+
+// controllers is what one of several servers does for all of them.
+func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *catalog.Catalog, resources *builtin.Resources) task {
+	p, all, etcd, prefix := s.plane, kindsOf(index, resources), s.backend.Client(), o.Etcd.StorageConfig.Prefix
+	collector := garbage.New(garbage.Config{
+		Etcd: etcd, Prefix: prefix, Transformers: c.ResourceTransformers, Kinds: all, Client: p.metadata, Events: p.client,
+	})
+	namespaces := p.informers.Core().V1().Namespaces()
+	namespaces.Informer() // asked for before the informers are started
+	vacater := vacate.New(vacate.Config{
+		Etcd: etcd, Prefix: prefix, Kinds: all, Client: p.client, Metadata: p.metadata, Namespaces: namespaces,
+	})
+	return task{name: "the controllers", early: true, run: func(ctx context.Context) error {
+		if err := until(ctx, func() bool { return p.ready() && index.HasSynced() }); err != nil {
+			return err
+		}
+		return leader.Run(ctx, leader.Config{Client: p.client, Name: "espalier-controllers", Identity: name()},
+			leader.Task{Name: "garbage collection", Run: collector.Run},
+			leader.Task{Name: "deletion of namespaces", Run: vacater.Run},
+			leader.Task{Name: "default service accounts", Run: func(ctx context.Context) error { return account.Run(ctx, p.client, namespaces) }},
+			leader.Task{Name: "aggregation of roles", Run: func(ctx context.Context) error { return rbac.Aggregate(ctx, p.informers, p.client) }},
+		)
+	}}
+}
+
+// until waits for something that comes soon.
+func until(ctx context.Context, condition func() bool) error {
+	for !condition() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// name is different for every server.
+func name() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "server"
+	}
+	return host + "_" + string(uuid.NewUUID())
+}

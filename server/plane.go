@@ -1,0 +1,181 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/server/flow"
+	"github.com/espalier-dev/espalier/server/identity"
+	"github.com/espalier-dev/espalier/server/loopback"
+	"github.com/espalier-dev/espalier/server/plugins"
+	"github.com/espalier-dev/espalier/server/rbac"
+	"github.com/espalier-dev/espalier/server/token"
+)
+
+// plane is what makes a control plane of a server of resources: who is who, who
+// may do what, and what admission has to say. Its parts read their
+// configuration through the server's own API.
+type plane struct {
+	loop      *loopback.Loopback
+	client    kubernetes.Interface
+	dynamic   dynamic.Interface
+	metadata  metadata.Interface
+	informers informers.SharedInformerFactory
+
+	roles     *rbac.Authorizer
+	rules     authorizer.RuleResolver
+	identity  *identity.Authentication
+	accounts  token.Stores
+	admission *plugins.Chain
+
+	prepared atomic.Bool // what must be there is there
+}
+
+// newPlane returns a plane whose informers are not started.
+func newPlane() (*plane, error) {
+	p := &plane{loop: loopback.New()}
+	typed := p.loop.Config()
+	typed.ContentType = runtime.ContentTypeProtobuf
+	typed.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	var err error
+	if p.client, err = kubernetes.NewForConfig(typed); err != nil {
+		return nil, err
+	}
+	if p.dynamic, err = dynamic.NewForConfig(p.loop.Config()); err != nil {
+		return nil, err
+	}
+	if p.metadata, err = metadata.NewForConfig(p.loop.Config()); err != nil {
+		return nil, err
+	}
+	p.informers = informers.NewSharedInformerFactory(p.client, 0)
+	p.roles, err = rbac.Start(p.informers)
+	return p, err
+}
+
+// access sets who is let in, and to what.
+func (p *plane) access(ctx context.Context, o *Options, c *genericapiserver.Config) (err error) {
+	p.identity, err = o.Identity.Build(ctx, identity.Parts{
+		Directory:       o.Serving.ServerCert.CertDirectory,
+		ExternalAddress: net.JoinHostPort(c.PublicAddress.String(), strconv.Itoa(o.Serving.BindPort)),
+		ServerID:        c.APIServerID,
+		Cached:          p.accounts.Cached(),
+		Live:            p.accounts.Live(),
+	})
+	if err != nil {
+		return err
+	}
+	if p.identity.ClientCA != nil {
+		if err := c.Authentication.ApplyClientCert(p.identity.ClientCA, c.SecureServing); err != nil {
+			return err
+		}
+	}
+	if proxy := p.identity.RequestHeader; proxy != nil {
+		c.Authentication.RequestHeaderConfig = proxy
+		if err := c.Authentication.ApplyClientCert(proxy.CAContentProvider, c.SecureServing); err != nil {
+			return err
+		}
+	}
+	c.Authentication.APIAudiences = p.identity.Audiences
+	c.Authentication.Authenticator = union.New(p.loop, p.identity.Authenticator)
+	c.Authorization.Authorizer, p.rules, err = o.Authorization.build(p.roles)
+	return err
+}
+
+// admit makes the chain of admission plugins.
+func (p *plane) admit(ctx context.Context, o *Options, c *genericapiserver.Config) (err error) {
+	p.admission, err = plugins.New(ctx, plugins.Options{
+		Flags: o.Admission, Client: p.client, Dynamic: p.dynamic, Informers: p.informers,
+		Authorizer: c.Authorization.Authorizer, ServerID: c.APIServerID,
+	})
+	return err
+}
+
+// ready reports whether requests get the answers that they ought to get.
+func (p *plane) ready() bool { return p.prepared.Load() && p.roles.HasSynced() }
+
+// tasks are what runs beside requests. handler is that of all requests.
+func (p *plane) tasks(s *Server) []task {
+	return []task{
+		{name: "the way into itself", run: func(ctx context.Context) error { return p.loop.Serve(ctx, s.Handler()) }},
+		// The last requests go by what is known by then.
+		{name: "the informers", early: true, run: func(ctx context.Context) error {
+			p.informers.Start(ctx.Done())
+			<-ctx.Done()
+			p.informers.Shutdown()
+			return ctx.Err()
+		}},
+		{name: "the files of identities", run: func(ctx context.Context) error {
+			p.identity.Run(ctx)
+			<-ctx.Done()
+			return ctx.Err()
+		}},
+		{name: "what must be there", run: p.prepare},
+	}
+}
+
+// systemNamespaces are there from the beginning and cannot be deleted.
+var systemNamespaces = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}
+
+// prepare creates what must be there, and repairs it, before requests are let in.
+func (p *plane) prepare(ctx context.Context) error {
+	for _, step := range []struct {
+		what string
+		do   func(context.Context, kubernetes.Interface) error
+	}{
+		{"namespaces", ensureNamespaces},
+		{"default roles", rbac.EnsureDefaults},
+		{"default flow schemas", flow.EnsureDefaults},
+	} {
+		if err := persist(ctx, step.what, func() error { return step.do(ctx, p.client) }); err != nil {
+			return err
+		}
+	}
+	p.prepared.Store(true)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func ensureNamespaces(ctx context.Context, client kubernetes.Interface) error {
+	var errs []error
+	for _, name := range systemNamespaces {
+		_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// persist tries until it succeeds or the context ends.
+func persist(ctx context.Context, what string, try func() error) error {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := try()
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		klog.ErrorS(err, "Something that must be there could not be created yet", "what", what)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", what, ctx.Err())
+		case <-time.After(pause):
+		}
+	}
+}
