@@ -134,8 +134,15 @@ func (p *plane) tasks(s *Server) []task {
 // systemNamespaces are there from the beginning and cannot be deleted.
 var systemNamespaces = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}
 
+// preparationTime is how long requests wait for what must be there. If it cannot be
+// written, because of a webhook that refuses everything perhaps, somebody must be
+// able to come in and mend that.
+const preparationTime = 10 * time.Second
+
 // prepare creates what must be there, and repairs it, before requests are let in.
 func (p *plane) prepare(ctx context.Context) error {
+	enough := time.AfterFunc(preparationTime, func() { p.prepared.Store(true) })
+	defer enough.Stop()
 	for _, step := range []struct {
 		what string
 		do   func(context.Context, kubernetes.Interface) error
@@ -156,7 +163,12 @@ func (p *plane) prepare(ctx context.Context) error {
 func ensureNamespaces(ctx context.Context, client kubernetes.Interface) error {
 	var errs []error
 	for _, name := range systemNamespaces {
-		_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		_, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+			continue
+		}
+		_, err = client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {
 			errs = append(errs, err)
 		}

@@ -74,7 +74,7 @@ func boat(name, colour string) *unstructured.Unstructured {
 
 // An informer's view follows the server through creates, updates, deletes and a change of schema.
 func TestInformer(t *testing.T) {
-	s := serve(t, against, prefix())
+	s := alike(t, against, prefix())
 	installWithClient(t, s.Config)
 	objects := boatsOf(t, s.Config)
 	for i := range 20 {
@@ -157,7 +157,7 @@ func (m *moor) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, erro
 // A manager of controller-runtime finds the kind by discovery, watches it and writes its status.
 func TestControllerRuntime(t *testing.T) {
 	needsDiscovery(t)
-	s := serve(t, against, prefix())
+	s := alike(t, against, prefix())
 	installWithClient(t, s.Config)
 	manager, err := ctrl.NewManager(s.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {
@@ -197,15 +197,15 @@ func TestControllerRuntime(t *testing.T) {
 	})
 }
 
-// Nothing is open by default: without a certificate, and outside of the configured group, there is no access.
+// Nothing is open by default: without a certificate, and without a role, there is no access.
 func TestStrangersAreRefused(t *testing.T) {
 	needsDiscovery(t)
-	s := serve(t, against, prefix(), "--allowed-group=harbour-masters")
+	s := alike(t, against, prefix())
 	for _, c := range []struct {
 		user   string
 		groups []string
 		want   int
-	}{{"eve", nil, http.StatusForbidden}, {"eve", []string{"pirates"}, http.StatusForbidden}, {"ada", []string{"harbour-masters"}, http.StatusOK}} {
+	}{{"eve", nil, http.StatusForbidden}, {"eve", []string{"pirates"}, http.StatusForbidden}, {"ada", []string{"system:masters"}, http.StatusOK}} {
 		config, err := s.Client(c.user, c.groups...)
 		if err != nil {
 			t.Fatal(err)

@@ -56,7 +56,7 @@ func TestDefinitionsOfV1beta1(t *testing.T) {
 "validation":{"openAPIV3Schema":{"type":"object","properties":{"colour":{"type":"string","default":"green"}}}}}}`
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, serve(t, kind, prefix()))
+			c := dial(t, alike(t, kind, prefix()))
 			if kind == launch.Upstream {
 				expect(t, c, http.StatusNotFound, http.MethodPost, betaPath, fmt.Sprintf(body, false))
 				return
@@ -90,7 +90,7 @@ func TestDefinitionsAreDeletedWithObjects(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
 			prefix := prefix()
-			c := dial(t, serve(t, kind, prefix))
+			c := dial(t, alike(t, kind, prefix))
 			post(t, c, definitionsPath, reeds("", "", `{"type":"object"}`))
 			grow(t, c)
 			expect(t, c, http.StatusOK, http.MethodDelete, definitionsPath, "")
@@ -112,7 +112,7 @@ func TestCostlyDefinition(t *testing.T) {
 	}
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, serve(t, kind, prefix()))
+			c := dial(t, alike(t, kind, prefix()))
 			status, _, answer, err := c.Do(t.Context(), http.MethodPost, definitionsPath, []byte(reeds("", "", `{"type":"object","properties":{"spec":`+schema+`}}`)))
 			if err != nil {
 				t.Fatal(err)
@@ -139,7 +139,7 @@ func TestConditionMessageIsCut(t *testing.T) {
 	second := strings.NewReplacer("reeds", "rushes", "Reed", "Rush").Replace(first)
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, serve(t, kind, prefix()))
+			c := dial(t, alike(t, kind, prefix()))
 			post(t, c, definitionsPath, first)
 			grow(t, c)
 			post(t, c, definitionsPath, second)
@@ -177,7 +177,7 @@ func condition(t *testing.T, c *wire.Conn, name, kind, status string) string {
 func TestFirstObjectDoesNotWait(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, serve(t, kind, prefix()))
+			c := dial(t, alike(t, kind, prefix()))
 			post(t, c, definitionsPath, reeds("", "", `{"type":"object"}`))
 			eventually(t, 30*time.Second, "the CRD is established", func() bool {
 				return condition(t, c, "reeds.pond.example.com", "Established", "True") != ""
@@ -197,7 +197,7 @@ func TestKeywordsStay(t *testing.T) {
 "either":{"type":"object","properties":{"x":{"type":"string"},"y":{"type":"string"}},"x-kubernetes-unions":[{"fields":{"x":"","y":""}}]}}}`
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, serve(t, kind, prefix()))
+			c := dial(t, alike(t, kind, prefix()))
 			want := map[launch.Kind]int{launch.Espalier: http.StatusCreated, launch.Upstream: http.StatusBadRequest}[kind]
 			expect(t, c, want, http.MethodPost, definitionsPath+"?dryRun=All&fieldValidation=Strict", reeds("", "", schema))
 			post(t, c, definitionsPath, reeds("", "", schema))

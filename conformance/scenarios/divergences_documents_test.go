@@ -20,7 +20,7 @@ import (
 func TestDiscoveryHasTags(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, serve(t, kind, prefix()))
+			c := dial(t, alike(t, kind, prefix()))
 			post(t, c, definitionsPath, definition(t))
 			served(t, c)
 			for _, path := range []string{"/apis/apiextensions.k8s.io/v1", "/apis/harbour.example.com", "/apis/harbour.example.com/v1"} {
@@ -62,7 +62,7 @@ func TestDiscoveryBeta(t *testing.T) {
 func TestOpenAPIDocumentIsNotThere(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
-			status, _, answer, err := dial(t, serve(t, kind, prefix())).Do(t.Context(), http.MethodGet, "/openapi/v3/apis/nowhere.example.com/v1", nil)
+			status, _, answer, err := dial(t, alike(t, kind, prefix())).Do(t.Context(), http.MethodGet, "/openapi/v3/apis/nowhere.example.com/v1", nil)
 			want := map[launch.Kind]int{launch.Espalier: http.StatusNotFound, launch.Upstream: http.StatusOK}[kind]
 			if err != nil || status != want || (len(answer) == 0) != (kind == launch.Upstream) {
 				t.Errorf("%d, %v, %s", status, err, answer)
@@ -95,7 +95,7 @@ func TestOpenAPIOptionsAreOfOneKind(t *testing.T) {
 	if n := count([]byte(encode(t, theirs))); n < 50 {
 		t.Errorf("upstream names %d kinds", n)
 	}
-	c := dial(t, serve(t, launch.Espalier, prefix()))
+	c := dial(t, alike(t, launch.Espalier, prefix()))
 	post(t, c, definitionsPath, definition(t))
 	served(t, c)
 	if n := count(get(t, c, "/openapi/v3/apis/harbour.example.com/v1")); n != 1 {

@@ -16,7 +16,7 @@ func TestMismatchComesFirst(t *testing.T) {
 	const boat = `{"apiVersion":"harbour.example.com/v1","kind":"Boat","metadata":{"name":"a"%s},"spec":%s}`
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, serve(t, kind, prefix()))
+			c := dial(t, alike(t, kind, prefix()))
 			post(t, c, definitionsPath, definition(t))
 			served(t, c)
 			post(t, c, boatsPath, fmt.Sprintf(boat, "", `{"owner":"ada"}`))
@@ -62,7 +62,7 @@ func TestColumnsDescendOnce(t *testing.T) {
 	const columns = `,"additionalPrinterColumns":[{"name":"Once","type":"string","jsonPath":"..owner"},{"name":"Twice","type":"string","jsonPath":"..spec..owner"},{"name":"Not","type":"string","jsonPath":".spec.owner"}]`
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, serve(t, kind, prefix()))
+			c := dial(t, alike(t, kind, prefix()))
 			post(t, c, definitionsPath, reeds("", columns, `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`))
 			grow(t, c)
 			_, _, answer, err := c.Do(t.Context(), http.MethodGet, reedsPath+"/a", nil, wire.Header{Name: "Accept", Value: "application/json;as=Table;v=v1;g=meta.k8s.io"})

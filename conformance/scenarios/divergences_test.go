@@ -44,7 +44,7 @@ func sides(t *testing.T) map[string]launch.Kind {
 func TestWatchOutlivesChange(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
-			server := serve(t, kind, prefix())
+			server := alike(t, kind, prefix())
 			c := dial(t, server)
 			post(t, c, definitionsPath, definition(t))
 			served(t, c)
@@ -76,7 +76,7 @@ func TestDefinitionsAreStoredAsV1(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
 			prefix := prefix()
-			c := dial(t, serve(t, kind, prefix))
+			c := dial(t, alike(t, kind, prefix))
 			post(t, c, definitionsPath, definition(t))
 			stored, err := etcdClient(t).Get(t.Context(), prefix+"/apiextensions.k8s.io/customresourcedefinitions/"+boats)
 			if err != nil || len(stored.Kvs) != 1 {
@@ -111,7 +111,7 @@ func TestOnlyJSON(t *testing.T) {
 func TestDefinitionIsSettledWhenAnswered(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, serve(t, kind, prefix()))
+			c := dial(t, alike(t, kind, prefix()))
 			post(t, c, definitionsPath, definition(t))
 			served(t, c)
 			path := definitionsPath + "/" + boats

@@ -40,7 +40,7 @@ func TestEachOpensTheOthersEtcd(t *testing.T) {
 
 func exchange(t *testing.T, first, second launch.Kind) {
 	prefix := prefix()
-	s := serve(t, first, prefix)
+	s := alike(t, first, prefix)
 	c := dial(t, s)
 	post(t, c, definitionsPath, definition(t))
 	served(t, c)
@@ -57,7 +57,7 @@ func exchange(t *testing.T, first, second launch.Kind) {
 	before := view(t, c)
 	stop(t, s)
 
-	s = serve(t, second, prefix)
+	s = alike(t, second, prefix)
 	c = dial(t, s)
 	served(t, c)
 	compare(t, before, view(t, c))
@@ -77,7 +77,7 @@ func exchange(t *testing.T, first, second launch.Kind) {
 	before = view(t, c)
 	stop(t, s)
 
-	s = serve(t, first, prefix)
+	s = alike(t, first, prefix)
 	c = dial(t, s)
 	served(t, c)
 	compare(t, before, view(t, c))

@@ -126,7 +126,7 @@ func TestOddBodiesAsUpstream(t *testing.T) {
 	var servers []server
 	for _, kind := range []launch.Kind{launch.Upstream, launch.Espalier} {
 		prefix := prefix()
-		a := newAttacker(t, serve(t, kind, prefix))
+		a := newAttacker(t, alike(t, kind, prefix))
 		a.define("pots", "Pot", "Namespaced", "")
 		servers = append(servers, server{a, prefix})
 	}

@@ -134,7 +134,7 @@ const secret = "sesame"
 
 // TestHazards sends what has broken other servers. One server takes it all, and must be ready after each.
 func TestHazards(t *testing.T) {
-	a := newAttacker(t, serve(t, against, prefix()))
+	a := newAttacker(t, alike(t, against, prefix()))
 	a.define("pots", "Pot", "Namespaced", "")
 	a.define("potsherds", "Potsherd", "Namespaced", "")
 	a.define("kilns", "Kiln", "Cluster", "")

@@ -35,7 +35,7 @@ func TestConversionWebhookRedirects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := newAttacker(t, serve(t, against, prefix()))
+	a := newAttacker(t, alike(t, against, prefix()))
 	a.made(definitionsPath, fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"urns.hazards.example.com"},
 "spec":{"group":"hazards.example.com","scope":"Cluster","names":{"plural":"urns","kind":"Urn"},"versions":[
 {"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}},{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}}],

@@ -72,13 +72,34 @@ func run(m *testing.M) (int, error) {
 	return code, nil
 }
 
+// pick returns how much of something a test takes: all of it, or what continuous integration has time for.
+func pick[T any](all, short T) T {
+	if testing.Short() {
+		return short
+	}
+	return all
+}
+
 // prefix returns a prefix in etcd that no other test has.
 func prefix() string { return fmt.Sprintf("/scenario-%d", prefixes.Add(1)) }
 
 // serve starts a server that ends with the test; a data race or a panic in its log fails the test.
 func serve(t *testing.T, kind launch.Kind, prefix string, flags ...string) *launch.Server {
 	t.Helper()
-	s, err := launch.StartServer(context.WithoutCancel(t.Context()), launch.Spec{Kind: kind, Binary: binaries[kind], Etcd: etcd.URL, Prefix: prefix, Flags: flags})
+	return begin(t, launch.Spec{Kind: kind, Prefix: prefix, Flags: flags})
+}
+
+// alike starts a server as serve does, of which ours does as upstream's: namespaces need not exist, and a definition takes its objects
+// with it.
+func alike(t *testing.T, kind launch.Kind, prefix string, flags ...string) *launch.Server {
+	t.Helper()
+	return begin(t, launch.Spec{Kind: kind, Prefix: prefix, Flags: flags, Compatible: true})
+}
+
+func begin(t *testing.T, spec launch.Spec) *launch.Server {
+	t.Helper()
+	spec.Binary, spec.Etcd = binaries[spec.Kind], etcd.URL
+	s, err := launch.StartServer(context.WithoutCancel(t.Context()), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,11 +135,11 @@ func faultIn(log string) string {
 	return ""
 }
 
-// common returns the server that tests share.
+// common returns the server that tests share; it is as those of alike are.
 func common(t *testing.T) *launch.Server {
 	t.Helper()
 	if shared == nil {
-		s, err := launch.StartServer(context.Background(), launch.Spec{Kind: against, Binary: binaries[against], Etcd: etcd.URL, Prefix: prefix()})
+		s, err := launch.StartServer(context.Background(), launch.Spec{Kind: against, Binary: binaries[against], Etcd: etcd.URL, Prefix: prefix(), Compatible: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,7 +63,7 @@ func must[T any](t *testing.T) func(T, error) T {
 
 // The generated clientset does everything that it can with CRDs, in protobuf.
 func TestDefinitionsInProtobuf(t *testing.T) {
-	s := serve(t, against, prefix())
+	s := alike(t, against, prefix())
 	c := binary(t, s.Config)
 	one := must[*apiextensionsv1.CustomResourceDefinition](t)
 	ctx := t.Context()
@@ -192,7 +192,7 @@ func TestObjectsInProtobufAreRefused(t *testing.T) {
 	if against == launch.Upstream {
 		t.Skip("upstream's server panics unless fieldValidation=Ignore is set, and recovers")
 	}
-	s := serve(t, against, prefix())
+	s := alike(t, against, prefix())
 	installWithClient(t, s.Config)
 	var body bytes.Buffer
 	unknown := &runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "harbour.example.com/v1", Kind: "Boat"}, Raw: []byte{}}

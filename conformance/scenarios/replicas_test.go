@@ -15,7 +15,7 @@ import (
 func TestReplicas(t *testing.T) {
 	needsDiscovery(t)
 	prefix := prefix()
-	a, b := dial(t, serve(t, against, prefix)), dial(t, serve(t, against, prefix))
+	a, b := dial(t, alike(t, against, prefix)), dial(t, alike(t, against, prefix))
 	post(t, a, definitionsPath, definition(t))
 	eventually(t, 30*time.Second, "the CRD is established", func() bool {
 		return strings.Contains(string(get(t, a, definitionsPath+"/"+boats)), `"status":"True","type":"Established"`)
@@ -57,7 +57,7 @@ func TestReplicas(t *testing.T) {
 func TestEstablishedEverywhere(t *testing.T) {
 	needsDiscovery(t)
 	prefix := prefix()
-	a, b := dial(t, serve(t, against, prefix)), dial(t, serve(t, against, prefix))
+	a, b := dial(t, alike(t, against, prefix)), dial(t, alike(t, against, prefix))
 	for i := range 200 {
 		group := fmt.Sprintf("harbour-%d.example.com", i)
 		post(t, a, definitionsPath, strings.ReplaceAll(definition(t), "harbour.example.com", group))

@@ -11,7 +11,7 @@ const job = "/operations.example.com/maintenancenightlyjobs/default/backdoor"
 func TestMaintenanceNightlyJob(t *testing.T) {
 	needsDiscovery(t)
 	prefix := prefix()
-	k := newKubectl(t, serve(t, against, prefix))
+	k := newKubectl(t, alike(t, against, prefix))
 	k.install("jobs.yaml", "maintenancenightlyjobs.operations.example.com")
 	k.fails([]string{`unknown field "spec.privileged"`}, "create", "-f", "job.yaml")
 	k.says([]string{`Warning: unknown field "spec.privileged"`, "created"}, "create", "--validate=warn", "-f", "job.yaml")
@@ -55,7 +55,7 @@ func TestMaintenanceNightlyJob(t *testing.T) {
 func TestNonStructuralSchema(t *testing.T) {
 	needsDiscovery(t)
 	prefix := prefix()
-	k := newKubectl(t, serve(t, against, prefix))
+	k := newKubectl(t, alike(t, against, prefix))
 	const schema = `
       properties:
         spec:

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -89,14 +90,15 @@ func (c *Collector) Run(ctx context.Context) error {
 	select {
 	case <-synced: // before, owners would be asked for one by one
 		for range c.config.Workers {
-			running.Go(func() { r.work(ctx, r.checks, r.check) })
+			r.start(ctx, r.checks, r.check)
 		}
 		for range max(1, c.config.Workers/4) {
-			running.Go(func() { r.work(ctx, r.orphans, r.orphan) })
+			r.start(ctx, r.orphans, r.orphan)
 		}
 	case <-ctx.Done():
 	}
 	running.Wait()
+	r.workers.Wait()
 	return ctx.Err()
 }
 
@@ -111,6 +113,8 @@ type run struct {
 	orphans queue
 	events  record.EventRecorder // may be nil
 	health  health
+	workers sync.WaitGroup
+	relief  atomic.Int64 // workers that wait for an answer, and have been replaced
 }
 
 const (
@@ -159,47 +163,74 @@ func (r *run) report(ctx context.Context) {
 	}
 }
 
-// work takes objects from a queue, one after the other, until it is shut down.
-func (r *run) work(ctx context.Context, q queue, do func(context.Context, id, view, kinds.Place) error) {
-	for {
-		i, quit := q.Get()
-		if quit {
-			return
+// task is what is done to an object.
+type task func(context.Context, id, view, kinds.Place) error
+
+// start starts a worker, which takes objects from a queue, one after the other,
+// until it is shut down.
+func (r *run) start(ctx context.Context, q queue, do task) {
+	r.workers.Go(func() {
+		for {
+			i, quit := q.Get()
+			if quit || r.one(ctx, q, i, do) {
+				return
+			}
 		}
-		r.one(ctx, q, i, do)
+	})
+}
+
+// attempt does something to an object of a kind. If that takes long, because a
+// webhook does not answer, another worker takes the place of this one, which is
+// reported: it is to end.
+func (r *run) attempt(ctx context.Context, q queue, do task, kind schema.GroupResource, something func(context.Context) error) (replaced bool, err error) {
+	decided := make(chan struct{})
+	late := time.AfterFunc(slowness, func() {
+		defer close(decided)
+		r.health.slow(kind)
+		if replaced = r.relief.Add(1) <= maxRelief; replaced {
+			r.start(ctx, q, do)
+		}
+	})
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = something(limited)
+	if late.Stop() {
+		return false, err
 	}
+	<-decided
+	r.relief.Add(-1)
+	return replaced, err
 }
 
 // one works on an object, unless it is gone or too many of its kind, which makes
-// trouble, are being worked on.
-func (r *run) one(ctx context.Context, q queue, i id, do func(context.Context, id, view, kinds.Place) error) {
+// trouble, are being worked on. It reports whether the worker has been replaced.
+func (r *run) one(ctx context.Context, q queue, i id, do task) (replaced bool) {
 	defer q.Done(i)
 	v, ok := r.graph.view(i)
 	if !ok {
 		q.Forget(i)
-		return
+		return false
 	}
 	place, ok := r.config.Kinds.ByKey(v.key)
 	if !ok || !place.Served() {
 		q.AddRateLimited(i) // its definition is on its way, or about to be served again
-		return
+		return false
 	}
 	resource := place.Resource.GroupResource()
 	if !r.health.enter(resource) {
 		q.AddAfter(i, busyDelay)
-		return
+		return false
 	}
-	attempt, cancel := context.WithTimeout(ctx, patience)
-	err := do(attempt, i, v, place)
-	cancel()
+	replaced, err := r.attempt(ctx, q, do, resource, func(ctx context.Context) error { return do(ctx, i, v, place) })
 	r.health.leave(resource, err)
 	if err == nil {
 		q.Forget(i)
-		return
+		return replaced
 	}
 	if ctx.Err() == nil {
 		failures.Inc()
 		klog.FromContext(ctx).V(2).Info("Owner references could not be followed; trying again", "object", v.key, "attempts", q.NumRequeues(i), "reason", strings.TrimSpace(err.Error()))
 	}
 	q.AddRateLimited(i)
+	return replaced
 }

@@ -11,6 +11,10 @@ import (
 const (
 	// patience is how long the work on one object may take.
 	patience = time.Minute
+	// slowness is how long the work on one object may take before another worker
+	// takes the place of the one who waits, up to maxRelief of them.
+	slowness  = time.Second
+	maxRelief = 200
 	// busyDelay is when an object is tried again whose kind makes trouble.
 	busyDelay = 200 * time.Millisecond
 )
@@ -41,6 +45,13 @@ func (h *health) enter(kind schema.GroupResource) bool {
 	}
 	c.busy++
 	return true
+}
+
+// slow says that something takes long, which is trouble as well.
+func (h *health) slow(kind schema.GroupResource) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kinds[kind].failed++
 }
 
 // leave says how it went. Kinds without trouble and without work are forgotten.
