@@ -1,0 +1,125 @@
+package scenarios
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier/conformance/launch"
+)
+
+// What the guide of the server and the README tell people to type works, in the order given, and prints what they say it prints. etcd is the
+// one of the tests, and the port is a free one.
+func TestGuidesOfTheServer(t *testing.T) {
+	needsDiscovery(t)
+	for page, says := range map[string][]string{
+		"docs/guides/server.md": {"NAME   IMAGE           REPLICAS\nshop   registry/shop   3\n", "\nyes\n", "\neyJ", "customresourcedefinition.apiextensions.k8s.io \"webs.example.com\" deleted"},
+		"README.md":             {"\nwebs.example.com "},
+	} {
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			t.Parallel()
+			said := walkThrough(t, page)
+			for _, want := range says {
+				if !strings.Contains(said, want) {
+					t.Errorf("no %q in\n%s", want, said)
+				}
+			}
+		})
+	}
+}
+
+var guideBlock = regexp.MustCompile("(?ms)^```(\\w*)(?: title=(\\S+))?\n(.*?)^```\n")
+
+// guidePrelude has the programs that people have already, or start in another terminal.
+const guidePrelude = `
+set -eu -o pipefail
+trap 'kill $(cat pids) 2>/dev/null || true' EXIT
+touch pids
+go() { :; }
+etcd() { :; }
+espalier() {
+	if [ "$1" != serve ]; then "$ESPALIER" "$@"; return; fi
+	"$ESPALIER" "$@" --secure-port=$PORT --bind-address=127.0.0.1 --etcd-prefix=$PREFIX >serve.log 2>&1 &
+	echo $! >> pids
+	local who=alice
+	if [ -f me.key ]; then who=me; fi
+	for i in $(seq 600); do
+		if kubectl --server https://127.0.0.1:$PORT --insecure-skip-tls-verify --client-certificate $who.crt --client-key $who.key get --raw /readyz >/dev/null 2>&1; then return; fi
+		sleep 0.1
+	done
+	cat serve.log
+	return 1
+}
+`
+
+// walkThrough runs a page and returns what its commands print.
+func walkThrough(t *testing.T, page string) string {
+	t.Helper()
+	root, err := launch.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	script := guidePrelude
+	for i, block := range guideBlock.FindAllStringSubmatch(string(text), -1) {
+		language, title, content := block[1], block[2], block[3]
+		switch {
+		case title != "":
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, title)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, filepath.Join(dir, title), content)
+		case language == "sh" && (strings.Contains(content, "kubectl ") || strings.Contains(content, "openssl ") || strings.Contains(content, "espalier serve")):
+			script += content
+		case language == "" && strings.HasPrefix(content, "$ kubectl "):
+			// A command that fails, and what it says.
+			command, answer, _ := strings.Cut(strings.TrimPrefix(content, "$ "), "\n")
+			writeFile(t, filepath.Join(dir, fmt.Sprintf("answer-%d", i)), answer)
+			script += fmt.Sprintf("if %s > said 2>&1; then echo 'it does not fail'; exit 1; fi\ndiff answer-%d said\n", command, i)
+		}
+	}
+	port := freePort(t)
+	script = strings.NewReplacer("http://127.0.0.1:2379", etcd.URL, "localhost:6443", fmt.Sprintf("localhost:%d", port)).Replace(script)
+	kubectl, err := launch.Tool("kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(kubectl)+":"+os.Getenv("PATH"), "HOME="+dir, "KUBECONFIG=",
+		"ESPALIER="+binaries[launch.Espalier], fmt.Sprintf("PORT=%d", port), "PREFIX="+prefix())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if log, err := os.ReadFile(filepath.Join(dir, "serve.log")); err != nil || faultIn(string(log)) != "" {
+		t.Errorf("the server's log: %v\n%s", err, faultIn(string(log)))
+	}
+	return string(out)
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
