@@ -18,6 +18,8 @@ import (
 	applyv1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/espalier-dev/espalier/server/resource/asktest"
 )
 
 // magic is what protobuf in etcd begins with.
@@ -141,10 +143,10 @@ func patchConfigMap(t *testing.T, c kubernetes.Interface, namespace string) {
 func TestStrategicMergePatchMergesLists(t *testing.T) {
 	e := start(t)
 	path := "/api/v1/namespaces/n/serviceaccounts"
-	e.do("POST", path, `{"metadata":{"name":"s"},"secrets":[{"name":"a","namespace":"dropped"}]}`).is(201).has("secrets", []any{map[string]any{"name": "a"}})
-	e.patch("strategic", path+"/s", `{"secrets":[{"name":"b"}]}`).is(200).has("secrets", []any{map[string]any{"name": "b"}, map[string]any{"name": "a"}})
-	e.patch("strategic", path+"/s", `{"secrets":[{"name":"a","$patch":"delete"}]}`).is(200).has("secrets", []any{map[string]any{"name": "b"}})
-	e.patch("merge", path+"/s", `{"secrets":[{"name":"c"}]}`).is(200).has("secrets", []any{map[string]any{"name": "c"}})
+	e.Do("POST", path, `{"metadata":{"name":"s"},"secrets":[{"name":"a","namespace":"dropped"}]}`).Is(201).Has("secrets", []any{map[string]any{"name": "a"}})
+	e.Patch("strategic", path+"/s", `{"secrets":[{"name":"b"}]}`).Is(200).Has("secrets", []any{map[string]any{"name": "b"}, map[string]any{"name": "a"}})
+	e.Patch("strategic", path+"/s", `{"secrets":[{"name":"a","$patch":"delete"}]}`).Is(200).Has("secrets", []any{map[string]any{"name": "b"}})
+	e.Patch("merge", path+"/s", `{"secrets":[{"name":"c"}]}`).Is(200).Has("secrets", []any{map[string]any{"name": "c"}})
 }
 
 func TestStoredJSONIsRead(t *testing.T) {
@@ -153,94 +155,91 @@ func TestStoredJSONIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.do("GET", "/api/v1/namespaces/n/secrets/old", "").is(200).has("type", "Opaque").has("data.k", "dg==").has("stringData", nil).has("kind", "Secret")
+	e.Do("GET", "/api/v1/namespaces/n/secrets/old", "").Is(200).Has("type", "Opaque").Has("data.k", "dg==").Has("stringData", nil).Has("kind", "Secret")
 }
 
 func TestFieldValidation(t *testing.T) {
 	e := start(t)
 	const body = `{"metadata":{"name":"%"},"data":{"a":"1"},"dat":{},"data":{"a":"2"}}`
 	path := "/api/v1/namespaces/n/configmaps"
-	e.do("POST", path+"?fieldValidation=Strict", strings.ReplaceAll(body, "%", "strict")).is(400).
-		says(`strict decoding error: unknown field "dat", duplicate field "data"`)
-	warned := e.do("POST", path, strings.ReplaceAll(body, "%", "warn")).is(201)
-	if got := warned.header.Values("Warning"); len(got) != 2 || got[0] != `299 - "unknown field \"dat\""` || got[1] != `299 - "duplicate field \"data\""` {
-		t.Errorf("warnings are %q", got)
-	}
-	e.do("POST", path+"?fieldValidation=Strict", "metadata:\n  name: yaml\nbogus: 1\n", "Content-Type: application/yaml").is(400).says(`unknown field "bogus"`)
-	e.patch("strategic", path+"/warn?fieldValidation=Strict", `{"bogus":1}`).is(422).says(`unknown field "bogus"`)
-	e.patch("apply", path+"/warn?fieldValidation=Strict&fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","bogus":1}`).is(500).says(".bogus: field not declared in schema")
-	e.do("POST", path, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x"}}`).is(400).says(`Secret in version "v1" cannot be handled as a ConfigMap`)
-	e.do("POST", path, `{"data":1}`).is(400).says("ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type map[string]string")
-	e.do("POST", path, `{`).is(400)
-	e.do("POST", path, `x`, "Content-Type: text/plain").is(415)
+	e.Do("POST", path+"?fieldValidation=Strict", strings.ReplaceAll(body, "%", "strict")).Is(400).
+		Mentions(`strict decoding error: unknown field "dat", duplicate field "data"`)
+	e.Do("POST", path, strings.ReplaceAll(body, "%", "warn")).Is(201).Warns(`unknown field "dat"`, `duplicate field "data"`)
+	e.Do("POST", path+"?fieldValidation=Strict", "metadata:\n  name: yaml\nbogus: 1\n", "Content-Type: application/yaml").Is(400).Mentions(`unknown field "bogus"`)
+	e.Patch("strategic", path+"/warn?fieldValidation=Strict", `{"bogus":1}`).Is(422).Mentions(`unknown field "bogus"`)
+	e.Patch("apply", path+"/warn?fieldValidation=Strict&fieldManager=m", `{"apiVersion":"v1","kind":"ConfigMap","bogus":1}`).Is(500).Mentions(".bogus: field not declared in schema")
+	e.Do("POST", path, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x"}}`).Is(400).Mentions(`Secret in version "v1" cannot be handled as a ConfigMap`)
+	e.Do("POST", path, `{"data":1}`).Is(400).Mentions("ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type map[string]string")
+	e.Do("POST", path, `{`).Is(400)
+	e.Do("POST", path, `x`, "Content-Type: text/plain").Is(415)
 }
 
 func TestRepresentations(t *testing.T) {
 	e := start(t)
 	path := "/api/v1/namespaces/n/configmaps"
-	e.do("POST", path, "metadata:\n  name: a\ndata:\n  k: v\n", "Content-Type: application/yaml").is(201)
-	if a := e.do("GET", path+"/a", "", "Accept: application/yaml").is(200); !bytes.Contains(a.body, []byte("kind: ConfigMap\n")) {
-		t.Errorf("as YAML: %s", a.body)
+	e.Do("POST", path, "metadata:\n  name: a\ndata:\n  k: v\n", "Content-Type: application/yaml").Is(201)
+	if a := e.Do("GET", path+"/a", "", "Accept: application/yaml").Is(200); !bytes.Contains(a.Body, []byte("kind: ConfigMap\n")) {
+		t.Errorf("as YAML: %s", a.Body)
 	}
-	e.do("GET", path, "").is(200).has("kind", "ConfigMapList").has("apiVersion", "v1").has("items.0.kind", nil).has("items.0.apiVersion", nil).has("items.0.data.k", "v")
-	e.do("GET", path, "", "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").is(200).
-		has("kind", "PartialObjectMetadataList").has("items.0.metadata.name", "a").has("items.0.data", nil)
-	e.do("GET", path+"/a", "", "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").is(200).has("kind", "PartialObjectMetadata")
-	if a := e.do("GET", path, "", "Accept: application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").is(200); !bytes.HasPrefix(a.body, magic) {
-		t.Errorf("as protobuf: %q", a.body)
+	e.Do("GET", path, "").Is(200).Has("kind", "ConfigMapList").Has("apiVersion", "v1").Has("items.0.kind", nil).Has("items.0.apiVersion", nil).Has("items.0.data.k", "v")
+	e.Do("GET", path, "", "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").Is(200).
+		Has("kind", "PartialObjectMetadataList").Has("items.0.metadata.name", "a").Has("items.0.data", nil)
+	e.Do("GET", path+"/a", "", "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1").Is(200).Has("kind", "PartialObjectMetadata")
+	if a := e.Do("GET", path, "", "Accept: application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").Is(200); !bytes.HasPrefix(a.Body, magic) {
+		t.Errorf("as protobuf: %q", a.Body)
 	}
-	if a := e.do("GET", path+"/none", "", "Accept: application/vnd.kubernetes.protobuf").is(404); !bytes.HasPrefix(a.body, magic) {
-		t.Errorf("errors as protobuf: %q", a.body)
+	if a := e.Do("GET", path+"/none", "", "Accept: application/vnd.kubernetes.protobuf").Is(404); !bytes.HasPrefix(a.Body, magic) {
+		t.Errorf("errors as protobuf: %q", a.Body)
 	}
-	e.do("GET", path, "", "Accept: image/png").is(406)
+	e.Do("GET", path, "", "Accept: image/png").Is(406)
 }
 
 // row returns the table of what is at a path: names of the columns, and the
 // cells of the first row.
 func (e *env) row(path string) (names, cells []any) {
-	e.tb.Helper()
-	a := e.do("GET", path, "", "Accept: application/json;as=Table;g=meta.k8s.io;v=v1").is(200)
-	for _, c := range a.at("columnDefinitions").([]any) {
+	e.TB.Helper()
+	a := e.Do("GET", path, "", "Accept: application/json;as=Table;g=meta.k8s.io;v=v1").Is(200)
+	for _, c := range a.At("columnDefinitions").([]any) {
 		names = append(names, c.(map[string]any)["name"])
 	}
-	cells, _ = a.at("rows.0.cells").([]any)
+	cells, _ = a.At("rows.0.cells").([]any)
 	return names, cells
 }
 
 func (e *env) tabled(path, names string, cells ...any) {
-	e.tb.Helper()
+	e.TB.Helper()
 	gotNames, gotCells := e.row(path)
 	var words []string
 	for _, name := range gotNames {
 		words = append(words, name.(string))
 	}
 	if strings.Join(words, ",") != names {
-		e.tb.Errorf("columns of %s are %q", path, words)
+		e.TB.Errorf("columns of %s are %q", path, words)
 	}
 	if len(gotCells) != len(cells) {
-		e.tb.Fatalf("cells of %s are %v", path, gotCells)
+		e.TB.Fatalf("cells of %s are %v", path, gotCells)
 	}
 	for i, want := range cells {
 		if want != "*" && gotCells[i] != want {
-			e.tb.Errorf("cell %q of %s is %v, not %v", words[i], path, gotCells[i], want)
+			e.TB.Errorf("cell %q of %s is %v, not %v", words[i], path, gotCells[i], want)
 		}
 	}
 }
 
 func TestTables(t *testing.T) {
 	e := start(t)
-	e.do("POST", "/api/v1/namespaces", `{"metadata":{"name":"n"}}`).is(201)
+	e.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"n"}}`).Is(201)
 	e.tabled("/api/v1/namespaces", "Name,Status,Age", "n", "Active", "*")
 	e.tabled("/api/v1/namespaces/n", "Name,Status,Age", "n", "Active", "*")
-	e.do("POST", "/api/v1/namespaces/n/configmaps", `{"metadata":{"name":"c"},"data":{"a":""},"binaryData":{"b":""}}`).is(201)
+	e.Do("POST", "/api/v1/namespaces/n/configmaps", `{"metadata":{"name":"c"},"data":{"a":""},"binaryData":{"b":""}}`).Is(201)
 	e.tabled("/api/v1/configmaps", "Name,Data,Age", "c", 2.0, "*")
-	e.do("POST", "/api/v1/namespaces/n/secrets", `{"metadata":{"name":"s"},"stringData":{"a":""}}`).is(201)
+	e.Do("POST", "/api/v1/namespaces/n/secrets", `{"metadata":{"name":"s"},"stringData":{"a":""}}`).Is(201)
 	e.tabled("/api/v1/secrets", "Name,Type,Data,Age", "s", "Opaque", 1.0, "*")
-	e.do("POST", "/api/v1/namespaces/n/serviceaccounts", `{"metadata":{"name":"a"}}`).is(201)
+	e.Do("POST", "/api/v1/namespaces/n/serviceaccounts", `{"metadata":{"name":"a"}}`).Is(201)
 	e.tabled("/api/v1/serviceaccounts", "Name,Secrets,Age", "a", 0.0, "*")
-	e.do("POST", "/apis/coordination.k8s.io/v1/namespaces/n/leases", `{"metadata":{"name":"l"},"spec":{"holderIdentity":"h"}}`).is(201)
+	e.Do("POST", "/apis/coordination.k8s.io/v1/namespaces/n/leases", `{"metadata":{"name":"l"},"spec":{"holderIdentity":"h"}}`).Is(201)
 	e.tabled("/apis/coordination.k8s.io/v1/leases", "Name,Holder,Age", "l", "h", "*")
-	e.do("POST", "/api/v1/namespaces/n/events", `{"metadata":{"name":"e"},"involvedObject":{"kind":"Pod","name":"p","namespace":"n","fieldPath":"spec"},"reason":"R","message":" m\n","type":"Normal","source":{"component":"c","host":"h"},"count":3,"firstTimestamp":"2020-01-01T00:00:00Z"}`).is(201)
+	e.Do("POST", "/api/v1/namespaces/n/events", `{"metadata":{"name":"e"},"involvedObject":{"kind":"Pod","name":"p","namespace":"n","fieldPath":"spec"},"reason":"R","message":" m\n","type":"Normal","source":{"component":"c","host":"h"},"count":3,"firstTimestamp":"2020-01-01T00:00:00Z"}`).Is(201)
 	for _, group := range []string{"/api/v1", "/apis/events.k8s.io/v1"} {
 		e.tabled(group+"/events", "Last Seen,Type,Reason,Object,Subobject,Source,Message,First Seen,Count,Name",
 			"*", "Normal", "R", "pod/p", "spec", "c, h", "m", "*", 3.0, "e")
@@ -249,35 +248,35 @@ func TestTables(t *testing.T) {
 
 func TestWhatIsNotThere(t *testing.T) {
 	e := start(t)
-	e.do("POST", "/api/v1/namespaces", `{"metadata":{"name":"n"}}`).is(201)
-	e.do("POST", "/api/v1/namespaces/n/configmaps", `{"metadata":{"name":"c"}}`).is(201)
+	e.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"n"}}`).Is(201)
+	e.Do("POST", "/api/v1/namespaces/n/configmaps", `{"metadata":{"name":"c"}}`).Is(201)
 	for _, path := range []string{
 		"/api/v1/pods", "/api/v1/namespaces/n/pods", "/api/v1/configmaps/c", "/api/v1/namespaces/n/configmaps/c/status",
 		"/api/v1/namespaces/n/status/more", "/api/v2/configmaps", "/apis/rbac.authorization.k8s.io/v1/namespaces/n/none",
 	} {
-		if a := e.do("GET", path, "").is(404); string(a.body) != "404 page not found\n" {
-			t.Errorf("%s is answered with %q", path, a.body)
+		if a := e.Do("GET", path, "").Is(404); string(a.Body) != "404 page not found\n" {
+			t.Errorf("%s is answered with %q", path, a.Body)
 		}
 	}
-	e.do("GET", "/api/v1/namespaces/n/configmaps/d", "").is(404).has("message", `configmaps "d" not found`).has("kind", "Status")
-	e.do("DELETE", "/api/v1/namespaces", "").is(405).has("message", `deletecollection is not supported on resources of kind "namespaces"`)
-	e.do("POST", "/api/v1/namespaces/n/configmaps/x", `{"metadata":{"name":"x"}}`).is(405)
-	e.do("PUT", "/api/v1/namespaces/n/configmaps", `{"metadata":{"name":"x"}}`).is(405)
-	e.do("PATCH", "/api/v1/namespaces/n/configmaps", `{}`, "Content-Type: application/merge-patch+json").is(405)
-	e.do("GET", "/api/v1/namespaces/n/finalize", "").is(405)
-	e.do("GET", "/api/v1/configmaps?fieldSelector=data.a%3D1", "").is(400).says(`"data.a" is not a known field selector: only "metadata.name", "metadata.namespace"`)
-	e.do("GET", "/api/v1/secrets?fieldSelector=data.a%3D1", "").is(400).says("field label not supported: data.a")
+	e.Do("GET", "/api/v1/namespaces/n/configmaps/d", "").Is(404).Has("message", `configmaps "d" not found`).Has("kind", "Status")
+	e.Do("DELETE", "/api/v1/namespaces", "").Is(405).Has("message", `deletecollection is not supported on resources of kind "namespaces"`)
+	e.Do("POST", "/api/v1/namespaces/n/configmaps/x", `{"metadata":{"name":"x"}}`).Is(405)
+	e.Do("PUT", "/api/v1/namespaces/n/configmaps", `{"metadata":{"name":"x"}}`).Is(405)
+	e.Do("PATCH", "/api/v1/namespaces/n/configmaps", `{}`, "Content-Type: application/merge-patch+json").Is(405)
+	e.Do("GET", "/api/v1/namespaces/n/finalize", "").Is(405)
+	e.Do("GET", "/api/v1/configmaps?fieldSelector=data.a%3D1", "").Is(400).Mentions(`"data.a" is not a known field selector: only "metadata.name", "metadata.namespace"`)
+	e.Do("GET", "/api/v1/secrets?fieldSelector=data.a%3D1", "").Is(400).Mentions("field label not supported: data.a")
 }
 
 func TestDeleteCollection(t *testing.T) {
 	e := start(t)
 	for _, name := range []string{"a", "b", "c"} {
-		e.do("POST", "/api/v1/namespaces/n/secrets", `{"metadata":{"name":"`+name+`"},"type":"t/`+name+`"}`).is(201)
+		e.Do("POST", "/api/v1/namespaces/n/secrets", `{"metadata":{"name":"`+name+`"},"type":"t/`+name+`"}`).Is(201)
 	}
-	e.do("DELETE", "/api/v1/namespaces/n/secrets?fieldSelector=type%3Dt/a", "").is(200)
-	e.do("GET", "/api/v1/namespaces/n/secrets", "").is(200).has("items.0.metadata.name", "b")
-	e.do("DELETE", "/api/v1/namespaces/n/secrets", "").is(200)
-	if list := e.do("GET", "/api/v1/secrets", "").is(200).at("items").([]any); len(list) != 0 {
+	e.Do("DELETE", "/api/v1/namespaces/n/secrets?fieldSelector=type%3Dt/a", "").Is(200)
+	e.Do("GET", "/api/v1/namespaces/n/secrets", "").Is(200).Has("items.0.metadata.name", "b")
+	e.Do("DELETE", "/api/v1/namespaces/n/secrets", "").Is(200)
+	if list := e.Do("GET", "/api/v1/secrets", "").Is(200).At("items").([]any); len(list) != 0 {
 		t.Errorf("%v is left", list)
 	}
 }
@@ -320,7 +319,7 @@ func TestInformer(t *testing.T) {
 			if _, err := c.CoreV1().ConfigMaps("n").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, func() bool { _, err := lister.ConfigMaps("n").Get(name); return err == nil })
+			asktest.Eventually(t, func() bool { _, err := lister.ConfigMaps("n").Get(name); return err == nil })
 			cancel()
 			factory.Shutdown()
 		})

@@ -17,8 +17,8 @@ import (
 func configMaps() Resource {
 	return Resource{
 		Version: "v1", Plural: "configmaps", Singular: "configmap", Kind: "ConfigMap", Namespaced: true, ShortNames: []string{"cm"},
-		New:     func() runtime.Object { return &corev1.ConfigMap{} },
-		NewList: func() runtime.Object { return &corev1.ConfigMapList{} },
+		New:     empty[corev1.ConfigMap],
+		NewList: empty[corev1.ConfigMapList],
 		Rules: Rules{
 			Name: apivalidation.NameIsDNSSubdomain,
 			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
@@ -32,10 +32,9 @@ func configMaps() Resource {
 			{Name: "Data", Type: "string", Description: corev1.ConfigMap{}.SwaggerDoc()["data"]},
 			ageColumn,
 		},
-		Row: func(obj runtime.Object) []any {
-			o := obj.(*corev1.ConfigMap)
+		Row: row(func(o *corev1.ConfigMap) []any {
 			return []any{o.Name, int64(len(o.Data) + len(o.BinaryData)), created(o)}
-		},
+		}),
 	}
 }
 

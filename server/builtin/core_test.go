@@ -66,53 +66,53 @@ func TestNamespaceIsDeletedInTwoSteps(t *testing.T) {
 
 func TestNamespaceFinalizersOfBothSorts(t *testing.T) {
 	e := start(t)
-	e.do("POST", "/api/v1/namespaces", `{"metadata":{"name":"n","finalizers":["example.com/keep"]},"spec":{"finalizers":["example.com/more"]}}`).is(201).
-		has("spec.finalizers", []any{"example.com/more", "kubernetes"})
-	e.do("DELETE", "/api/v1/namespaces/n?propagationPolicy=Foreground", "").is(200).has("metadata.finalizers", []any{"example.com/keep", "foregroundDeletion"})
-	e.do("PUT", "/api/v1/namespaces/n/finalize", `{"metadata":{"name":"n","finalizers":["example.com/keep"]}}`).is(200).has("spec", map[string]any{})
-	e.do("GET", "/api/v1/namespaces/n", "").is(200)
-	e.patch("merge", "/api/v1/namespaces/n", `{"metadata":{"finalizers":null}}`).is(200)
-	e.do("GET", "/api/v1/namespaces/n", "").is(404)
+	e.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"n","finalizers":["example.com/keep"]},"spec":{"finalizers":["example.com/more"]}}`).Is(201).
+		Has("spec.finalizers", []any{"example.com/more", "kubernetes"})
+	e.Do("DELETE", "/api/v1/namespaces/n?propagationPolicy=Foreground", "").Is(200).Has("metadata.finalizers", []any{"example.com/keep", "foregroundDeletion"})
+	e.Do("PUT", "/api/v1/namespaces/n/finalize", `{"metadata":{"name":"n","finalizers":["example.com/keep"]}}`).Is(200).Has("spec", map[string]any{})
+	e.Do("GET", "/api/v1/namespaces/n", "").Is(200)
+	e.Patch("merge", "/api/v1/namespaces/n", `{"metadata":{"finalizers":null}}`).Is(200)
+	e.Do("GET", "/api/v1/namespaces/n", "").Is(404)
 }
 
 func TestNamespaceRules(t *testing.T) {
 	e := start(t)
-	e.do("POST", "/api/v1/namespaces", `{"metadata":{"name":"a.b"}}`).is(422).says(`Namespace "a.b" is invalid: metadata.name: Invalid value: "a.b": must not contain dots`)
-	e.do("POST", "/api/v1/namespaces", `{"metadata":{"name":"a"},"spec":{"finalizers":["mine"]}}`).is(422).says(`spec.finalizers[0]: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified`)
-	a := e.do("POST", "/api/v1/namespaces", `{"metadata":{"generateName":"gen-"}}`).is(201)
-	a.has("metadata.labels", map[string]any{"kubernetes.io/metadata.name": a.at("metadata.name")})
-	name := a.at("metadata.name").(string)
-	e.patch("merge", "/api/v1/namespaces/"+name+"/status", `{"status":{"phase":"Terminating"}}`).is(422).
-		says("status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty")
-	e.do("GET", "/api/v1/namespaces?fieldSelector=status.phase%3DActive", "").is(200).has("items.0.metadata.name", name)
-	e.do("GET", "/api/v1/namespaces?fieldSelector=status.phase%3DTerminating", "").is(200).has("items", []any{})
-	e.do("GET", "/api/v1/namespaces?labelSelector=kubernetes.io/metadata.name%3D"+name, "").is(200).has("items.0.metadata.name", name)
-	e.patch("apply", "/api/v1/namespaces/applied?fieldManager=m", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"applied"}}`).is(201).has("status.phase", "Active")
+	e.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"a.b"}}`).Is(422).Mentions(`Namespace "a.b" is invalid: metadata.name: Invalid value: "a.b": must not contain dots`)
+	e.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"a"},"spec":{"finalizers":["mine"]}}`).Is(422).Mentions(`spec.finalizers[0]: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified`)
+	a := e.Do("POST", "/api/v1/namespaces", `{"metadata":{"generateName":"gen-"}}`).Is(201)
+	a.Has("metadata.labels", map[string]any{"kubernetes.io/metadata.name": a.At("metadata.name")})
+	name := a.At("metadata.name").(string)
+	e.Patch("merge", "/api/v1/namespaces/"+name+"/status", `{"status":{"phase":"Terminating"}}`).Is(422).
+		Mentions("status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty")
+	e.Do("GET", "/api/v1/namespaces?fieldSelector=status.phase%3DActive", "").Is(200).Has("items.0.metadata.name", name)
+	e.Do("GET", "/api/v1/namespaces?fieldSelector=status.phase%3DTerminating", "").Is(200).Has("items", []any{})
+	e.Do("GET", "/api/v1/namespaces?labelSelector=kubernetes.io/metadata.name%3D"+name, "").Is(200).Has("items.0.metadata.name", name)
+	e.Patch("apply", "/api/v1/namespaces/applied?fieldManager=m", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"applied"}}`).Is(201).Has("status.phase", "Active")
 }
 
 func TestConfigMapRules(t *testing.T) {
 	e := start(t)
 	path := "/api/v1/namespaces/n/configmaps"
-	e.do("POST", path, `{"metadata":{"name":"A"},"data":{"a b":""}}`).is(422).
-		says(`metadata.name: Invalid value: "A": a lowercase RFC 1123 subdomain must consist of`).
-		says(`data[a b]: Invalid value: "a b": a valid config key must consist of alphanumeric characters, '-', '_' or '.'`)
-	e.do("POST", path, `{"metadata":{"name":"a"},"data":{"k":""},"binaryData":{"k":""}}`).is(422).says(`data[k]: Invalid value: "k": duplicate of key present in binaryData`)
-	e.do("POST", path, `{"metadata":{"name":"a"},"data":{"k":"`+strings.Repeat("x", 1<<20+1)+`"}}`).is(422).says("Too long: may not be more than 1048576 bytes")
-	e.do("POST", path, `{"metadata":{"name":"a"},"data":{"k":"1"},"immutable":true}`).is(201)
-	e.patch("merge", path+"/a", `{"data":{"k":"2"},"binaryData":{"b":""},"immutable":false}`).is(422).
-		says("immutable: Forbidden: field is immutable when `immutable` is set").says("data: Forbidden: field is").says("binaryData: Forbidden: field is")
-	e.patch("merge", path+"/a", `{"metadata":{"labels":{"a":"b"}}}`).is(200)
+	e.Do("POST", path, `{"metadata":{"name":"A"},"data":{"a b":""}}`).Is(422).
+		Mentions(`metadata.name: Invalid value: "A": a lowercase RFC 1123 subdomain must consist of`).
+		Mentions(`data[a b]: Invalid value: "a b": a valid config key must consist of alphanumeric characters, '-', '_' or '.'`)
+	e.Do("POST", path, `{"metadata":{"name":"a"},"data":{"k":""},"binaryData":{"k":""}}`).Is(422).Mentions(`data[k]: Invalid value: "k": duplicate of key present in binaryData`)
+	e.Do("POST", path, `{"metadata":{"name":"a"},"data":{"k":"`+strings.Repeat("x", 1<<20+1)+`"}}`).Is(422).Mentions("Too long: may not be more than 1048576 bytes")
+	e.Do("POST", path, `{"metadata":{"name":"a"},"data":{"k":"1"},"immutable":true}`).Is(201)
+	e.Patch("merge", path+"/a", `{"data":{"k":"2"},"binaryData":{"b":""},"immutable":false}`).Is(422).
+		Mentions("immutable: Forbidden: field is immutable when `immutable` is set").Mentions("data: Forbidden: field is").Mentions("binaryData: Forbidden: field is")
+	e.Patch("merge", path+"/a", `{"metadata":{"labels":{"a":"b"}}}`).Is(200)
 }
 
 func TestSecretRules(t *testing.T) {
 	e := start(t)
 	path := "/api/v1/namespaces/n/secrets"
-	e.do("POST", path, `{"metadata":{"name":"a"},"data":{"a":"MQ==","b":"MQ=="},"stringData":{"a":"2"}}`).is(201).
-		has("data", map[string]any{"a": "Mg==", "b": "MQ=="}).has("stringData", nil).has("type", "Opaque")
-	e.patch("strategic", path+"/a", `{"stringData":{"c":"3"}}`).is(200).has("data.c", "Mw==").has("data.a", "Mg==")
-	e.patch("merge", path+"/a", `{"type":"other"}`).is(422).says(`type: Invalid value: "other": field is immutable`)
-	e.patch("merge", path+"/a", `{"immutable":true}`).is(200)
-	e.patch("merge", path+"/a", `{"stringData":{"c":"4"}}`).is(422).says("data: Forbidden: field is immutable when `immutable` is set")
+	e.Do("POST", path, `{"metadata":{"name":"a"},"data":{"a":"MQ==","b":"MQ=="},"stringData":{"a":"2"}}`).Is(201).
+		Has("data", map[string]any{"a": "Mg==", "b": "MQ=="}).Has("stringData", nil).Has("type", "Opaque")
+	e.Patch("strategic", path+"/a", `{"stringData":{"c":"3"}}`).Is(200).Has("data.c", "Mw==").Has("data.a", "Mg==")
+	e.Patch("merge", path+"/a", `{"type":"other"}`).Is(422).Mentions(`type: Invalid value: "other": field is immutable`)
+	e.Patch("merge", path+"/a", `{"immutable":true}`).Is(200)
+	e.Patch("merge", path+"/a", `{"stringData":{"c":"4"}}`).Is(422).Mentions("data: Forbidden: field is immutable when `immutable` is set")
 	for _, c := range []struct{ kind, data, text string }{
 		{"kubernetes.io/service-account-token", ``, `metadata.annotations[kubernetes.io/service-account.name]: Required value`},
 		{"kubernetes.io/dockercfg", ``, `data[.dockercfg]: Required value`},
@@ -121,27 +121,24 @@ func TestSecretRules(t *testing.T) {
 		{"kubernetes.io/ssh-auth", `"ssh-privatekey":""`, `data[ssh-privatekey]: Required value`},
 		{"kubernetes.io/tls", `"tls.crt":""`, `data[tls.key]: Required value`},
 	} {
-		e.do("POST", path, `{"metadata":{"name":"b"},"type":"`+c.kind+`","stringData":{`+c.data+`}}`).is(422).says(c.text)
+		e.Do("POST", path, `{"metadata":{"name":"b"},"type":"`+c.kind+`","stringData":{`+c.data+`}}`).Is(422).Mentions(c.text)
 	}
-	e.do("POST", path, `{"metadata":{"name":"b"},"type":"kubernetes.io/basic-auth","stringData":{"password":""}}`).is(201)
-	e.do("POST", path, `{"metadata":{"name":"t","annotations":{"kubernetes.io/service-account.name":"x"}},"type":"kubernetes.io/service-account-token"}`).is(201).has("data", nil)
-	if w := e.do("POST", path, `{"metadata":{"name":"c"},"type":"kubernetes.io/tls","stringData":{"tls.crt":"","tls.key":""}}`).is(201).header.Get("Warning"); !strings.Contains(w, "tls: failed to find any PEM data in certificate input") {
-		t.Errorf("the warning is %q", w)
-	}
-	e.do("GET", path+"?fieldSelector=type%3Dkubernetes.io/tls", "").is(200).has("items.0.metadata.name", "c").has("items.1", nil)
+	e.Do("POST", path, `{"metadata":{"name":"b"},"type":"kubernetes.io/basic-auth","stringData":{"password":""}}`).Is(201)
+	e.Do("POST", path, `{"metadata":{"name":"t","annotations":{"kubernetes.io/service-account.name":"x"}},"type":"kubernetes.io/service-account-token"}`).Is(201).Has("data", nil)
+	e.Do("POST", path, `{"metadata":{"name":"c"},"type":"kubernetes.io/tls","stringData":{"tls.crt":"","tls.key":""}}`).Is(201).
+		Warns("tls: failed to find any PEM data in certificate input")
+	e.Do("GET", path+"?fieldSelector=type%3Dkubernetes.io/tls", "").Is(200).Has("items.0.metadata.name", "c").Has("items.1", nil)
 }
 
 func TestServiceAccountRules(t *testing.T) {
 	e := start(t)
 	path := "/api/v1/namespaces/n/serviceaccounts"
-	e.do("POST", path, `{"metadata":{"name":"A"}}`).is(422).says(`ServiceAccount "A" is invalid`)
-	a := e.do("POST", path, `{"metadata":{"name":"a","annotations":{"kubernetes.io/enforce-mountable-secrets":"true"}}}`).is(201)
-	if w := a.header.Get("Warning"); !strings.Contains(w, "deprecated in v1.32+") {
-		t.Errorf("the warning is %q", w)
-	}
+	e.Do("POST", path, `{"metadata":{"name":"A"}}`).Is(422).Mentions(`ServiceAccount "A" is invalid`)
+	e.Do("POST", path, `{"metadata":{"name":"a","annotations":{"kubernetes.io/enforce-mountable-secrets":"true"}}}`).Is(201).
+		Warns("metadata.annotations[kubernetes.io/enforce-mountable-secrets]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets")
 	if e.stored("/serviceaccounts/n/a") == nil {
 		t.Error("it is not where it should be")
 	}
-	e.do("PUT", path+"/a", `{"metadata":{"name":"a"}}`).is(200) // without a resourceVersion
-	e.do("PUT", path+"/b", `{"metadata":{"name":"b"}}`).is(404)
+	e.Do("PUT", path+"/a", `{"metadata":{"name":"a"}}`).Is(200) // without a resourceVersion
+	e.Do("PUT", path+"/b", `{"metadata":{"name":"b"}}`).Is(404)
 }

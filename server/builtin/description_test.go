@@ -71,16 +71,16 @@ func TestVirtualResourceAndTokens(t *testing.T) {
 			if err != nil || !r.Status.Allowed {
 				t.Errorf("%v, %v", r, err)
 			}
-			e.do("POST", "/api/v1/namespaces/n/serviceaccounts", `{"metadata":{"name":"`+media+`"}}`).is(201)
+			e.Do("POST", "/api/v1/namespaces/n/serviceaccounts", `{"metadata":{"name":"`+media+`"}}`).Is(201)
 			token, err := c.CoreV1().ServiceAccounts("n").CreateToken(ctx, media, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{"a"}}}, metav1.CreateOptions{})
 			if err != nil || token.Status.Token != "token of "+media || token.Spec.Audiences[0] != "a" {
 				t.Errorf("%v, %v", token, err)
 			}
 		})
 	}
-	e.do("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "").is(405)
-	e.do("GET", "/api/v1/namespaces/n/serviceaccounts/json/token", "").is(405)
-	e.do("POST", "/api/v1/namespaces/n/serviceaccounts/none/token", `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1"}`).is(404)
+	e.Do("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "").Is(405)
+	e.Do("GET", "/api/v1/namespaces/n/serviceaccounts/json/token", "").Is(405)
+	e.Do("POST", "/api/v1/namespaces/n/serviceaccounts/none/token", `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1"}`).Is(404)
 }
 
 func TestDiscovery(t *testing.T) {

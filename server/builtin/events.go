@@ -28,8 +28,8 @@ func Events(ttl time.Duration) []Resource {
 	seconds := max(1, uint64(ttl/time.Second))
 	core := Resource{
 		Version: "v1", Plural: "events", Singular: "event", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"},
-		New:     func() runtime.Object { return &corev1.Event{} },
-		NewList: func() runtime.Object { return &corev1.EventList{} },
+		New:     empty[corev1.Event],
+		NewList: empty[corev1.EventList],
 		Rules: Rules{
 			Name: eventName,
 			Validate: func(ctx context.Context, obj runtime.Object) field.ErrorList {
@@ -48,8 +48,8 @@ func Events(ttl time.Duration) []Resource {
 	}
 	return []Resource{core, {
 		Group: "events.k8s.io", Version: "v1", Plural: "events", Singular: "event", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"},
-		New:       func() runtime.Object { return &eventsv1.Event{} },
-		NewList:   func() runtime.Object { return &eventsv1.EventList{} },
+		New:       empty[eventsv1.Event],
+		NewList:   empty[eventsv1.EventList],
 		Alias:     core.resource(),
 		convert:   convertEvents,
 		selectors: eventSelectors,

@@ -13,6 +13,8 @@ import (
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/espalier-dev/espalier/server/resource/asktest"
 )
 
 // subject is what events are about.
@@ -33,7 +35,7 @@ func TestCoreRecorder(t *testing.T) {
 			recorder.Event(subject(), corev1.EventTypeWarning, "Reason", "told")
 			recorder.Event(subject(), corev1.EventTypeWarning, "Reason", "told") // becomes a patch
 			selector := metav1.ListOptions{FieldSelector: "involvedObject.name=c,involvedObject.kind=ConfigMap,reason=Reason,type=Warning,source=tester-" + media}
-			eventually(t, func() bool {
+			asktest.Eventually(t, func() bool {
 				list, err := c.CoreV1().Events("n").List(ctx, selector)
 				return err == nil && len(list.Items) == 1 && list.Items[0].Count == 2
 			})
@@ -67,7 +69,7 @@ func TestEventsRecorder(t *testing.T) {
 				recorder.Eventf(subject(), nil, corev1.EventTypeNormal, "Reason", "Action", "told %d times", 1)
 			}
 			var found eventsv1.Event
-			eventually(t, func() bool {
+			asktest.Eventually(t, func() bool {
 				list, err := c.EventsV1().Events("n").List(ctx, metav1.ListOptions{FieldSelector: "reportingController=example.com/" + media})
 				if err != nil || len(list.Items) == 0 {
 					return false
@@ -91,40 +93,40 @@ func TestEventsOfTwoGroups(t *testing.T) {
 	e := start(t)
 	core, other := "/api/v1/namespaces/n/events", "/apis/events.k8s.io/v1/namespaces/n/events"
 	const body = `{"metadata":{"name":"e"},"eventTime":"2020-01-01T00:00:00.000001Z","reportingController":"c","reportingInstance":"i","action":"a","reason":"r","type":"Normal","note":"x","regarding":{"kind":"K","name":"o","namespace":"n"}}`
-	e.do("POST", other, body).is(201).has("apiVersion", "events.k8s.io/v1").has("kind", "Event").has("note", "x")
-	e.do("GET", core+"/e", "").is(200).has("apiVersion", "v1").has("message", "x").has("involvedObject.name", "o").has("reportingComponent", "c")
-	e.do("GET", other, "").is(200).has("kind", "EventList").has("apiVersion", "events.k8s.io/v1").has("items.0.note", "x").has("items.0.kind", nil)
-	e.patch("merge", other+"/e", `{"note":"y"}`).is(422).says(`message: Invalid value: "y": field is immutable`)
-	e.patch("merge", other+"/e", `{"series":{"count":1}}`).is(422).says("series.count: Invalid value: \"\": should be at least 2").says("series.lastObservedTime: Required value")
-	e.patch("strategic", core+"/e", `{"message":"z"}`).is(200).has("message", "z")
-	e.patch("json", other+"/e", `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`).is(200).has("note", "z").has("metadata.labels.a", "b")
-	e.patch("apply", other+"/e?fieldManager=m&force=true", `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"e","labels":{"c":"d"}},"eventTime":"2020-01-01T00:00:00.000001Z"}`).is(200).
-		has("metadata.labels", map[string]any{"a": "b", "c": "d"}).has("note", "z")
-	e.patch("apply", core+"/e?fieldManager=n", `{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","labels":{"e":"f"}}}`).is(200).has("metadata.labels.c", "d")
-	e.do("GET", other+"?fieldSelector=involvedObject.name%3Do", "").is(400).says("field label not supported: involvedObject.name")
-	e.do("PUT", core+"/created", `{"metadata":{"name":"created"},"involvedObject":{"namespace":"n"}}`).is(201)
-	e.do("DELETE", other+"/e", "").is(200)
-	e.do("GET", core+"/e", "").is(404)
+	e.Do("POST", other, body).Is(201).Has("apiVersion", "events.k8s.io/v1").Has("kind", "Event").Has("note", "x")
+	e.Do("GET", core+"/e", "").Is(200).Has("apiVersion", "v1").Has("message", "x").Has("involvedObject.name", "o").Has("reportingComponent", "c")
+	e.Do("GET", other, "").Is(200).Has("kind", "EventList").Has("apiVersion", "events.k8s.io/v1").Has("items.0.note", "x").Has("items.0.kind", nil)
+	e.Patch("merge", other+"/e", `{"note":"y"}`).Is(422).Mentions(`message: Invalid value: "y": field is immutable`)
+	e.Patch("merge", other+"/e", `{"series":{"count":1}}`).Is(422).Mentions("series.count: Invalid value: \"\": should be at least 2").Mentions("series.lastObservedTime: Required value")
+	e.Patch("strategic", core+"/e", `{"message":"z"}`).Is(200).Has("message", "z")
+	e.Patch("json", other+"/e", `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`).Is(200).Has("note", "z").Has("metadata.labels.a", "b")
+	e.Patch("apply", other+"/e?fieldManager=m&force=true", `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"e","labels":{"c":"d"}},"eventTime":"2020-01-01T00:00:00.000001Z"}`).Is(200).
+		Has("metadata.labels", map[string]any{"a": "b", "c": "d"}).Has("note", "z")
+	e.Patch("apply", core+"/e?fieldManager=n", `{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","labels":{"e":"f"}}}`).Is(200).Has("metadata.labels.c", "d")
+	e.Do("GET", other+"?fieldSelector=involvedObject.name%3Do", "").Is(400).Mentions("field label not supported: involvedObject.name")
+	e.Do("PUT", core+"/created", `{"metadata":{"name":"created"},"involvedObject":{"namespace":"n"}}`).Is(201)
+	e.Do("DELETE", other+"/e", "").Is(200)
+	e.Do("GET", core+"/e", "").Is(404)
 }
 
 func TestEventRules(t *testing.T) {
 	e := start(t)
 	core, other := "/api/v1/namespaces/n/events", "/apis/events.k8s.io/v1/namespaces/n/events"
-	e.do("POST", core, `{"metadata":{"name":"e"},"involvedObject":{"namespace":"m"}}`).is(422).says(`Event "e" is invalid: involvedObject.namespace: Invalid value: "m": does not match event.namespace`)
-	e.do("POST", core, `{"metadata":{"name":"Free_Name"},"involvedObject":{"namespace":"n"}}`).is(201)
-	e.do("POST", core, `{"metadata":{"name":"e"},"involvedObject":{"namespace":"n"},"eventTime":"2020-01-01T00:00:00.000000Z"}`).is(422).
-		says("reportingComponent: Required value").says("reportingInstance: Required value").says("action: Required value").says("reason: Required value")
-	e.do("POST", other, `{"metadata":{"name":"E"},"regarding":{"namespace":"n"},"deprecatedCount":1,"deprecatedSource":{"host":"h"}}`).is(422).
-		says("eventTime: Required value").says(`metadata.name: Invalid value: "E"`).says("type: Invalid value: \"\": has invalid value: ").
-		says("count: Invalid value: \"\": needs to be unset").says("source: Invalid value: \"\": needs to be unset")
+	e.Do("POST", core, `{"metadata":{"name":"e"},"involvedObject":{"namespace":"m"}}`).Is(422).Mentions(`Event "e" is invalid: involvedObject.namespace: Invalid value: "m": does not match event.namespace`)
+	e.Do("POST", core, `{"metadata":{"name":"Free_Name"},"involvedObject":{"namespace":"n"}}`).Is(201)
+	e.Do("POST", core, `{"metadata":{"name":"e"},"involvedObject":{"namespace":"n"},"eventTime":"2020-01-01T00:00:00.000000Z"}`).Is(422).
+		Mentions("reportingComponent: Required value").Mentions("reportingInstance: Required value").Mentions("action: Required value").Mentions("reason: Required value")
+	e.Do("POST", other, `{"metadata":{"name":"E"},"regarding":{"namespace":"n"},"deprecatedCount":1,"deprecatedSource":{"host":"h"}}`).Is(422).
+		Mentions("eventTime: Required value").Mentions(`metadata.name: Invalid value: "E"`).Mentions("type: Invalid value: \"\": has invalid value: ").
+		Mentions("count: Invalid value: \"\": needs to be unset").Mentions("source: Invalid value: \"\": needs to be unset")
 	long := strings.Repeat("x", 1025)
-	e.do("POST", other, `{"metadata":{"name":"e"},"eventTime":"2020-01-01T00:00:00.000000Z","regarding":{"namespace":"n"},"type":"Normal","reportingController":"a b","reportingInstance":"`+long+`","action":"`+long+`","reason":"`+long+`","note":"`+long+`"}`).is(422).
-		says(`reportingController: Invalid value: "a b"`).says("action: Invalid value: \"\": can have at most 128 characters").says("message: Invalid value: \"\": can have at most 1024 characters")
+	e.Do("POST", other, `{"metadata":{"name":"e"},"eventTime":"2020-01-01T00:00:00.000000Z","regarding":{"namespace":"n"},"type":"Normal","reportingController":"a b","reportingInstance":"`+long+`","action":"`+long+`","reason":"`+long+`","note":"`+long+`"}`).Is(422).
+		Mentions(`reportingController: Invalid value: "a b"`).Mentions("action: Invalid value: \"\": can have at most 128 characters").Mentions("message: Invalid value: \"\": can have at most 1024 characters")
 }
 
 func TestEventsGoByThemselves(t *testing.T) {
 	e := start(t, Events(time.Second)...)
-	e.do("POST", "/api/v1/namespaces/n/events", `{"metadata":{"name":"e"},"involvedObject":{"namespace":"n"}}`).is(201)
-	eventually(t, func() bool { return e.stored("/events/n/e") == nil })
-	e.do("GET", "/api/v1/namespaces/n/events/e", "").is(404)
+	e.Do("POST", "/api/v1/namespaces/n/events", `{"metadata":{"name":"e"},"involvedObject":{"namespace":"n"}}`).Is(201)
+	asktest.Eventually(t, func() bool { return e.stored("/events/n/e") == nil })
+	e.Do("GET", "/api/v1/namespaces/n/events/e", "").Is(404)
 }

@@ -1,115 +1,41 @@
 package builtin
 
 import (
-	"context"
-
 	flowv1 "k8s.io/api/flowcontrol/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
-	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-const flowVersion = flowv1.GroupName + "/v1"
-
 func flowSchemas() Resource {
-	return Resource{
-		Group: flowv1.GroupName, Version: "v1", Plural: "flowschemas", Singular: "flowschema", Kind: "FlowSchema",
-		New:     func() runtime.Object { return &flowv1.FlowSchema{} },
-		NewList: func() runtime.Object { return &flowv1.FlowSchemaList{} },
-		Columns: flowSchemaColumns,
-		Row:     func(obj runtime.Object) []any { return flowSchemaRow(obj.(*flowv1.FlowSchema)) },
-		Rules: Rules{
-			Name: validation.NameIsDNSSubdomain,
-			Default: func(obj runtime.Object) {
-				if spec := &obj.(*flowv1.FlowSchema).Spec; spec.MatchingPrecedence == 0 {
-					spec.MatchingPrecedence = 1000
-				}
-			},
-			Create: func(_ context.Context, obj runtime.Object) {
-				obj.(*flowv1.FlowSchema).Status = flowv1.FlowSchemaStatus{}
-			},
-			Update: func(_ context.Context, obj, old runtime.Object) {
-				obj.(*flowv1.FlowSchema).Status = old.(*flowv1.FlowSchema).Status
-			},
-			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
-				return validateFlowSchema(obj.(*flowv1.FlowSchema))
-			},
-			ValidateUpdate: func(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-				return validateFlowSchema(obj.(*flowv1.FlowSchema))
-			},
-			Unconditional: true,
-			Generation: func(obj, old runtime.Object) bool {
-				return !equality.Semantic.DeepEqual(obj.(*flowv1.FlowSchema).Spec, old.(*flowv1.FlowSchema).Spec)
-			},
-			Reset: ResetFields(flowVersion, "status"),
-		},
-		Subresources: map[string]func(*genericregistry.Store) rest.Storage{"status": Part(flowSchemaStatus())},
-	}
-}
-
-func flowSchemaStatus() Rules {
-	return Rules{
-		Update: func(_ context.Context, obj, old runtime.Object) {
-			s, before := obj.(*flowv1.FlowSchema), old.(*flowv1.FlowSchema)
-			s.Spec = before.Spec
-			metav1.ResetObjectMetaForStatus(s, before)
-		},
-		ValidateUpdate: func(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-			return validateFlowSchemaStatus(&obj.(*flowv1.FlowSchema).Status)
-		},
-		Unconditional: true,
-		Reset:         ResetFields(flowVersion, "metadata", "spec"),
-	}
+	r := flowResource("flowschemas", "flowschema", "FlowSchema")
+	r.New, r.NewList = empty[flowv1.FlowSchema], empty[flowv1.FlowSchemaList]
+	r.Columns, r.Row = flowSchemaColumns, row(flowSchemaRow)
+	r.Rules.Default = defaults(func(s *flowv1.FlowSchema) { defaultNumber(&s.Spec.MatchingPrecedence, 1000) })
+	r.Rules.Validate, r.Rules.ValidateUpdate = validated(validateFlowSchema)
+	withStatus(&r, validateFlowSchemaStatus, func(s *flowv1.FlowSchema) (*flowv1.FlowSchemaSpec, *flowv1.FlowSchemaStatus) {
+		return &s.Spec, &s.Status
+	})
+	return r
 }
 
 func priorityLevelConfigurations() Resource {
-	return Resource{
-		Group: flowv1.GroupName, Version: "v1", Plural: "prioritylevelconfigurations", Singular: "prioritylevelconfiguration", Kind: "PriorityLevelConfiguration",
-		New:     func() runtime.Object { return &flowv1.PriorityLevelConfiguration{} },
-		NewList: func() runtime.Object { return &flowv1.PriorityLevelConfigurationList{} },
-		Columns: priorityLevelColumns,
-		Row:     func(obj runtime.Object) []any { return priorityLevelRow(obj.(*flowv1.PriorityLevelConfiguration)) },
-		Rules: Rules{
-			Name:    validation.NameIsDNSSubdomain,
-			Default: func(obj runtime.Object) { defaultPriorityLevel(&obj.(*flowv1.PriorityLevelConfiguration).Spec) },
-			Create: func(_ context.Context, obj runtime.Object) {
-				obj.(*flowv1.PriorityLevelConfiguration).Status = flowv1.PriorityLevelConfigurationStatus{}
-			},
-			Update: func(_ context.Context, obj, old runtime.Object) {
-				obj.(*flowv1.PriorityLevelConfiguration).Status = old.(*flowv1.PriorityLevelConfiguration).Status
-			},
-			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
-				return validatePriorityLevel(obj.(*flowv1.PriorityLevelConfiguration))
-			},
-			ValidateUpdate: func(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-				return validatePriorityLevel(obj.(*flowv1.PriorityLevelConfiguration))
-			},
-			Unconditional: true,
-			Generation: func(obj, old runtime.Object) bool {
-				return !equality.Semantic.DeepEqual(obj.(*flowv1.PriorityLevelConfiguration).Spec, old.(*flowv1.PriorityLevelConfiguration).Spec)
-			},
-			Reset: ResetFields(flowVersion, "status"),
-		},
-		Subresources: map[string]func(*genericregistry.Store) rest.Storage{"status": Part(priorityLevelStatus())},
-	}
+	type level = flowv1.PriorityLevelConfiguration
+	r := flowResource("prioritylevelconfigurations", "prioritylevelconfiguration", "PriorityLevelConfiguration")
+	r.New, r.NewList = empty[level], empty[flowv1.PriorityLevelConfigurationList]
+	r.Columns, r.Row = priorityLevelColumns, row(priorityLevelRow)
+	r.Rules.Default = defaults(func(l *level) { defaultPriorityLevel(&l.Spec) })
+	r.Rules.Validate, r.Rules.ValidateUpdate = validated(validatePriorityLevel)
+	withStatus(&r, validatePriorityLevelStatus, func(l *level) (*flowv1.PriorityLevelConfigurationSpec, *flowv1.PriorityLevelConfigurationStatus) {
+		return &l.Spec, &l.Status
+	})
+	return r
 }
 
-func priorityLevelStatus() Rules {
-	return Rules{
-		Update: func(_ context.Context, obj, old runtime.Object) {
-			l, before := obj.(*flowv1.PriorityLevelConfiguration), old.(*flowv1.PriorityLevelConfiguration)
-			l.Spec = before.Spec
-			metav1.ResetObjectMetaForStatus(l, before)
-		},
-		ValidateUpdate: func(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-			return validatePriorityLevelStatus(&obj.(*flowv1.PriorityLevelConfiguration).Status)
-		},
-		Unconditional: true,
-		Reset:         ResetFields(flowVersion, "metadata", "spec"),
+// flowResource is what both resources of flowcontrol.apiserver.k8s.io have.
+func flowResource(plural, singular, kind string) Resource {
+	return Resource{
+		Group: flowv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: kind,
+		Rules: Rules{Name: validation.NameIsDNSSubdomain, Unconditional: true},
 	}
 }
 

@@ -16,8 +16,8 @@ func leases() Resource {
 	}
 	return Resource{
 		Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Singular: "lease", Kind: "Lease", Namespaced: true,
-		New:     func() runtime.Object { return &coordinationv1.Lease{} },
-		NewList: func() runtime.Object { return &coordinationv1.LeaseList{} },
+		New:     empty[coordinationv1.Lease],
+		NewList: empty[coordinationv1.LeaseList],
 		Rules: Rules{
 			Name:           apivalidation.NameIsDNSSubdomain,
 			Create:         func(_ context.Context, obj runtime.Object) { dropStrategy(obj.(*coordinationv1.Lease)) },
@@ -31,14 +31,13 @@ func leases() Resource {
 			{Name: "Holder", Type: "string", Description: coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]},
 			ageColumn,
 		},
-		Row: func(obj runtime.Object) []any {
-			o := obj.(*coordinationv1.Lease)
+		Row: row(func(o *coordinationv1.Lease) []any {
 			holder := ""
 			if o.Spec.HolderIdentity != nil {
 				holder = *o.Spec.HolderIdentity
 			}
 			return []any{o.Name, holder, created(o)}
-		},
+		}),
 	}
 }
 

@@ -54,11 +54,11 @@ func TestLeaderElection(t *testing.T) {
 func TestLeaseRules(t *testing.T) {
 	e := start(t)
 	path := "/apis/coordination.k8s.io/v1/namespaces/n/leases"
-	e.do("POST", path, `{"metadata":{"name":"a"},"spec":{"leaseDurationSeconds":0,"leaseTransitions":-1}}`).is(422).
-		says(`Lease.coordination.k8s.io "a" is invalid`).says("spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0").
-		says("spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0")
-	e.do("PUT", path+"/a", `{"metadata":{"name":"a"},"spec":{"holderIdentity":"h","strategy":"OldestEmulationVersion","preferredHolder":"p"}}`).is(201).
-		has("spec", map[string]any{"holderIdentity": "h"})
-	e.do("PUT", path+"/a", `{"metadata":{"name":"a"}}`).is(422).says("metadata.resourceVersion: Invalid value: ").says("must be specified for an update")
-	e.patch("merge", path+"/a", `{"spec":{"leaseDurationSeconds":-5}}`).is(422).says("must be greater than 0")
+	e.Do("POST", path, `{"metadata":{"name":"a"},"spec":{"leaseDurationSeconds":0,"leaseTransitions":-1}}`).Is(422).
+		Mentions(`Lease.coordination.k8s.io "a" is invalid`).Mentions("spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0").
+		Mentions("spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0")
+	e.Do("PUT", path+"/a", `{"metadata":{"name":"a"},"spec":{"holderIdentity":"h","strategy":"OldestEmulationVersion","preferredHolder":"p"}}`).Is(201).
+		Has("spec", map[string]any{"holderIdentity": "h"})
+	e.Do("PUT", path+"/a", `{"metadata":{"name":"a"}}`).Is(422).Mentions("metadata.resourceVersion: Invalid value: ").Mentions("must be specified for an update")
+	e.Patch("merge", path+"/a", `{"spec":{"leaseDurationSeconds":-5}}`).Is(422).Mentions("must be greater than 0")
 }

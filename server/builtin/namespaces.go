@@ -30,11 +30,11 @@ import (
 func namespaces() Resource {
 	return Resource{
 		Version: "v1", Plural: "namespaces", Singular: "namespace", Kind: "Namespace", ShortNames: []string{"ns"},
-		New:     func() runtime.Object { return &corev1.Namespace{} },
-		NewList: func() runtime.Object { return &corev1.NamespaceList{} },
+		New:     empty[corev1.Namespace],
+		NewList: empty[corev1.NamespaceList],
 		Rules: Rules{
 			Name:    apivalidation.ValidateNamespaceName,
-			Default: func(obj runtime.Object) { defaultNamespace(obj.(*corev1.Namespace)) },
+			Default: defaults(defaultNamespace),
 			Create:  func(_ context.Context, obj runtime.Object) { startNamespace(obj.(*corev1.Namespace)) },
 			Update:  keepFinalizersAndStatus,
 			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
@@ -48,10 +48,9 @@ func namespaces() Resource {
 			{Name: "Status", Type: "string", Description: "The status of the namespace"},
 			ageColumn,
 		},
-		Row: func(obj runtime.Object) []any {
-			o := obj.(*corev1.Namespace)
+		Row: row(func(o *corev1.Namespace) []any {
 			return []any{o.Name, string(o.Status.Phase), created(o)}
-		},
+		}),
 		Fields: func(obj runtime.Object) fields.Set {
 			o := obj.(*corev1.Namespace)
 			return fields.Set{"status.phase": string(o.Status.Phase), "name": o.Name}

@@ -1,15 +1,8 @@
 package builtin
 
 import (
-	"context"
-
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
-	"k8s.io/apiserver/pkg/registry/rest"
 )
 
 // The policies of admissionregistration.k8s.io and their bindings.
@@ -21,128 +14,65 @@ import (
 // nothing waits for them. Who writes such a status finds it kept.
 
 func validatingAdmissionPolicies() Resource {
+	type policy = admissionv1.ValidatingAdmissionPolicy
 	r := admissionResource("validatingadmissionpolicies", "validatingadmissionpolicy", "ValidatingAdmissionPolicy")
-	r.New = func() runtime.Object { return &admissionv1.ValidatingAdmissionPolicy{} }
-	r.NewList = func() runtime.Object { return &admissionv1.ValidatingAdmissionPolicyList{} }
+	r.New, r.NewList = empty[policy], empty[admissionv1.ValidatingAdmissionPolicyList]
 	r.Columns = policyColumns("Validations", "Validations indicates the number of validation rules defined in this configuration")
-	r.Row = func(obj runtime.Object) []any {
-		p := obj.(*admissionv1.ValidatingAdmissionPolicy)
+	r.Row = row(func(p *policy) []any {
 		return []any{p.Name, int64(len(p.Spec.Validations)), kindCell(p.Spec.ParamKind), created(p)}
-	}
-	r.Rules.Default = func(obj runtime.Object) {
-		spec := &obj.(*admissionv1.ValidatingAdmissionPolicy).Spec
-		defaultPointer(&spec.FailurePolicy, admissionv1.Fail)
-		defaultMatchResources(spec.MatchConstraints)
-	}
-	r.Rules.Create = func(_ context.Context, obj runtime.Object) {
-		obj.(*admissionv1.ValidatingAdmissionPolicy).Status = admissionv1.ValidatingAdmissionPolicyStatus{}
-	}
-	r.Rules.Update = func(_ context.Context, obj, old runtime.Object) {
-		obj.(*admissionv1.ValidatingAdmissionPolicy).Status = old.(*admissionv1.ValidatingAdmissionPolicy).Status
-	}
-	r.Rules.Validate = func(_ context.Context, obj runtime.Object) field.ErrorList {
-		return validateValidatingPolicy(obj.(*admissionv1.ValidatingAdmissionPolicy), nil)
-	}
-	r.Rules.ValidateUpdate = func(_ context.Context, obj, old runtime.Object) field.ErrorList {
-		return validateValidatingPolicy(obj.(*admissionv1.ValidatingAdmissionPolicy), old.(*admissionv1.ValidatingAdmissionPolicy))
-	}
-	r.Rules.Generation = func(obj, old runtime.Object) bool {
-		return !equality.Semantic.DeepEqual(obj.(*admissionv1.ValidatingAdmissionPolicy).Spec, old.(*admissionv1.ValidatingAdmissionPolicy).Spec)
-	}
-	r.Rules.Reset = ResetFields("admissionregistration.k8s.io/v1", "status")
-	r.Subresources = map[string]func(*genericregistry.Store) rest.Storage{"status": Part(validatingPolicyStatus())}
+	})
+	r.Rules.Default = defaults(func(p *policy) {
+		defaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
+		defaultMatchResources(p.Spec.MatchConstraints)
+	})
+	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateValidatingPolicy)
+	withStatus(&r, validateValidatingPolicyStatus, func(p *policy) (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.ValidatingAdmissionPolicyStatus) {
+		return &p.Spec, &p.Status
+	})
 	return r
 }
 
-// validatingPolicyStatus are the rules of the status, which changes nothing else.
-func validatingPolicyStatus() Rules {
-	return Rules{
-		Update: func(_ context.Context, obj, old runtime.Object) {
-			p, before := obj.(*admissionv1.ValidatingAdmissionPolicy), old.(*admissionv1.ValidatingAdmissionPolicy)
-			p.Spec = before.Spec
-			metav1.ResetObjectMetaForStatus(p, before)
-		},
-		ValidateUpdate: func(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-			return validateValidatingPolicyStatus(&obj.(*admissionv1.ValidatingAdmissionPolicy).Status)
-		},
-		Reset: ResetFields("admissionregistration.k8s.io/v1", "metadata", "spec"),
-	}
-}
-
 func mutatingAdmissionPolicies() Resource {
+	type policy = admissionv1.MutatingAdmissionPolicy
 	r := admissionResource("mutatingadmissionpolicies", "mutatingadmissionpolicy", "MutatingAdmissionPolicy")
-	r.New = func() runtime.Object { return &admissionv1.MutatingAdmissionPolicy{} }
-	r.NewList = func() runtime.Object { return &admissionv1.MutatingAdmissionPolicyList{} }
+	r.New, r.NewList = empty[policy], empty[admissionv1.MutatingAdmissionPolicyList]
 	r.Columns = policyColumns("Mutations", "Mutation indicates the number of mutations rules defined in this configuration")
-	r.Row = func(obj runtime.Object) []any {
-		p := obj.(*admissionv1.MutatingAdmissionPolicy)
+	r.Row = row(func(p *policy) []any {
 		return []any{p.Name, int64(len(p.Spec.Mutations)), kindCell(p.Spec.ParamKind), created(p)}
-	}
+	})
 	// The reinvocation policy has no default: authors shall have thought of it.
-	r.Rules.Default = func(obj runtime.Object) {
-		spec := &obj.(*admissionv1.MutatingAdmissionPolicy).Spec
-		defaultPointer(&spec.FailurePolicy, admissionv1.Fail)
-		defaultMatchResources(spec.MatchConstraints)
-	}
-	r.Rules.Validate = func(_ context.Context, obj runtime.Object) field.ErrorList {
-		return validateMutatingPolicy(obj.(*admissionv1.MutatingAdmissionPolicy), nil)
-	}
-	r.Rules.ValidateUpdate = func(_ context.Context, obj, old runtime.Object) field.ErrorList {
-		return validateMutatingPolicy(obj.(*admissionv1.MutatingAdmissionPolicy), old.(*admissionv1.MutatingAdmissionPolicy))
-	}
-	r.Rules.Generation = func(obj, old runtime.Object) bool {
-		return !equality.Semantic.DeepEqual(obj.(*admissionv1.MutatingAdmissionPolicy).Spec, old.(*admissionv1.MutatingAdmissionPolicy).Spec)
-	}
+	r.Rules.Default = defaults(func(p *policy) {
+		defaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
+		defaultMatchResources(p.Spec.MatchConstraints)
+	})
+	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateMutatingPolicy)
+	r.Rules.Generation = counted(func(p *policy) any { return p.Spec })
 	return r
 }
 
 func validatingAdmissionPolicyBindings() Resource {
+	type binding = admissionv1.ValidatingAdmissionPolicyBinding
 	r := admissionResource("validatingadmissionpolicybindings", "validatingadmissionpolicybinding", "ValidatingAdmissionPolicyBinding")
-	r.New = func() runtime.Object { return &admissionv1.ValidatingAdmissionPolicyBinding{} }
-	r.NewList = func() runtime.Object { return &admissionv1.ValidatingAdmissionPolicyBindingList{} }
-	r.Columns = policyBindingColumns
-	r.Row = func(obj runtime.Object) []any {
-		b := obj.(*admissionv1.ValidatingAdmissionPolicyBinding)
+	r.New, r.NewList = empty[binding], empty[admissionv1.ValidatingAdmissionPolicyBindingList]
+	r.Columns, r.Row = policyBindingColumns, row(func(b *binding) []any {
 		return []any{b.Name, b.Spec.PolicyName, paramCell(b.Spec.ParamRef), created(b)}
-	}
-	r.Rules.Default = func(obj runtime.Object) {
-		spec := &obj.(*admissionv1.ValidatingAdmissionPolicyBinding).Spec
-		defaultPolicyBinding(spec.ParamRef, spec.MatchResources)
-	}
-	r.Rules.Validate = func(_ context.Context, obj runtime.Object) field.ErrorList {
-		return validateValidatingPolicyBinding(obj.(*admissionv1.ValidatingAdmissionPolicyBinding))
-	}
-	r.Rules.ValidateUpdate = func(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-		return validateValidatingPolicyBinding(obj.(*admissionv1.ValidatingAdmissionPolicyBinding))
-	}
-	r.Rules.Generation = func(obj, old runtime.Object) bool {
-		return !equality.Semantic.DeepEqual(obj.(*admissionv1.ValidatingAdmissionPolicyBinding).Spec, old.(*admissionv1.ValidatingAdmissionPolicyBinding).Spec)
-	}
+	})
+	r.Rules.Default = defaults(func(b *binding) { defaultPolicyBinding(b.Spec.ParamRef, b.Spec.MatchResources) })
+	r.Rules.Validate, r.Rules.ValidateUpdate = validated(validateValidatingPolicyBinding)
+	r.Rules.Generation = counted(func(b *binding) any { return b.Spec })
 	return r
 }
 
 func mutatingAdmissionPolicyBindings() Resource {
+	type binding = admissionv1.MutatingAdmissionPolicyBinding
 	r := admissionResource("mutatingadmissionpolicybindings", "mutatingadmissionpolicybinding", "MutatingAdmissionPolicyBinding")
-	r.New = func() runtime.Object { return &admissionv1.MutatingAdmissionPolicyBinding{} }
-	r.NewList = func() runtime.Object { return &admissionv1.MutatingAdmissionPolicyBindingList{} }
-	r.Columns = policyBindingColumns
-	r.Row = func(obj runtime.Object) []any {
-		b := obj.(*admissionv1.MutatingAdmissionPolicyBinding)
+	r.New, r.NewList = empty[binding], empty[admissionv1.MutatingAdmissionPolicyBindingList]
+	r.Columns, r.Row = policyBindingColumns, row(func(b *binding) []any {
 		return []any{b.Name, b.Spec.PolicyName, paramCell(b.Spec.ParamRef), created(b)}
-	}
-	r.Rules.Default = func(obj runtime.Object) {
-		spec := &obj.(*admissionv1.MutatingAdmissionPolicyBinding).Spec
-		defaultPolicyBinding(spec.ParamRef, spec.MatchResources)
-	}
-	r.Rules.Validate = func(_ context.Context, obj runtime.Object) field.ErrorList {
-		return validateMutatingPolicyBinding(obj.(*admissionv1.MutatingAdmissionPolicyBinding))
-	}
-	r.Rules.ValidateUpdate = func(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-		return validateMutatingPolicyBinding(obj.(*admissionv1.MutatingAdmissionPolicyBinding))
-	}
-	r.Rules.Generation = func(obj, old runtime.Object) bool {
-		return !equality.Semantic.DeepEqual(obj.(*admissionv1.MutatingAdmissionPolicyBinding).Spec, old.(*admissionv1.MutatingAdmissionPolicyBinding).Spec)
-	}
+	})
+	r.Rules.Default = defaults(func(b *binding) { defaultPolicyBinding(b.Spec.ParamRef, b.Spec.MatchResources) })
+	r.Rules.Validate, r.Rules.ValidateUpdate = validated(validateMutatingPolicyBinding)
+	r.Rules.Generation = counted(func(b *binding) any { return b.Spec })
 	return r
 }
 

@@ -1,14 +1,11 @@
 package builtin
 
 import (
-	"context"
 	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Roles returns the resources of rbac.authorization.k8s.io. They do not look at
@@ -20,75 +17,35 @@ func Roles() []Resource {
 
 func roles() Resource {
 	r := rbacResource("roles", "role", "Role", true)
-	r.New = func() runtime.Object { return &rbacv1.Role{} }
-	r.NewList = func() runtime.Object { return &rbacv1.RoleList{} }
-	r.Columns = roleColumns
-	r.Row = func(obj runtime.Object) []any { return roleRow(&obj.(*rbacv1.Role).ObjectMeta) }
-	r.Rules.Validate = func(_ context.Context, obj runtime.Object) field.ErrorList {
-		return validateRole(obj.(*rbacv1.Role))
-	}
-	r.Rules.ValidateUpdate = func(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-		return validateRole(obj.(*rbacv1.Role))
-	}
+	r.New, r.NewList = empty[rbacv1.Role], empty[rbacv1.RoleList]
+	r.Columns, r.Row = roleColumns, row(func(o *rbacv1.Role) []any { return roleRow(&o.ObjectMeta) })
+	r.Rules.Validate, r.Rules.ValidateUpdate = validated(validateRole)
 	return r
 }
 
 func clusterRoles() Resource {
 	r := rbacResource("clusterroles", "clusterrole", "ClusterRole", false)
-	r.New = func() runtime.Object { return &rbacv1.ClusterRole{} }
-	r.NewList = func() runtime.Object { return &rbacv1.ClusterRoleList{} }
-	r.Columns = roleColumns
-	r.Row = func(obj runtime.Object) []any { return roleRow(&obj.(*rbacv1.ClusterRole).ObjectMeta) }
-	r.Rules.Validate = func(_ context.Context, obj runtime.Object) field.ErrorList {
-		return validateClusterRole(obj.(*rbacv1.ClusterRole))
-	}
-	r.Rules.ValidateUpdate = func(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-		return validateClusterRole(obj.(*rbacv1.ClusterRole))
-	}
+	r.New, r.NewList = empty[rbacv1.ClusterRole], empty[rbacv1.ClusterRoleList]
+	r.Columns, r.Row = roleColumns, row(func(o *rbacv1.ClusterRole) []any { return roleRow(&o.ObjectMeta) })
+	r.Rules.Validate, r.Rules.ValidateUpdate = validated(validateClusterRole)
 	return r
 }
 
 func roleBindings() Resource {
 	r := rbacResource("rolebindings", "rolebinding", "RoleBinding", true)
-	r.New = func() runtime.Object { return &rbacv1.RoleBinding{} }
-	r.NewList = func() runtime.Object { return &rbacv1.RoleBindingList{} }
-	r.Columns = bindingColumns
-	r.Row = func(obj runtime.Object) []any {
-		b := obj.(*rbacv1.RoleBinding)
-		return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects)
-	}
-	r.Rules.Default = func(obj runtime.Object) {
-		b := obj.(*rbacv1.RoleBinding)
-		defaultBinding(&b.RoleRef, b.Subjects)
-	}
-	r.Rules.Validate = func(_ context.Context, obj runtime.Object) field.ErrorList {
-		return validateRoleBinding(obj.(*rbacv1.RoleBinding), nil)
-	}
-	r.Rules.ValidateUpdate = func(_ context.Context, obj, old runtime.Object) field.ErrorList {
-		return validateRoleBinding(obj.(*rbacv1.RoleBinding), old.(*rbacv1.RoleBinding))
-	}
+	r.New, r.NewList = empty[rbacv1.RoleBinding], empty[rbacv1.RoleBindingList]
+	r.Columns, r.Row = bindingColumns, row(func(b *rbacv1.RoleBinding) []any { return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects) })
+	r.Rules.Default = defaults(func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
+	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateRoleBinding)
 	return r
 }
 
 func clusterRoleBindings() Resource {
 	r := rbacResource("clusterrolebindings", "clusterrolebinding", "ClusterRoleBinding", false)
-	r.New = func() runtime.Object { return &rbacv1.ClusterRoleBinding{} }
-	r.NewList = func() runtime.Object { return &rbacv1.ClusterRoleBindingList{} }
-	r.Columns = bindingColumns
-	r.Row = func(obj runtime.Object) []any {
-		b := obj.(*rbacv1.ClusterRoleBinding)
-		return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects)
-	}
-	r.Rules.Default = func(obj runtime.Object) {
-		b := obj.(*rbacv1.ClusterRoleBinding)
-		defaultBinding(&b.RoleRef, b.Subjects)
-	}
-	r.Rules.Validate = func(_ context.Context, obj runtime.Object) field.ErrorList {
-		return validateClusterRoleBinding(obj.(*rbacv1.ClusterRoleBinding), nil)
-	}
-	r.Rules.ValidateUpdate = func(_ context.Context, obj, old runtime.Object) field.ErrorList {
-		return validateClusterRoleBinding(obj.(*rbacv1.ClusterRoleBinding), old.(*rbacv1.ClusterRoleBinding))
-	}
+	r.New, r.NewList = empty[rbacv1.ClusterRoleBinding], empty[rbacv1.ClusterRoleBindingList]
+	r.Columns, r.Row = bindingColumns, row(func(b *rbacv1.ClusterRoleBinding) []any { return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects) })
+	r.Rules.Default = defaults(func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
+	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateClusterRoleBinding)
 	return r
 }
 

@@ -22,11 +22,11 @@ import (
 func secrets() Resource {
 	return Resource{
 		Version: "v1", Plural: "secrets", Singular: "secret", Kind: "Secret", Namespaced: true,
-		New:     func() runtime.Object { return &corev1.Secret{} },
-		NewList: func() runtime.Object { return &corev1.SecretList{} },
+		New:     empty[corev1.Secret],
+		NewList: empty[corev1.SecretList],
 		Rules: Rules{
 			Name:    apivalidation.NameIsDNSSubdomain,
-			Default: func(obj runtime.Object) { defaultSecret(obj.(*corev1.Secret)) },
+			Default: defaults(defaultSecret),
 			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
 				return validateSecret(obj.(*corev1.Secret))
 			},
@@ -40,10 +40,9 @@ func secrets() Resource {
 			{Name: "Data", Type: "string", Description: corev1.Secret{}.SwaggerDoc()["data"]},
 			ageColumn,
 		},
-		Row: func(obj runtime.Object) []any {
-			o := obj.(*corev1.Secret)
+		Row: row(func(o *corev1.Secret) []any {
 			return []any{o.Name, string(o.Type), int64(len(o.Data)), created(o)}
-		},
+		}),
 		Fields: func(obj runtime.Object) fields.Set { return fields.Set{"type": string(obj.(*corev1.Secret).Type)} },
 	}
 }

@@ -14,8 +14,8 @@ import (
 func serviceAccounts() Resource {
 	return Resource{
 		Version: "v1", Plural: "serviceaccounts", Singular: "serviceaccount", Kind: "ServiceAccount", Namespaced: true, ShortNames: []string{"sa"},
-		New:     func() runtime.Object { return &corev1.ServiceAccount{} },
-		NewList: func() runtime.Object { return &corev1.ServiceAccountList{} },
+		New:     empty[corev1.ServiceAccount],
+		NewList: empty[corev1.ServiceAccountList],
 		Rules: Rules{
 			Name:          apivalidation.NameIsDNSSubdomain,
 			Create:        func(_ context.Context, obj runtime.Object) { keepSecretNames(obj.(*corev1.ServiceAccount)) },
@@ -28,10 +28,9 @@ func serviceAccounts() Resource {
 			{Name: "Secrets", Type: "string", Description: corev1.ServiceAccount{}.SwaggerDoc()["secrets"]},
 			ageColumn,
 		},
-		Row: func(obj runtime.Object) []any {
-			o := obj.(*corev1.ServiceAccount)
+		Row: row(func(o *corev1.ServiceAccount) []any {
 			return []any{o.Name, int64(len(o.Secrets)), created(o)}
-		},
+		}),
 	}
 }
 

@@ -180,17 +180,17 @@ func TestStatusThroughClients(t *testing.T) {
 			"status":{"observedGeneration":9}}`,
 	} {
 		t.Run(path, func(t *testing.T) {
-			e.do(http.MethodPost, path, object).is(http.StatusCreated).has("status.conditions", nil).has("status.observedGeneration", nil)
+			e.Do(http.MethodPost, path, object).Is(http.StatusCreated).Has("status.conditions", nil).Has("status.observedGeneration", nil)
 			const condition = `{"type":"Ready","status":"True","reason":"R","message":"","lastTransitionTime":"2020-01-01T00:00:00Z"}`
 			changed := `{"metadata":{"labels":{"x":"y"}},"spec":{"matchingPrecedence":3,"type":"Exempt","failurePolicy":"Ignore"},"status":{"conditions":[` + condition + `]}}`
-			e.patch("merge", path+"/a/status", changed).is(http.StatusOK).
-				has("status.conditions.0.type", "Ready").has("metadata.labels", nil).has("metadata.generation", 1).
-				has("spec", e.do(http.MethodGet, path+"/a", "").at("spec"))
-			before := e.do(http.MethodGet, path+"/a", "").at("status")
-			e.patch("merge", path+"/a", `{"metadata":{"labels":{"x":"y"}},"status":null}`).is(http.StatusOK).has("status", before).has("metadata.labels.x", "y")
-			e.patch("merge", path+"/a/status", `{"status":{"conditions":[`+condition+`,`+condition+`]}}`).is(http.StatusUnprocessableEntity).says("status.conditions[1]")
-			e.patch("apply", path+"/a/status?fieldManager=m&force=true", `{"apiVersion":"`+strings.Join(strings.Split(path, "/")[2:4], "/")+`","kind":"`+kindOf(path)+`","metadata":{"name":"a"},"status":{"conditions":[`+condition+`]}}`).
-				is(http.StatusOK).has("status.conditions.0.reason", "R")
+			e.Patch("merge", path+"/a/status", changed).Is(http.StatusOK).
+				Has("status.conditions.0.type", "Ready").Has("metadata.labels", nil).Has("metadata.generation", 1).
+				Has("spec", e.Do(http.MethodGet, path+"/a", "").At("spec"))
+			before := e.Do(http.MethodGet, path+"/a", "").At("status")
+			e.Patch("merge", path+"/a", `{"metadata":{"labels":{"x":"y"}},"status":null}`).Is(http.StatusOK).Has("status", before).Has("metadata.labels.x", "y")
+			e.Patch("merge", path+"/a/status", `{"status":{"conditions":[`+condition+`,`+condition+`]}}`).Is(http.StatusUnprocessableEntity).Mentions("status.conditions[1]")
+			e.Patch("apply", path+"/a/status?fieldManager=m&force=true", `{"apiVersion":"`+strings.Join(strings.Split(path, "/")[2:4], "/")+`","kind":"`+kindOf(path)+`","metadata":{"name":"a"},"status":{"conditions":[`+condition+`]}}`).
+				Is(http.StatusOK).Has("status.conditions.0.reason", "R")
 		})
 	}
 }
@@ -208,14 +208,14 @@ func kindOf(path string) string {
 // others are not.
 func TestPutCreates(t *testing.T) {
 	e := start(t, ours()...)
-	e.do(http.MethodPut, "/apis/rbac.authorization.k8s.io/v1/clusterroles/a", `{"metadata":{"name":"a"}}`).is(http.StatusCreated)
-	e.do(http.MethodPut, "/apis/rbac.authorization.k8s.io/v1/clusterroles/a", `{"metadata":{"name":"a","labels":{"x":"y"}}}`).is(http.StatusOK)
-	e.do(http.MethodPut, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/a", `{"metadata":{"name":"a"},"spec":{"priorityLevelConfiguration":{"name":"l"}}}`).is(http.StatusNotFound)
-	e.do(http.MethodPost, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", `{"metadata":{"name":"a"}}`).is(http.StatusCreated)
-	e.do(http.MethodPut, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/a", `{"metadata":{"name":"a"}}`).
-		is(http.StatusUnprocessableEntity).says("metadata.resourceVersion: Invalid value")
-	e.do(http.MethodPost, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", `{"metadata":{"name":"a.static.k8s.io"}}`).
-		is(http.StatusUnprocessableEntity).says("reserved")
+	e.Do(http.MethodPut, "/apis/rbac.authorization.k8s.io/v1/clusterroles/a", `{"metadata":{"name":"a"}}`).Is(http.StatusCreated)
+	e.Do(http.MethodPut, "/apis/rbac.authorization.k8s.io/v1/clusterroles/a", `{"metadata":{"name":"a","labels":{"x":"y"}}}`).Is(http.StatusOK)
+	e.Do(http.MethodPut, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/a", `{"metadata":{"name":"a"},"spec":{"priorityLevelConfiguration":{"name":"l"}}}`).Is(http.StatusNotFound)
+	e.Do(http.MethodPost, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", `{"metadata":{"name":"a"}}`).Is(http.StatusCreated)
+	e.Do(http.MethodPut, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/a", `{"metadata":{"name":"a"}}`).
+		Is(http.StatusUnprocessableEntity).Mentions("metadata.resourceVersion: Invalid value")
+	e.Do(http.MethodPost, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", `{"metadata":{"name":"a.static.k8s.io"}}`).
+		Is(http.StatusUnprocessableEntity).Mentions("reserved")
 }
 
 // TestOurTables: what `kubectl get` shows.
@@ -223,7 +223,7 @@ func TestOurTables(t *testing.T) {
 	e := start(t, ours()...)
 	show := func(path, object, names string, cells ...any) {
 		t.Helper()
-		e.do(http.MethodPost, path, object).is(http.StatusCreated)
+		e.Do(http.MethodPost, path, object).Is(http.StatusCreated)
 		e.tabled(path, names, cells...)
 	}
 	const rbac, admission, flow = "/apis/rbac.authorization.k8s.io/v1/", "/apis/admissionregistration.k8s.io/v1/", "/apis/flowcontrol.apiserver.k8s.io/v1/"

@@ -1,67 +1,41 @@
 package builtin
 
 import (
-	"context"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission/plugin/manifest"
 )
 
 func mutatingWebhookConfigurations() Resource {
+	type configuration = admissionv1.MutatingWebhookConfiguration
 	r := admissionResource("mutatingwebhookconfigurations", "mutatingwebhookconfiguration", "MutatingWebhookConfiguration")
-	r.New = func() runtime.Object { return &admissionv1.MutatingWebhookConfiguration{} }
-	r.NewList = func() runtime.Object { return &admissionv1.MutatingWebhookConfigurationList{} }
-	r.Columns = webhookColumns
-	r.Row = func(obj runtime.Object) []any {
-		c := obj.(*admissionv1.MutatingWebhookConfiguration)
-		return []any{c.Name, int64(len(c.Webhooks)), created(c)}
-	}
-	r.Rules.Default = func(obj runtime.Object) {
-		for i := range obj.(*admissionv1.MutatingWebhookConfiguration).Webhooks {
-			defaultMutatingWebhook(&obj.(*admissionv1.MutatingWebhookConfiguration).Webhooks[i])
+	r.New, r.NewList = empty[configuration], empty[admissionv1.MutatingWebhookConfigurationList]
+	r.Columns, r.Row = webhookColumns, row(func(c *configuration) []any { return []any{c.Name, int64(len(c.Webhooks)), created(c)} })
+	r.Rules.Default = defaults(func(c *configuration) {
+		for i := range c.Webhooks {
+			defaultMutatingWebhook(&c.Webhooks[i])
 		}
-	}
-	r.Rules.Validate = func(_ context.Context, obj runtime.Object) field.ErrorList {
-		return validateMutatingWebhooks(obj.(*admissionv1.MutatingWebhookConfiguration), nil)
-	}
-	r.Rules.ValidateUpdate = func(_ context.Context, obj, old runtime.Object) field.ErrorList {
-		return validateMutatingWebhooks(obj.(*admissionv1.MutatingWebhookConfiguration), old.(*admissionv1.MutatingWebhookConfiguration))
-	}
-	r.Rules.Generation = func(obj, old runtime.Object) bool {
-		return !equality.Semantic.DeepEqual(obj.(*admissionv1.MutatingWebhookConfiguration).Webhooks, old.(*admissionv1.MutatingWebhookConfiguration).Webhooks)
-	}
+	})
+	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateMutatingWebhooks)
+	r.Rules.Generation = counted(func(c *configuration) any { return c.Webhooks })
 	return r
 }
 
 func validatingWebhookConfigurations() Resource {
+	type configuration = admissionv1.ValidatingWebhookConfiguration
 	r := admissionResource("validatingwebhookconfigurations", "validatingwebhookconfiguration", "ValidatingWebhookConfiguration")
-	r.New = func() runtime.Object { return &admissionv1.ValidatingWebhookConfiguration{} }
-	r.NewList = func() runtime.Object { return &admissionv1.ValidatingWebhookConfigurationList{} }
-	r.Columns = webhookColumns
-	r.Row = func(obj runtime.Object) []any {
-		c := obj.(*admissionv1.ValidatingWebhookConfiguration)
-		return []any{c.Name, int64(len(c.Webhooks)), created(c)}
-	}
-	r.Rules.Default = func(obj runtime.Object) {
-		for i := range obj.(*admissionv1.ValidatingWebhookConfiguration).Webhooks {
-			defaultValidatingWebhook(&obj.(*admissionv1.ValidatingWebhookConfiguration).Webhooks[i])
+	r.New, r.NewList = empty[configuration], empty[admissionv1.ValidatingWebhookConfigurationList]
+	r.Columns, r.Row = webhookColumns, row(func(c *configuration) []any { return []any{c.Name, int64(len(c.Webhooks)), created(c)} })
+	r.Rules.Default = defaults(func(c *configuration) {
+		for i := range c.Webhooks {
+			defaultValidatingWebhook(&c.Webhooks[i])
 		}
-	}
-	r.Rules.Validate = func(_ context.Context, obj runtime.Object) field.ErrorList {
-		return validateValidatingWebhooks(obj.(*admissionv1.ValidatingWebhookConfiguration), nil)
-	}
-	r.Rules.ValidateUpdate = func(_ context.Context, obj, old runtime.Object) field.ErrorList {
-		return validateValidatingWebhooks(obj.(*admissionv1.ValidatingWebhookConfiguration), old.(*admissionv1.ValidatingWebhookConfiguration))
-	}
-	r.Rules.Generation = func(obj, old runtime.Object) bool {
-		return !equality.Semantic.DeepEqual(obj.(*admissionv1.ValidatingWebhookConfiguration).Webhooks, old.(*admissionv1.ValidatingWebhookConfiguration).Webhooks)
-	}
+	})
+	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateValidatingWebhooks)
+	r.Rules.Generation = counted(func(c *configuration) any { return c.Webhooks })
 	return r
 }
 

@@ -47,56 +47,56 @@ func box(name, spec string) string {
 func TestSchemaChangeUnderAWatch(t *testing.T) {
 	e := start(t)
 	e.define(boxesWith("a: {type: string}, b: {type: string}"))
-	e.do("POST", boxes, box("one", `"a":"1","b":"2"`)).is(http.StatusCreated)
-	w := e.watch(boxes + "?watch=1&resourceVersion=0")
-	first, _ := w.next()
-	first.has("type", "ADDED").has("object.spec", map[string]any{"a": "1", "b": "2"})
+	e.Do("POST", boxes, box("one", `"a":"1","b":"2"`)).Is(http.StatusCreated)
+	w := e.Watch(boxes + "?watch=1&resourceVersion=0")
+	first, _ := w.Next()
+	first.Has("type", "ADDED").Has("object.spec", map[string]any{"a": "1", "b": "2"})
 
 	narrow := boxesWith(`a: {type: string}, c: {type: string, default: new}`)
 	e.define(narrow)
 	pruned := map[string]any{"a": "1", "c": "new"}
-	e.do("GET", boxes+"/one", "").is(http.StatusOK).has("spec", pruned)
-	e.do("GET", boxes+"/one?resourceVersion=0", "").is(http.StatusOK).has("spec", pruned).has("metadata.resourceVersion", first.at("object.metadata.resourceVersion"))
-	e.do("GET", boxes+"?resourceVersion=0", "").is(http.StatusOK).has("items.0.spec", pruned)
-	e.do("POST", boxes, box("two", `"a":"1","b":"2"`)).is(http.StatusCreated).has("spec", pruned).warns(`unknown field "spec.b"`)
-	event, ok := w.next()
+	e.Do("GET", boxes+"/one", "").Is(http.StatusOK).Has("spec", pruned)
+	e.Do("GET", boxes+"/one?resourceVersion=0", "").Is(http.StatusOK).Has("spec", pruned).Has("metadata.resourceVersion", first.At("object.metadata.resourceVersion"))
+	e.Do("GET", boxes+"?resourceVersion=0", "").Is(http.StatusOK).Has("items.0.spec", pruned)
+	e.Do("POST", boxes, box("two", `"a":"1","b":"2"`)).Is(http.StatusCreated).Has("spec", pruned).Warns(`unknown field "spec.b"`)
+	event, ok := w.Next()
 	if !ok {
 		t.Fatal("the watch was closed")
 	}
-	event.has("type", "ADDED").has("object.metadata.name", "two").has("object.spec", pruned)
+	event.Has("type", "ADDED").Has("object.metadata.name", "two").Has("object.spec", pruned)
 
 	// What was pruned on the way out is still stored, and comes back.
 	e.define(boxesWith("a: {type: string}, b: {type: string}"))
-	e.do("GET", boxes+"?resourceVersion=0", "").is(http.StatusOK).has("items.0.spec", map[string]any{"a": "1", "b": "2"})
-	e.do("GET", boxes+"/one", "").is(http.StatusOK).has("spec", map[string]any{"a": "1", "b": "2"})
+	e.Do("GET", boxes+"?resourceVersion=0", "").Is(http.StatusOK).Has("items.0.spec", map[string]any{"a": "1", "b": "2"})
+	e.Do("GET", boxes+"/one", "").Is(http.StatusOK).Has("spec", map[string]any{"a": "1", "b": "2"})
 
 	// An update works on what the new schema shows.
 	e.define(narrow)
-	e.patch("merge", boxes+"/one", `{"metadata":{"labels":{"x":"y"}}}`).is(http.StatusOK).has("spec", pruned).has("metadata.generation", 1)
-	event, ok = w.next()
+	e.Patch("merge", boxes+"/one", `{"metadata":{"labels":{"x":"y"}}}`).Is(http.StatusOK).Has("spec", pruned).Has("metadata.generation", 1)
+	event, ok = w.Next()
 	if !ok {
 		t.Fatal("the watch was closed")
 	}
-	event.has("type", "MODIFIED").has("object.spec", pruned)
+	event.Has("type", "MODIFIED").Has("object.spec", pruned)
 }
 
 // Changes that make what is cached wrong end watches: clients take them up again.
 func TestStorageChangeEndsWatches(t *testing.T) {
 	e := start(t)
 	e.define(boxesWith("a: {type: string}"))
-	e.do("POST", boxes, box("one", `"a":"1"`)).is(http.StatusCreated)
-	w := e.watch(boxes + "?watch=1&resourceVersion=0")
-	w.next()
+	e.Do("POST", boxes, box("one", `"a":"1"`)).Is(http.StatusCreated)
+	w := e.Watch(boxes + "?watch=1&resourceVersion=0")
+	w.Next()
 	e.define(boxesWith("a: {type: string}"), func(d map[string]any) {
 		version := d["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
 		version["selectableFields"] = []any{map[string]any{"jsonPath": ".spec.a"}}
 	})
-	if event, ok := w.next(); ok {
-		t.Fatalf("the watch goes on: %s", event.body)
+	if event, ok := w.Next(); ok {
+		t.Fatalf("the watch goes on: %s", event.Body)
 	}
-	a := e.do("GET", boxes+"?fieldSelector=spec.a%3D1", "").is(http.StatusOK)
-	if len(a.at("items").([]any)) != 1 {
-		t.Errorf("not selected: %s", a.body)
+	a := e.Do("GET", boxes+"?fieldSelector=spec.a%3D1", "").Is(http.StatusOK)
+	if len(a.At("items").([]any)) != 1 {
+		t.Errorf("not selected: %s", a.Body)
 	}
 }
 
@@ -106,21 +106,21 @@ func TestStatusIsTurnedOn(t *testing.T) {
 	text := strings.Replace(boxesWith("a: {type: string}"), "properties: {spec:", "properties: {status: {type: object, properties: {p: {type: string}}}, spec:", 1)
 	e.define(text)
 	body := strings.Replace(box("one", `"a":"1"`), `"spec"`, `"status":{"p":"x"},"spec"`, 1)
-	e.do("POST", boxes, body).is(http.StatusCreated).has("status.p", "x")
-	e.do("GET", boxes+"/one/status", "").is(http.StatusNotFound)
-	w := e.watch(boxes + "?watch=1&resourceVersion=0")
-	w.next()
+	e.Do("POST", boxes, body).Is(http.StatusCreated).Has("status.p", "x")
+	e.Do("GET", boxes+"/one/status", "").Is(http.StatusNotFound)
+	w := e.Watch(boxes + "?watch=1&resourceVersion=0")
+	w.Next()
 	e.define(text, func(d map[string]any) {
 		version := d["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
 		version["subresources"] = map[string]any{"status": map[string]any{}}
 	})
-	e.do("GET", boxes+"/one/status", "").is(http.StatusOK)
-	e.patch("merge", boxes+"/one", `{"status":{"p":"y"}}`).is(http.StatusOK).has("status.p", "x")
-	e.patch("merge", boxes+"/one/status", `{"status":{"p":"y"}}`).is(http.StatusOK).has("status.p", "y").has("metadata.generation", 1)
-	if event, ok := w.next(); !ok {
+	e.Do("GET", boxes+"/one/status", "").Is(http.StatusOK)
+	e.Patch("merge", boxes+"/one", `{"status":{"p":"y"}}`).Is(http.StatusOK).Has("status.p", "x")
+	e.Patch("merge", boxes+"/one/status", `{"status":{"p":"y"}}`).Is(http.StatusOK).Has("status.p", "y").Has("metadata.generation", 1)
+	if event, ok := w.Next(); !ok {
 		t.Error("the watch was closed")
 	} else {
-		event.has("object.status.p", "y")
+		event.Has("object.status.p", "y")
 	}
 }
 
@@ -137,25 +137,25 @@ spec:
   - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {a: {type: string}, c: {type: string, default: fromv2}}}}}
 `)
 	v2 := strings.Replace(boxes, "v1", "v2", 1)
-	e.do("POST", v2, `{"apiVersion":"example.com/v2","kind":"Box","metadata":{"name":"one"},"a":"1"}`).is(http.StatusCreated).
-		has("apiVersion", "example.com/v2").has("a", "1")
+	e.Do("POST", v2, `{"apiVersion":"example.com/v2","kind":"Box","metadata":{"name":"one"},"a":"1"}`).Is(http.StatusCreated).
+		Has("apiVersion", "example.com/v2").Has("a", "1")
 	if stored := e.stored("/example.com/boxes/one"); !strings.HasPrefix(stored, `{"a":"1","apiVersion":"example.com/v1"`) {
 		t.Errorf("stored is %s", stored)
 	}
-	e.do("GET", boxes+"/one", "").is(http.StatusOK).has("apiVersion", "example.com/v1").has("b", "fromv1").has("c", nil)
-	e.do("GET", v2+"/one", "").is(http.StatusOK).has("apiVersion", "example.com/v2").has("b", nil)
-	w := e.watch(v2 + "?watch=1&resourceVersion=0")
-	event, _ := w.next()
-	event.has("object.apiVersion", "example.com/v2")
-	e.patch("merge", boxes+"/one", `{"a":"2"}`).is(http.StatusOK)
-	event, _ = w.next()
-	event.has("object.apiVersion", "example.com/v2").has("object.a", "2")
+	e.Do("GET", boxes+"/one", "").Is(http.StatusOK).Has("apiVersion", "example.com/v1").Has("b", "fromv1").Has("c", nil)
+	e.Do("GET", v2+"/one", "").Is(http.StatusOK).Has("apiVersion", "example.com/v2").Has("b", nil)
+	w := e.Watch(v2 + "?watch=1&resourceVersion=0")
+	event, _ := w.Next()
+	event.Has("object.apiVersion", "example.com/v2")
+	e.Patch("merge", boxes+"/one", `{"a":"2"}`).Is(http.StatusOK)
+	event, _ = w.Next()
+	event.Has("object.apiVersion", "example.com/v2").Has("object.a", "2")
 
 	// Managed fields of one version are known in the other.
-	e.patch("apply", v2+"/one?fieldManager=m", `{"apiVersion":"example.com/v2","kind":"Box","metadata":{"name":"one"},"a":"3"}`).
-		is(http.StatusConflict)
-	e.patch("apply", v2+"/one?fieldManager=m&force=true", `{"apiVersion":"example.com/v2","kind":"Box","metadata":{"name":"one"},"a":"3"}`).
-		is(http.StatusOK).has("a", "3")
+	e.Patch("apply", v2+"/one?fieldManager=m", `{"apiVersion":"example.com/v2","kind":"Box","metadata":{"name":"one"},"a":"3"}`).
+		Is(http.StatusConflict)
+	e.Patch("apply", v2+"/one?fieldManager=m&force=true", `{"apiVersion":"example.com/v2","kind":"Box","metadata":{"name":"one"},"a":"3"}`).
+		Is(http.StatusOK).Has("a", "3")
 }
 
 // recorder is an admission plugin that counts, and may change objects.
@@ -180,8 +180,8 @@ func TestPruningAfterAdmission(t *testing.T) {
 	plugin := &recorder{change: func(o *object.Object) { o.SetMember("spec", []byte(`{"bogus":1,"size":"xl"}`)) }}
 	e := start(t, func(o *Options) { o.Admission = plugin })
 	e.define(widgetsYAML)
-	e.do("POST", widgets, widget("a", "")).is(http.StatusCreated).has("spec", map[string]any{"color": "red", "size": "xl"}).
-		warns(`unknown field "spec.bogus"`)
+	e.Do("POST", widgets, widget("a", "")).Is(http.StatusCreated).Has("spec", map[string]any{"color": "red", "size": "xl"}).
+		Warns(`unknown field "spec.bogus"`)
 }
 
 func TestFieldValidation(t *testing.T) {
@@ -189,20 +189,20 @@ func TestFieldValidation(t *testing.T) {
 	e.define(widgetsYAML)
 	body := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","foo":1},"zzz":1,"spec":{"b":1,"size":"s","size":"m"}}`
 	const strict = `strict decoding error: duplicate field "spec.size", unknown field "metadata.foo", unknown field "spec.b", unknown field "zzz"`
-	e.do("POST", widgets+"?fieldValidation=Strict", body).is(http.StatusBadRequest).
-		says(`Widget in version "v1" cannot be handled as a Widget: ` + strict)
-	e.do("POST", widgets+"?dryRun=All", body).is(http.StatusCreated).has("spec.size", "m").
-		warns(`duplicate field "spec.size"`, `unknown field "metadata.foo"`, `unknown field "spec.b"`, `unknown field "zzz"`)
+	e.Do("POST", widgets+"?fieldValidation=Strict", body).Is(http.StatusBadRequest).
+		Says(`Widget in version "v1" cannot be handled as a Widget: ` + strict)
+	e.Do("POST", widgets+"?dryRun=All", body).Is(http.StatusCreated).Has("spec.size", "m").
+		Warns(`duplicate field "spec.size"`, `unknown field "metadata.foo"`, `unknown field "spec.b"`, `unknown field "zzz"`)
 	// Even clients that do not want to know are in the audit log.
 	for len(e.audited) > 0 {
 		<-e.audited
 	}
-	e.do("POST", widgets+"?fieldValidation=Ignore", body).is(http.StatusCreated).warns()
+	e.Do("POST", widgets+"?fieldValidation=Ignore", body).Is(http.StatusCreated).Warns()
 	if got := (<-e.audited)[prunedAnnotation]; got != "metadata.foo,spec.b,zzz" {
 		t.Errorf("audited is %q", got)
 	}
-	e.patch("merge", widgets+"/a?fieldValidation=Strict", `{"spec":{"b":1}}`).is(http.StatusUnprocessableEntity)
-	e.patch("merge", widgets+"/a", `{"spec":{"b":1}}`).is(http.StatusOK).warns(`unknown field "spec.b"`)
+	e.Patch("merge", widgets+"/a?fieldValidation=Strict", `{"spec":{"b":1}}`).Is(http.StatusUnprocessableEntity)
+	e.Patch("merge", widgets+"/a", `{"spec":{"b":1}}`).Is(http.StatusOK).Warns(`unknown field "spec.b"`)
 
 	// The definition decides for those who do not say.
 	annotate := func(value string) func(map[string]any) {
@@ -211,17 +211,17 @@ func TestFieldValidation(t *testing.T) {
 		}
 	}
 	e.define(widgetsYAML, annotate("strict"))
-	e.do("POST", widgets, body).is(http.StatusBadRequest)
-	e.do("POST", widgets+"?dryRun=All&fieldValidation=Warn", strings.Replace(body, `"a"`, `"c"`, 1)).is(http.StatusCreated)
+	e.Do("POST", widgets, body).Is(http.StatusBadRequest)
+	e.Do("POST", widgets+"?dryRun=All&fieldValidation=Warn", strings.Replace(body, `"a"`, `"c"`, 1)).Is(http.StatusCreated)
 	e.define(widgetsYAML, annotate("ignore"))
-	e.do("POST", widgets+"?dryRun=All", strings.Replace(body, `"a"`, `"c"`, 1)).is(http.StatusCreated).warns()
+	e.Do("POST", widgets+"?dryRun=All", strings.Replace(body, `"a"`, `"c"`, 1)).Is(http.StatusCreated).Warns()
 }
 
 func TestFieldValidationOfTheServer(t *testing.T) {
 	e := start(t, func(o *Options) { o.FieldValidation = "Strict" })
 	e.define(widgetsYAML)
-	e.do("POST", widgets, widget("a", `"b":1`)).is(http.StatusBadRequest)
-	e.do("POST", widgets+"?fieldValidation=Warn", widget("a", `"b":1`)).is(http.StatusCreated)
+	e.Do("POST", widgets, widget("a", `"b":1`)).Is(http.StatusBadRequest)
+	e.Do("POST", widgets+"?fieldValidation=Warn", widget("a", `"b":1`)).Is(http.StatusCreated)
 }
 
 // A webhook converts what is stored in another version, and its answer is
@@ -274,14 +274,14 @@ spec:
 		}}
 	})
 	v2 := strings.Replace(boxes, "v1", "v2", 1)
-	e.do("POST", boxes, `{"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"one"},"a":"1"}`).is(http.StatusCreated)
+	e.Do("POST", boxes, `{"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"one"},"a":"1"}`).Is(http.StatusCreated)
 	if n := calls.Load(); n != 0 {
 		t.Errorf("%d calls for what is in the stored version", n)
 	}
-	e.do("GET", v2+"/one", "").is(http.StatusOK).has("c", "1").has("a", nil).has("bogus", nil)
-	e.do("POST", v2, `{"apiVersion":"example.com/v2","kind":"Box","metadata":{"name":"two"},"c":"2"}`).is(http.StatusCreated).has("c", "2")
-	e.do("GET", boxes+"/two", "").is(http.StatusOK).has("a", "2").has("c", nil).has("bogus", nil)
-	e.patch("apply", v2+"/one?fieldManager=m&force=true", `{"apiVersion":"example.com/v2","kind":"Box","metadata":{"name":"one"},"c":"3"}`).
-		is(http.StatusOK).has("c", "3")
-	e.do("GET", v2+"?resourceVersion=0", "").is(http.StatusOK).has("items.0.c", "3").has("items.1.c", "2")
+	e.Do("GET", v2+"/one", "").Is(http.StatusOK).Has("c", "1").Has("a", nil).Has("bogus", nil)
+	e.Do("POST", v2, `{"apiVersion":"example.com/v2","kind":"Box","metadata":{"name":"two"},"c":"2"}`).Is(http.StatusCreated).Has("c", "2")
+	e.Do("GET", boxes+"/two", "").Is(http.StatusOK).Has("a", "2").Has("c", nil).Has("bogus", nil)
+	e.Patch("apply", v2+"/one?fieldManager=m&force=true", `{"apiVersion":"example.com/v2","kind":"Box","metadata":{"name":"one"},"c":"3"}`).
+		Is(http.StatusOK).Has("c", "3")
+	e.Do("GET", v2+"?resourceVersion=0", "").Is(http.StatusOK).Has("items.0.c", "3").Has("items.1.c", "2")
 }

@@ -13,13 +13,14 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/server/resource/asktest"
 )
 
 // put writes an object into etcd as it is.
 func (e *env) put(key, value string) {
-	e.tb.Helper()
+	e.TB.Helper()
 	if _, err := e.etcd.Put(context.Background(), e.prefix+key, value); err != nil {
-		e.tb.Fatal(err)
+		e.TB.Fatal(err)
 	}
 }
 
@@ -29,18 +30,18 @@ func TestStoredObjects(t *testing.T) {
 	e := start(t)
 	e.define(boxesWith("a: {type: string}, d: {type: string, default: x}, n: {type: string}"))
 	e.put("/example.com/boxes/old", `{"kind":"Box","spec":{"n":null,"gone":1,"a":"1"},"metadata":{"name":"old","uid":"u","labels":7,"bogus":1},"apiVersion":"example.com/v1"}`+"\n")
-	got := e.do("GET", boxes+"/old", "").is(http.StatusOK).has("spec", map[string]any{"a": "1", "d": "x"}).has("metadata.generation", 1).
-		has("metadata.labels", nil).has("metadata.bogus", nil)
+	got := e.Do("GET", boxes+"/old", "").Is(http.StatusOK).Has("spec", map[string]any{"a": "1", "d": "x"}).Has("metadata.generation", 1).
+		Has("metadata.labels", nil).Has("metadata.bogus", nil)
 	if stored := e.stored("/example.com/boxes/old"); !strings.Contains(stored, "gone") {
 		t.Errorf("a read has written: %s", stored)
 	}
-	e.do("GET", boxes+"?resourceVersion=0", "").is(http.StatusOK).has("items.0.spec", map[string]any{"a": "1", "d": "x"})
-	e.do("PUT", boxes+"/old", strings.Replace(string(got.body), `"a":"1"`, `"a":"2"`, 1)).is(http.StatusOK).has("metadata.generation", 2)
+	e.Do("GET", boxes+"?resourceVersion=0", "").Is(http.StatusOK).Has("items.0.spec", map[string]any{"a": "1", "d": "x"})
+	e.Do("PUT", boxes+"/old", strings.Replace(string(got.Body), `"a":"1"`, `"a":"2"`, 1)).Is(http.StatusOK).Has("metadata.generation", 2)
 	if stored := e.stored("/example.com/boxes/old"); strings.Contains(stored, "gone") {
 		t.Errorf("what was pruned is stored: %s", stored)
 	}
 	e.put("/example.com/boxes/broken", "no JSON")
-	e.do("GET", boxes+"/broken", "").is(http.StatusInternalServerError)
+	e.Do("GET", boxes+"/broken", "").Is(http.StatusInternalServerError)
 }
 
 // An object whose version is gone cannot be read: nobody knows what it means.
@@ -49,9 +50,9 @@ func TestVersionThatIsGone(t *testing.T) {
 	e.define(boxesWith("a: {type: string}"))
 	e.put("/example.com/boxes/old", `{"apiVersion":"example.com/v0","kind":"Box","metadata":{"name":"old","uid":"u"},"spec":{"a":"1","secret":1}}`+"\n")
 	for _, request := range []string{"GET", "DELETE"} {
-		answer := e.do(request, boxes+"/old", "").is(http.StatusInternalServerError)
-		if !strings.Contains(string(answer.body), "request to convert CR from an invalid group/version: example.com/v0") {
-			t.Errorf("%s: %s", request, answer.body)
+		answer := e.Do(request, boxes+"/old", "").Is(http.StatusInternalServerError)
+		if !strings.Contains(string(answer.Body), "request to convert CR from an invalid group/version: example.com/v0") {
+			t.Errorf("%s: %s", request, answer.Body)
 		}
 	}
 }
@@ -62,9 +63,9 @@ func TestRulesThatCameLater(t *testing.T) {
 	e := start(t)
 	e.define(boxesWith("a: {type: foo}, set: {type: array, x-kubernetes-list-type: set, items: {type: object, properties: {b: {type: string}}}}," +
 		" map: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, nullable: true, properties: {k: {type: string, nullable: true}}}}"))
-	e.do("POST", boxes, box("one", `"a":1`)).is(http.StatusUnprocessableEntity).
-		says(`Box.example.com "one" is invalid: spec.a: Invalid value: "integer": spec.a in body must be of type foo: "integer"`)
-	e.do("POST", boxes, box("two", `"set":[{"b":"x"}],"map":[{"k":"x"}]`)).is(http.StatusCreated)
+	e.Do("POST", boxes, box("one", `"a":1`)).Is(http.StatusUnprocessableEntity).
+		Says(`Box.example.com "one" is invalid: spec.a: Invalid value: "integer": spec.a in body must be of type foo: "integer"`)
+	e.Do("POST", boxes, box("two", `"set":[{"b":"x"}],"map":[{"k":"x"}]`)).Is(http.StatusCreated)
 }
 
 // Definitions from before structural schemas keep everything.
@@ -72,13 +73,13 @@ func TestPreserveUnknownFields(t *testing.T) {
 	e := start(t)
 	preserve := func(d map[string]any) { d["spec"].(map[string]any)["preserveUnknownFields"] = true }
 	e.define(strings.Replace(boxesWith("a: {type: string}"), "type: object\n", "", 1), preserve) // not structural
-	e.do("POST", boxes, box("one", `"a":"1","b":null`)).is(http.StatusCreated).has("spec", map[string]any{"a": "1", "b": nil}).warns()
-	e.do("POST", boxes, box("two", `"a":1`)).is(http.StatusUnprocessableEntity)
-	e.patch("apply", boxes+"/one?fieldManager=m", box("one", `"c":1`)).is(http.StatusOK).has("spec.c", 1)
+	e.Do("POST", boxes, box("one", `"a":"1","b":null`)).Is(http.StatusCreated).Has("spec", map[string]any{"a": "1", "b": nil}).Warns()
+	e.Do("POST", boxes, box("two", `"a":1`)).Is(http.StatusUnprocessableEntity)
+	e.Patch("apply", boxes+"/one?fieldManager=m", box("one", `"c":1`)).Is(http.StatusOK).Has("spec.c", 1)
 
 	e.define(strings.ReplaceAll(boxesYAML[:strings.Index(boxesYAML, "    schema")], "example.com", "bare.com"), preserve)
 	bare := strings.Replace(boxes, "example.com", "bare.com", 1)
-	e.do("POST", bare, strings.Replace(box("one", `"a":1`), "example.com", "bare.com", 1)).is(http.StatusCreated).has("spec.a", 1)
+	e.Do("POST", bare, strings.Replace(box("one", `"a":1`), "example.com", "bare.com", 1)).Is(http.StatusCreated).Has("spec.a", 1)
 }
 
 // A schema that cannot be compiled is an error of the server for one resource,
@@ -86,9 +87,9 @@ func TestPreserveUnknownFields(t *testing.T) {
 func TestSchemaThatCannotBeCompiled(t *testing.T) {
 	e := start(t)
 	e.define(strings.Replace(boxesWith("a: {type: string}"), "type: object\n", "", 1))
-	e.do("GET", boxes, "").is(http.StatusInternalServerError).says("Internal error occurred: error resolving resource")
+	e.Do("GET", boxes, "").Is(http.StatusInternalServerError).Says("Internal error occurred: error resolving resource")
 	e.define(boxesWith("a: {type: string}"))
-	e.do("GET", boxes, "").is(http.StatusOK)
+	e.Do("GET", boxes, "").Is(http.StatusOK)
 }
 
 // Requests and watches go on while the definition changes all the time.
@@ -96,7 +97,7 @@ func TestChangesUnderLoad(t *testing.T) {
 	e := start(t)
 	schema := boxesWith("a: {type: string}, b: {type: string}")
 	e.define(schema)
-	e.do("POST", boxes, box("one", `"a":"1"`)).is(http.StatusCreated)
+	e.Do("POST", boxes, box("one", `"a":"1"`)).Is(http.StatusCreated)
 	stop := make(chan struct{})
 	var running sync.WaitGroup
 	for i := range 4 {
@@ -108,16 +109,16 @@ func TestChangesUnderLoad(t *testing.T) {
 				default:
 				}
 				name := fmt.Sprintf("box-%d-%d", i, n)
-				for _, a := range []answer{
-					e.do("POST", boxes, box(name, `"a":"1","b":"2"`)),
-					e.do("GET", boxes+"/"+name, ""),
-					e.do("GET", boxes+"?resourceVersion=0&limit=3", ""),
-					e.patch("merge", boxes+"/"+name, `{"spec":{"a":"3"}}`),
-					e.patch("apply", boxes+"/"+name+"?fieldManager=m&force=true", box(name, `"a":"4"`)),
+				for _, a := range []asktest.Answer{
+					e.Do("POST", boxes, box(name, `"a":"1","b":"2"`)),
+					e.Do("GET", boxes+"/"+name, ""),
+					e.Do("GET", boxes+"?resourceVersion=0&limit=3", ""),
+					e.Patch("merge", boxes+"/"+name, `{"spec":{"a":"3"}}`),
+					e.Patch("apply", boxes+"/"+name+"?fieldManager=m&force=true", box(name, `"a":"4"`)),
 				} {
 					// Who meets a storage that is being replaced is told to come back.
-					if a.code >= 400 && a.code != http.StatusTooManyRequests {
-						t.Errorf("%d %s", a.code, a.body)
+					if a.Code >= 400 && a.Code != http.StatusTooManyRequests {
+						t.Errorf("%d %s", a.Code, a.Body)
 						return
 					}
 				}
@@ -126,14 +127,14 @@ func TestChangesUnderLoad(t *testing.T) {
 	}
 	running.Go(func() {
 		for {
-			w, code := e.tryWatch(boxes + "?watch=1&resourceVersion=0")
+			w, code := e.TryWatch(boxes + "?watch=1&resourceVersion=0")
 			if w == nil && code != http.StatusTooManyRequests {
 				t.Errorf("watch: %d", code)
 				return
 			}
 			for open := w != nil; open; {
 				select {
-				case _, open = <-w.lines:
+				case _, open = <-w.Lines:
 				case <-stop:
 					return
 				}

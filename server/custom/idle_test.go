@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/espalier-dev/espalier/server/resource/asktest"
 )
 
 // Of what nobody uses only so much is kept, and what was used last stays.
@@ -18,40 +20,40 @@ func TestIdleServingsAreBounded(t *testing.T) {
 	for i := range 5 {
 		e.define(strings.Replace(boxesWith("a: {type: string}"), "example.com", fmt.Sprintf("g%d.example.com", i), 1))
 	}
-	w := e.watch(path(0) + "?watch=1")
+	w := e.Watch(path(0) + "?watch=1")
 	for _, i := range []int{1, 2, 1, 3} {
-		e.do("GET", path(i), "").is(http.StatusOK)
+		e.Do("GET", path(i), "").Is(http.StatusOK)
 	}
 	// An answer is there before its request has been left.
-	eventually(t, func() bool { return served(0) && served(1) && !served(2) && served(3) && e.server.Len() == 3 })
-	e.do("POST", path(0), strings.Replace(box("b", ""), "example.com", "g0.example.com", 1)).is(http.StatusCreated)
-	if event, ok := w.next(); !ok || event.at("object.metadata.name") != "b" {
-		t.Errorf("the watch saw %s", event.body)
+	asktest.Eventually(t, func() bool { return served(0) && served(1) && !served(2) && served(3) && e.server.Len() == 3 })
+	e.Do("POST", path(0), strings.Replace(box("b", ""), "example.com", "g0.example.com", 1)).Is(http.StatusCreated)
+	if event, ok := w.Next(); !ok || event.At("object.metadata.name") != "b" {
+		t.Errorf("the watch saw %s", event.Body)
 	}
-	e.do("GET", path(2), "").is(http.StatusOK)
-	eventually(t, func() bool { return !served(1) && served(2) && e.server.Len() == 3 })
+	e.Do("GET", path(2), "").Is(http.StatusOK)
+	asktest.Eventually(t, func() bool { return !served(1) && served(2) && e.server.Len() == 3 })
 
-	w.cancel()
-	e.do("GET", path(4), "").is(http.StatusOK)
-	eventually(t, func() bool { return e.server.Len() == 2 })
+	w.Close()
+	e.Do("GET", path(4), "").Is(http.StatusOK)
+	asktest.Eventually(t, func() bool { return e.server.Len() == 2 })
 }
 
 // Without watch caches everything is served from etcd.
 func TestUncached(t *testing.T) {
 	e := start(t, func(o *Options) { o.Uncached = true })
 	e.define(widgetsYAML)
-	e.do("POST", widgets, widget("a", `"color":"red"`)).is(http.StatusCreated)
-	w := e.watch(widgets + "?watch=1&resourceVersion=0&fieldSelector=spec.color%3Dblue")
-	e.do("POST", widgets, widget("b", `"color":"blue"`)).is(http.StatusCreated)
-	if event, ok := w.next(); !ok || event.at("object.metadata.name") != "b" {
-		t.Errorf("the watch saw %s", event.body)
+	e.Do("POST", widgets, widget("a", `"color":"red"`)).Is(http.StatusCreated)
+	w := e.Watch(widgets + "?watch=1&resourceVersion=0&fieldSelector=spec.color%3Dblue")
+	e.Do("POST", widgets, widget("b", `"color":"blue"`)).Is(http.StatusCreated)
+	if event, ok := w.Next(); !ok || event.At("object.metadata.name") != "b" {
+		t.Errorf("the watch saw %s", event.Body)
 	}
-	e.patch("merge", widgets+"/a", `{"spec":{"color":"blue"}}`).is(http.StatusOK)
-	if event, ok := w.next(); !ok || event.at("type") != "ADDED" || event.at("object.metadata.name") != "a" {
-		t.Errorf("the watch saw %s", event.body)
+	e.Patch("merge", widgets+"/a", `{"spec":{"color":"blue"}}`).Is(http.StatusOK)
+	if event, ok := w.Next(); !ok || event.At("type") != "ADDED" || event.At("object.metadata.name") != "a" {
+		t.Errorf("the watch saw %s", event.Body)
 	}
 	for range 3 {
-		e.do("GET", widgets+"?resourceVersion=0&fieldSelector=spec.color%3Dblue", "").is(http.StatusOK).has("items.1.metadata.name", "b")
+		e.Do("GET", widgets+"?resourceVersion=0&fieldSelector=spec.color%3Dblue", "").Is(http.StatusOK).Has("items.1.metadata.name", "b")
 	}
 }
 
@@ -60,14 +62,14 @@ func TestUncached(t *testing.T) {
 func TestAppliedNull(t *testing.T) {
 	e := start(t)
 	e.define(boxesWith("a: {type: object, properties: {b: {type: string}}}, c: {type: string, default: x}, d: {type: object, nullable: true}, l: {type: array, items: {type: object, properties: {m: {type: string}}}}"))
-	apply := func(spec string) answer {
-		return e.patch("apply", boxes+"/one?fieldManager=m&force=true", box("one", spec))
+	apply := func(spec string) asktest.Answer {
+		return e.Patch("apply", boxes+"/one?fieldManager=m&force=true", box("one", spec))
 	}
-	apply(`"a":{"b":"1"}`).is(http.StatusCreated).has("spec", map[string]any{"a": map[string]any{"b": "1"}, "c": "x"})
-	apply(`"a":null`).is(http.StatusUnprocessableEntity).
-		says(`Box.example.com "one" is invalid: spec.a: Invalid value: "null": spec.a in body must be of type object: "null"`)
-	apply(`"l":[{"m":null}]`).is(http.StatusUnprocessableEntity).
-		says(`Box.example.com "one" is invalid: spec.l[0].m: Invalid value: "null": spec.l[0].m in body must be of type string: "null"`)
-	apply(`"c":null,"d":null`).is(http.StatusOK).has("spec", map[string]any{"c": "x", "d": nil})
-	e.do("POST", boxes, box("two", `"a":null`)).is(http.StatusCreated).has("spec", map[string]any{"c": "x"})
+	apply(`"a":{"b":"1"}`).Is(http.StatusCreated).Has("spec", map[string]any{"a": map[string]any{"b": "1"}, "c": "x"})
+	apply(`"a":null`).Is(http.StatusUnprocessableEntity).
+		Says(`Box.example.com "one" is invalid: spec.a: Invalid value: "null": spec.a in body must be of type object: "null"`)
+	apply(`"l":[{"m":null}]`).Is(http.StatusUnprocessableEntity).
+		Says(`Box.example.com "one" is invalid: spec.l[0].m: Invalid value: "null": spec.l[0].m in body must be of type string: "null"`)
+	apply(`"c":null,"d":null`).Is(http.StatusOK).Has("spec", map[string]any{"c": "x", "d": nil})
+	e.Do("POST", boxes, box("two", `"a":null`)).Is(http.StatusCreated).Has("spec", map[string]any{"c": "x"})
 }

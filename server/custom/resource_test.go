@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/lifecycle"
+	"github.com/espalier-dev/espalier/server/resource/asktest"
 )
 
 const (
@@ -77,18 +78,18 @@ func TestLifeOfAnObject(t *testing.T) {
 	e := start(t)
 	e.define(widgetsYAML)
 
-	a := e.do("POST", widgets, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":"xl","bogus":1},"status":{"phase":"New"}}`).is(http.StatusCreated)
-	a.has("spec", map[string]any{"color": "red", "size": "xl"}).has("status", nil).has("metadata.generation", 1).has("metadata.namespace", "default")
-	a.warns(`unknown field "spec.bogus"`)
-	if a.at("metadata.uid") == nil || a.at("metadata.creationTimestamp") == nil || a.at("metadata.resourceVersion") == nil {
-		t.Fatalf("metadata is not complete: %s", a.body)
+	a := e.Do("POST", widgets, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":"xl","bogus":1},"status":{"phase":"New"}}`).Is(http.StatusCreated)
+	a.Has("spec", map[string]any{"color": "red", "size": "xl"}).Has("status", nil).Has("metadata.generation", 1).Has("metadata.namespace", "default")
+	a.Warns(`unknown field "spec.bogus"`)
+	if a.At("metadata.uid") == nil || a.At("metadata.creationTimestamp") == nil || a.At("metadata.resourceVersion") == nil {
+		t.Fatalf("metadata is not complete: %s", a.Body)
 	}
-	a.has("metadata.managedFields.0.operation", "Update").has("metadata.managedFields.0.apiVersion", "example.com/v1")
+	a.Has("metadata.managedFields.0.operation", "Update").Has("metadata.managedFields.0.apiVersion", "example.com/v1")
 
-	e.do("POST", widgets, widget("a", "")).is(http.StatusConflict).says(`widgets.example.com "a" already exists`)
-	got := e.do("GET", widgets+"/a", "").is(http.StatusOK)
-	if string(got.body) != string(a.body) {
-		t.Errorf("what is read is not what was written:\n%s\n%s", got.body, a.body)
+	e.Do("POST", widgets, widget("a", "")).Is(http.StatusConflict).Says(`widgets.example.com "a" already exists`)
+	got := e.Do("GET", widgets+"/a", "").Is(http.StatusOK)
+	if string(got.Body) != string(a.Body) {
+		t.Errorf("what is read is not what was written:\n%s\n%s", got.Body, a.Body)
 	}
 	stored := e.stored("/example.com/widgets/default/a")
 	if strings.Contains(stored, "resourceVersion") || !strings.HasPrefix(stored, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{`) {
@@ -97,28 +98,28 @@ func TestLifeOfAnObject(t *testing.T) {
 
 	// Updates need the resourceVersion, and count in generation if anything but
 	// metadata changes.
-	e.do("PUT", widgets+"/a", widget("a", `"size":"s"`)).is(http.StatusUnprocessableEntity).
-		says(`widgets.example.com "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`)
-	body := strings.Replace(string(got.body), `"size":"xl"`, `"size":"s"`, 1)
-	updated := e.do("PUT", widgets+"/a", body).is(http.StatusOK).has("spec.size", "s").has("metadata.generation", 2)
-	e.do("PUT", widgets+"/a", body).is(http.StatusConflict)
-	body = strings.Replace(string(updated.body), `"name":"a"`, `"labels":{"x":"y"},"name":"a"`, 1)
-	labelled := e.do("PUT", widgets+"/a", body).is(http.StatusOK).has("metadata.generation", 2).has("metadata.labels.x", "y")
+	e.Do("PUT", widgets+"/a", widget("a", `"size":"s"`)).Is(http.StatusUnprocessableEntity).
+		Says(`widgets.example.com "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`)
+	body := strings.Replace(string(got.Body), `"size":"xl"`, `"size":"s"`, 1)
+	updated := e.Do("PUT", widgets+"/a", body).Is(http.StatusOK).Has("spec.size", "s").Has("metadata.generation", 2)
+	e.Do("PUT", widgets+"/a", body).Is(http.StatusConflict)
+	body = strings.Replace(string(updated.Body), `"name":"a"`, `"labels":{"x":"y"},"name":"a"`, 1)
+	labelled := e.Do("PUT", widgets+"/a", body).Is(http.StatusOK).Has("metadata.generation", 2).Has("metadata.labels.x", "y")
 
 	// What changes nothing is not written.
-	again := e.do("PUT", widgets+"/a", string(labelled.body)).is(http.StatusOK)
-	again.has("metadata.resourceVersion", labelled.at("metadata.resourceVersion"))
+	again := e.Do("PUT", widgets+"/a", string(labelled.Body)).Is(http.StatusOK)
+	again.Has("metadata.resourceVersion", labelled.At("metadata.resourceVersion"))
 
-	e.do("DELETE", widgets+"/a", "").is(http.StatusOK).has("status", "Success")
-	e.do("GET", widgets+"/a", "").is(http.StatusNotFound).says(`widgets.example.com "a" not found`)
+	e.Do("DELETE", widgets+"/a", "").Is(http.StatusOK).Has("status", "Success")
+	e.Do("GET", widgets+"/a", "").Is(http.StatusNotFound).Says(`widgets.example.com "a" not found`)
 }
 
 // stored returns what etcd has.
 func (e *env) stored(key string) string {
-	e.tb.Helper()
+	e.TB.Helper()
 	resp, err := e.etcd.Get(context.Background(), e.prefix+key)
 	if err != nil || len(resp.Kvs) != 1 {
-		e.tb.Fatalf("%s: %v, %v", key, resp, err)
+		e.TB.Fatalf("%s: %v, %v", key, resp, err)
 	}
 	return string(resp.Kvs[0].Value)
 }
@@ -144,16 +145,16 @@ func TestRefusedBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := *e
-			e.tb = t
-			e.do("POST", widgets, c.body).is(c.code).says(c.message)
+			e.TB = t
+			e.Do("POST", widgets, c.body).Is(c.code).Says(c.message)
 		})
 	}
-	e.do("POST", widgets, `{"apiVersion":`).is(http.StatusBadRequest)
-	e.do("POST", widgets, `[]`).is(http.StatusBadRequest)
-	e.do("POST", widgets, widget("a", `"size":"`+strings.Repeat("x", DefaultMaxRequestBodyBytes)+`"`)).is(http.StatusRequestEntityTooLarge)
-	e.do("POST", widgets, widget("a", ""), "Content-Type: text/plain").is(http.StatusUnsupportedMediaType)
-	e.do("GET", widgets, "", "Accept: text/plain").is(http.StatusNotAcceptable)
-	e.do("GET", widgets, "", "Accept: application/vnd.kubernetes.protobuf").is(http.StatusNotAcceptable)
+	e.Do("POST", widgets, `{"apiVersion":`).Is(http.StatusBadRequest)
+	e.Do("POST", widgets, `[]`).Is(http.StatusBadRequest)
+	e.Do("POST", widgets, widget("a", `"size":"`+strings.Repeat("x", DefaultMaxRequestBodyBytes)+`"`)).Is(http.StatusRequestEntityTooLarge)
+	e.Do("POST", widgets, widget("a", ""), "Content-Type: text/plain").Is(http.StatusUnsupportedMediaType)
+	e.Do("GET", widgets, "", "Accept: text/plain").Is(http.StatusNotAcceptable)
+	e.Do("GET", widgets, "", "Accept: application/vnd.kubernetes.protobuf").Is(http.StatusNotAcceptable)
 }
 
 // Values of the wrong type are refused before any admission plugin sees them,
@@ -162,8 +163,8 @@ func TestMismatchesAreRefusedBeforeAdmission(t *testing.T) {
 	plugin := &recorder{}
 	e := start(t, func(o *Options) { o.Admission = plugin })
 	e.define(widgetsYAML)
-	a := e.do("POST", widgets, widget("a", `"color":7,"replicas":"three"`)).is(http.StatusUnprocessableEntity)
-	message := a.at("message").(string)
+	a := e.Do("POST", widgets, widget("a", `"color":7,"replicas":"three"`)).Is(http.StatusUnprocessableEntity)
+	message := a.At("message").(string)
 	for _, part := range []string{
 		`spec.color: Invalid value: "integer": spec.color in body must be of type string: "integer"`,
 		`spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string"`,
@@ -176,7 +177,7 @@ func TestMismatchesAreRefusedBeforeAdmission(t *testing.T) {
 		t.Errorf("%d objects of the wrong type were shown to admission", n)
 	}
 	// What is dropped anyway may be of any type.
-	e.do("POST", widgets, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"status":{"phase":1}}`).is(http.StatusCreated)
+	e.Do("POST", widgets, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"status":{"phase":1}}`).Is(http.StatusCreated)
 	if n := plugin.admitted.Load(); n != 1 {
 		t.Errorf("%d objects were shown to admission", n)
 	}
@@ -186,14 +187,14 @@ func TestMismatchesAreRefusedBeforeAdmission(t *testing.T) {
 func TestMismatchesOfTheOldObjectAreForgiven(t *testing.T) {
 	e := start(t)
 	e.define(widgetsYAML)
-	e.do("POST", widgets, widget("a", `"size":"xl"`)).is(http.StatusCreated)
+	e.Do("POST", widgets, widget("a", `"size":"xl"`)).Is(http.StatusCreated)
 	e.define(strings.Replace(widgetsYAML, "size: {type: string, maxLength: 5}", "size: {type: integer}", 1), func(d map[string]any) {
 		dropRules(d)
 	})
-	eventually(t, func() bool {
-		return e.patch("merge", widgets+"/a", `{"spec":{"size":"xxl"}}`).code == http.StatusUnprocessableEntity
+	asktest.Eventually(t, func() bool {
+		return e.Patch("merge", widgets+"/a", `{"spec":{"size":"xxl"}}`).Code == http.StatusUnprocessableEntity
 	})
-	e.patch("merge", widgets+"/a", `{"spec":{"color":"blue"}}`).is(http.StatusOK).has("spec.size", "xl")
+	e.Patch("merge", widgets+"/a", `{"spec":{"color":"blue"}}`).Is(http.StatusOK).Has("spec.size", "xl")
 }
 
 // dropRules removes the rules of a definition's only version.
@@ -210,12 +211,12 @@ func TestLists(t *testing.T) {
 		color := []string{"red", "green"}[i%2]
 		body := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w%d","labels":{"n":"%d"}},"spec":{"color":%q,"replicas":%d}}`, i, i%3, color, i)
 		namespace := []string{"default", "other"}[i/5]
-		e.do("POST", strings.Replace(widgets, "default", namespace, 1), body).is(http.StatusCreated)
+		e.Do("POST", strings.Replace(widgets, "default", namespace, 1), body).Is(http.StatusCreated)
 	}
 	count := func(path string) int {
 		t.Helper()
-		a := e.do("GET", path, "").is(http.StatusOK).has("kind", "WidgetList").has("apiVersion", "example.com/v1")
-		items, _ := a.at("items").([]any)
+		a := e.Do("GET", path, "").Is(http.StatusOK).Has("kind", "WidgetList").Has("apiVersion", "example.com/v1")
+		items, _ := a.At("items").([]any)
 		return len(items)
 	}
 	for path, want := range map[string]int{
@@ -236,15 +237,15 @@ func TestLists(t *testing.T) {
 			}
 		}
 	}
-	e.do("GET", widgets+"?fieldSelector=spec.size%3Dxl", "").is(http.StatusBadRequest).
-		says("field label not supported: spec.size")
+	e.Do("GET", widgets+"?fieldSelector=spec.size%3Dxl", "").Is(http.StatusBadRequest).
+		Says("field label not supported: spec.size")
 
 	// Pages add up.
 	total, next := 0, ""
 	for pages := 0; ; pages++ {
-		a := e.do("GET", widgets+"?limit=2&continue="+next, "").is(http.StatusOK)
-		total += len(a.at("items").([]any))
-		if next, _ = a.at("metadata.continue").(string); next == "" {
+		a := e.Do("GET", widgets+"?limit=2&continue="+next, "").Is(http.StatusOK)
+		total += len(a.At("items").([]any))
+		if next, _ = a.At("metadata.continue").(string); next == "" {
 			if pages != 2 {
 				t.Errorf("%d pages", pages+1)
 			}
@@ -254,7 +255,7 @@ func TestLists(t *testing.T) {
 	if total != 5 {
 		t.Errorf("the pages have %d items", total)
 	}
-	e.do("DELETE", widgets+"?labelSelector=n%3D0", "").is(http.StatusOK).has("kind", "WidgetList")
+	e.Do("DELETE", widgets+"?labelSelector=n%3D0", "").Is(http.StatusOK).Has("kind", "WidgetList")
 	if got := count(widgets); got != 3 {
 		t.Errorf("%d items are left", got)
 	}
@@ -263,37 +264,37 @@ func TestLists(t *testing.T) {
 func TestYAMLAndNameGeneration(t *testing.T) {
 	e := start(t)
 	e.define(widgetsYAML)
-	a := e.do("POST", widgets, "apiVersion: example.com/v1\nkind: Widget\nmetadata: {generateName: w-}\nspec: {size: s}\n",
-		"Content-Type: application/yaml", "Accept: application/yaml").is(http.StatusCreated)
-	if !strings.Contains(string(a.body), "name: w-") || !strings.Contains(string(a.body), "size: s\n") {
-		t.Errorf("answer is %s", a.body)
+	a := e.Do("POST", widgets, "apiVersion: example.com/v1\nkind: Widget\nmetadata: {generateName: w-}\nspec: {size: s}\n",
+		"Content-Type: application/yaml", "Accept: application/yaml").Is(http.StatusCreated)
+	if !strings.Contains(string(a.Body), "name: w-") || !strings.Contains(string(a.Body), "size: s\n") {
+		t.Errorf("answer is %s", a.Body)
 	}
 }
 
 func TestDryRunWritesNothing(t *testing.T) {
 	e := start(t)
 	e.define(widgetsYAML)
-	e.do("POST", widgets+"?dryRun=All", widget("a", "")).is(http.StatusCreated).has("spec.color", "red")
-	e.do("GET", widgets+"/a", "").is(http.StatusNotFound)
-	e.do("POST", widgets, widget("a", "")).is(http.StatusCreated)
-	e.do("PATCH", widgets+"/a?dryRun=All", `{"spec":{"color":"blue"}}`, "Content-Type: application/merge-patch+json").is(http.StatusOK).has("spec.color", "blue")
-	e.do("DELETE", widgets+"/a?dryRun=All", "").is(http.StatusOK)
-	e.do("GET", widgets+"/a", "").is(http.StatusOK).has("spec.color", "red")
+	e.Do("POST", widgets+"?dryRun=All", widget("a", "")).Is(http.StatusCreated).Has("spec.color", "red")
+	e.Do("GET", widgets+"/a", "").Is(http.StatusNotFound)
+	e.Do("POST", widgets, widget("a", "")).Is(http.StatusCreated)
+	e.Do("PATCH", widgets+"/a?dryRun=All", `{"spec":{"color":"blue"}}`, "Content-Type: application/merge-patch+json").Is(http.StatusOK).Has("spec.color", "blue")
+	e.Do("DELETE", widgets+"/a?dryRun=All", "").Is(http.StatusOK)
+	e.Do("GET", widgets+"/a", "").Is(http.StatusOK).Has("spec.color", "red")
 }
 
 func TestFinalizersAndWarnings(t *testing.T) {
 	e := start(t)
 	e.define(widgetsYAML)
 	body := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","finalizers":["mine","foregroundDeletion","a.b","example.com/x"]}}`
-	e.do("POST", widgets, body).is(http.StatusCreated).warns(
+	e.Do("POST", widgets, body).Is(http.StatusCreated).Warns(
 		`metadata.finalizers: "a.b": prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers`,
 		`metadata.finalizers: "mine": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers`)
-	e.do("DELETE", widgets+"/a", "").is(http.StatusOK)
-	if e.do("GET", widgets+"/a", "").is(http.StatusOK).at("metadata.deletionTimestamp") == nil {
+	e.Do("DELETE", widgets+"/a", "").Is(http.StatusOK)
+	if e.Do("GET", widgets+"/a", "").Is(http.StatusOK).At("metadata.deletionTimestamp") == nil {
 		t.Error("the object is not marked as deleted")
 	}
-	e.patch("merge", widgets+"/a", `{"metadata":{"finalizers":null}}`).is(http.StatusOK)
-	e.do("GET", widgets+"/a", "").is(http.StatusNotFound)
+	e.Patch("merge", widgets+"/a", `{"metadata":{"finalizers":null}}`).Is(http.StatusOK)
+	e.Do("GET", widgets+"/a", "").Is(http.StatusNotFound)
 }
 
 func TestDeleteInstances(t *testing.T) {
@@ -305,7 +306,7 @@ func TestDeleteInstances(t *testing.T) {
 			finalizers = `,"finalizers":["example.com/x"]`
 		}
 		body := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w%d"%s}}`, i, finalizers)
-		e.do("POST", strings.Replace(widgets, "default", fmt.Sprintf("ns%d", i%3), 1), body).is(http.StatusCreated)
+		e.Do("POST", strings.Replace(widgets, "default", fmt.Sprintf("ns%d", i%3), 1), body).Is(http.StatusCreated)
 	}
 	entry := e.catalog.Get("widgets.example.com")
 	for want := 1; want >= 0; want-- {
@@ -314,7 +315,7 @@ func TestDeleteInstances(t *testing.T) {
 			t.Errorf("%d are left, not %d; %v", left, want, err)
 		}
 		if want == 1 {
-			e.patch("merge", "/apis/example.com/v1/namespaces/ns1/widgets/w7", `{"metadata":{"finalizers":null}}`).is(http.StatusOK)
+			e.Patch("merge", "/apis/example.com/v1/namespaces/ns1/widgets/w7", `{"metadata":{"finalizers":null}}`).Is(http.StatusOK)
 		}
 	}
 	if resp, err := e.etcd.Get(context.Background(), e.prefix+"/example.com/widgets/ns0/w0"); err != nil || resp.Count != 0 {
@@ -337,8 +338,8 @@ spec:
   - {name: v2, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}
 `)
 	planets := "/apis/example.com/v1/planets"
-	e.do("POST", planets, `{"apiVersion":"example.com/v1","kind":"Planet","metadata":{"name":"mars"},"any":1}`).is(http.StatusCreated)
-	e.do("POST", widgets, widget("a", "")).is(http.StatusCreated)
+	e.Do("POST", planets, `{"apiVersion":"example.com/v1","kind":"Planet","metadata":{"name":"mars"},"any":1}`).Is(http.StatusCreated)
+	e.Do("POST", widgets, widget("a", "")).Is(http.StatusCreated)
 
 	// No resource is reached by a path that is not its own.
 	for _, c := range []struct{ method, path string }{
@@ -356,27 +357,27 @@ spec:
 		{"GET", "/apis/example.com/v1/nothing"},
 		{"GET", "/apis/other.com/v1/planets"},
 	} {
-		if a := e.do(c.method, c.path, ""); a.code != http.StatusNotFound {
-			t.Errorf("%s %s is %d: %s", c.method, c.path, a.code, a.body)
+		if a := e.Do(c.method, c.path, ""); a.Code != http.StatusNotFound {
+			t.Errorf("%s %s is %d: %s", c.method, c.path, a.Code, a.Body)
 		}
 	}
-	e.do("POST", "/apis/example.com/v1/widgets", widget("b", "")).is(http.StatusNotFound)
-	e.do("PUT", "/apis/example.com/v1/namespaces/default/planets/mars", "{}").is(http.StatusNotFound)
-	e.do("GET", planets+"/mars/status", "").is(http.StatusNotFound).says(`planets.example.com "mars" not found`)
-	e.do("GET", planets+"/mars/scale", "").is(http.StatusNotFound)
-	e.do("GET", planets+"/mars/log", "").is(http.StatusNotFound)
-	e.do("POST", widgets+"/a/status", widget("a", "")).is(http.StatusMethodNotAllowed).says(`create is not supported on resources of kind "widgets.example.com"`)
-	e.do("DELETE", widgets+"/a/scale", "").is(http.StatusMethodNotAllowed)
+	e.Do("POST", "/apis/example.com/v1/widgets", widget("b", "")).Is(http.StatusNotFound)
+	e.Do("PUT", "/apis/example.com/v1/namespaces/default/planets/mars", "{}").Is(http.StatusNotFound)
+	e.Do("GET", planets+"/mars/status", "").Is(http.StatusNotFound).Says(`planets.example.com "mars" not found`)
+	e.Do("GET", planets+"/mars/scale", "").Is(http.StatusNotFound)
+	e.Do("GET", planets+"/mars/log", "").Is(http.StatusNotFound)
+	e.Do("POST", widgets+"/a/status", widget("a", "")).Is(http.StatusMethodNotAllowed).Says(`create is not supported on resources of kind "widgets.example.com"`)
+	e.Do("DELETE", widgets+"/a/scale", "").Is(http.StatusMethodNotAllowed)
 
 	// Deprecated versions say so.
-	e.do("GET", planets+"/mars", "").is(http.StatusOK).warns()
-	e.do("GET", "/apis/example.com/v1beta1/planets/mars", "").is(http.StatusOK).has("apiVersion", "example.com/v1beta1").has("any", 1).
-		warns("example.com/v1beta1 Planet is deprecated; use example.com/v1 Planet")
-	e.do("GET", "/apis/example.com/v1alpha1/planets/mars", "").is(http.StatusOK).has("any", nil).warns("go away")
+	e.Do("GET", planets+"/mars", "").Is(http.StatusOK).Warns()
+	e.Do("GET", "/apis/example.com/v1beta1/planets/mars", "").Is(http.StatusOK).Has("apiVersion", "example.com/v1beta1").Has("any", 1).
+		Warns("example.com/v1beta1 Planet is deprecated; use example.com/v1 Planet")
+	e.Do("GET", "/apis/example.com/v1alpha1/planets/mars", "").Is(http.StatusOK).Has("any", nil).Warns("go away")
 
 	// Not accepted, not yet established: not there.
 	e.define(strings.ReplaceAll(widgetsYAML, "example.com", "waiting.com"), func(d map[string]any) { d["status"].(map[string]any)["conditions"] = []any{} })
-	e.do("GET", "/apis/waiting.com/v1/widgets", "").is(http.StatusNotFound)
+	e.Do("GET", "/apis/waiting.com/v1/widgets", "").Is(http.StatusNotFound)
 }
 
 // Whoever deletes a definition is told that its objects could not be listed: an
@@ -396,32 +397,32 @@ func TestDeleteInstancesUnread(t *testing.T) {
 func TestTerminating(t *testing.T) {
 	e := start(t)
 	e.define(widgetsYAML)
-	e.do("POST", widgets, widget("a", "")).is(http.StatusCreated)
+	e.Do("POST", widgets, widget("a", "")).Is(http.StatusCreated)
 	e.define(widgetsYAML, func(d map[string]any) {
 		d["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 	})
-	e.do("POST", widgets, widget("b", "")).is(http.StatusForbidden).
-		says(`widgets.example.com "b" is forbidden: create not allowed while custom resource definition is terminating`)
-	e.patch("apply", widgets+"/b?fieldManager=m", widget("b", "")).is(http.StatusForbidden)
-	e.patch("merge", widgets+"/a", `{"spec":{"color":"blue"}}`).is(http.StatusOK)
-	e.do("DELETE", widgets+"/a", "").is(http.StatusOK)
+	e.Do("POST", widgets, widget("b", "")).Is(http.StatusForbidden).
+		Says(`widgets.example.com "b" is forbidden: create not allowed while custom resource definition is terminating`)
+	e.Patch("apply", widgets+"/b?fieldManager=m", widget("b", "")).Is(http.StatusForbidden)
+	e.Patch("merge", widgets+"/a", `{"spec":{"color":"blue"}}`).Is(http.StatusOK)
+	e.Do("DELETE", widgets+"/a", "").Is(http.StatusOK)
 }
 
 func TestIdleResourcesAreForgotten(t *testing.T) {
 	e := start(t)
 	e.define(widgetsYAML)
-	e.do("POST", widgets, widget("a", "")).is(http.StatusCreated)
-	w := e.watch(widgets + "?watch=1&resourceVersion=0")
-	w.next()
+	e.Do("POST", widgets, widget("a", "")).Is(http.StatusCreated)
+	w := e.Watch(widgets + "?watch=1&resourceVersion=0")
+	w.Next()
 	value, _ := e.server.servings.Load(e.catalog.Get("widgets.example.com").UID)
 	s := value.(*serving)
 	future := s.lastUsed.Add(DefaultIdle * 2)
 	if s.closeIfIdle(future) {
 		t.Fatal("given up under a watch")
 	}
-	w.cancel()
-	eventually(t, func() bool { return s.closeIfIdle(future.Add(DefaultIdle)) })
-	e.do("GET", widgets+"/a", "").is(http.StatusOK)
+	w.Close()
+	asktest.Eventually(t, func() bool { return s.closeIfIdle(future.Add(DefaultIdle)) })
+	e.Do("GET", widgets+"/a", "").Is(http.StatusOK)
 	if again, _ := e.server.servings.Load(e.catalog.Get("widgets.example.com").UID); again == value || e.server.Len() != 1 {
 		t.Error("what was given up is still in use")
 	}
@@ -430,17 +431,17 @@ func TestIdleResourcesAreForgotten(t *testing.T) {
 func TestDeletedDefinition(t *testing.T) {
 	e := start(t)
 	e.define(widgetsYAML)
-	e.do("POST", widgets, widget("a", "")).is(http.StatusCreated)
-	w := e.watch(widgets + "?watch=1&resourceVersion=0")
-	w.next()
+	e.Do("POST", widgets, widget("a", "")).Is(http.StatusCreated)
+	w := e.Watch(widgets + "?watch=1&resourceVersion=0")
+	w.Next()
 	resp, err := e.etcd.Delete(context.Background(), e.prefix+catalog.Key+"/widgets.example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.waitFor(resp.Header.Revision)
-	e.do("GET", widgets+"/a", "").is(http.StatusNotFound)
-	if event, ok := w.next(); ok {
-		t.Errorf("the watch goes on: %s", event.body)
+	e.Do("GET", widgets+"/a", "").Is(http.StatusNotFound)
+	if event, ok := w.Next(); ok {
+		t.Errorf("the watch goes on: %s", event.Body)
 	}
-	eventually(t, func() bool { return e.server.Len() == 0 })
+	asktest.Eventually(t, func() bool { return e.server.Len() == 0 })
 }

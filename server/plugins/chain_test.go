@@ -22,6 +22,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/server/codec"
 	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/server/resource/asktest"
 )
 
 var thingKind = schema.GroupVersionKind{Group: "test.dev", Version: "v1", Kind: "Thing"}
@@ -135,13 +136,13 @@ func TestGoTypesPassAsTheyAre(t *testing.T) {
 func TestNamespaces(t *testing.T) {
 	e := startThings(t)
 	nowhere := strings.Replace(path, "default", "nowhere", 1)
-	e.do("POST", nowhere, thing("a", `{}`)).is(404).says(`namespaces "nowhere" not found`)
+	e.Do("POST", nowhere, thing("a", `{}`)).Is(404).Mentions(`namespaces "nowhere" not found`)
 	e.namespace("nowhere")
-	e.do("POST", nowhere, thing("a", `{}`)).is(201)
+	e.Do("POST", nowhere, thing("a", `{}`)).Is(201)
 	e.namespace("going", "test.dev/wait")
 	must(t, e.client.CoreV1().Namespaces().Delete(t.Context(), "going", metav1.DeleteOptions{}))
-	e.do("POST", strings.Replace(path, "default", "going", 1), thing("a", `{}`)).is(403).
-		says("unable to create new content in namespace going because it is being terminated")
+	e.Do("POST", strings.Replace(path, "default", "going", 1), thing("a", `{}`)).Is(403).
+		Mentions("unable to create new content in namespace going because it is being terminated")
 	for _, name := range []string{"default", "kube-system"} {
 		err := e.client.CoreV1().Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{})
 		if err == nil || !strings.Contains(err.Error(), "this namespace may not be deleted") {
@@ -168,7 +169,7 @@ func TestIdleAgain(t *testing.T) {
 	e := start(t)
 	e.mutating("short", hooked(t, nil))
 	must(t, e.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(t.Context(), "short", metav1.DeleteOptions{}))
-	eventually(t, e.chain.Idle)
+	asktest.Eventually(t, e.chain.Idle)
 }
 
 func TestDisabledPlugins(t *testing.T) {

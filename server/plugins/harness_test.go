@@ -1,12 +1,10 @@
 package plugins
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -42,6 +40,7 @@ import (
 	"github.com/espalier-dev/espalier/server/discovery"
 	"github.com/espalier-dev/espalier/server/publish"
 	"github.com/espalier-dev/espalier/server/resource"
+	"github.com/espalier-dev/espalier/server/resource/asktest"
 	"github.com/espalier-dev/espalier/server/store"
 )
 
@@ -50,8 +49,7 @@ func TestMain(m *testing.M) { etcdtest.Main(m) }
 // env is a server for definitions, custom resources and settings of admission,
 // over etcd, with the chain.
 type env struct {
-	tb      testing.TB
-	url     string
+	asktest.Caller
 	chain   *Chain
 	client  kubernetes.Interface
 	catalog *catalog.Catalog
@@ -74,11 +72,11 @@ func start(tb testing.TB, change ...func(*Options)) *env {
 		Prefix: prefix, Transport: storagebackend.TransportConfig{ServerList: []string{etcdtest.Endpoint(tb)}},
 	}})
 	must(tb, err)
-	e := &env{tb: tb, etcd: etcd, prefix: prefix, audited: &atomic.Pointer[map[string]string]{}}
+	e := &env{Caller: asktest.Caller{TB: tb}, etcd: etcd, prefix: prefix, audited: &atomic.Pointer[map[string]string]{}}
 	var handler http.Handler // set before it is asked
 	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { handler.ServeHTTP(w, req) }))
 	config := &rest.Config{Host: "http://" + web.Listener.Addr().String(), QPS: -1}
-	e.url = config.Host
+	e.URL = config.Host
 	e.client, err = kubernetes.NewForConfig(config)
 	must(tb, err)
 	dynamics, err := dynamic.NewForConfig(config)
@@ -109,7 +107,7 @@ func start(tb testing.TB, change ...func(*Options)) *env {
 	web.Start()
 	informers.Start(ctx.Done())
 	informers.WaitForCacheSync(ctx.Done())
-	eventually(tb, e.chain.Idle)
+	asktest.Eventually(tb, e.chain.Idle)
 	for _, name := range []string{"default", "kube-system"} {
 		e.namespace(name)
 	}
@@ -159,7 +157,7 @@ func (e *env) filters(inner http.Handler) http.Handler {
 	h := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		ctx := request.WithUser(req.Context(), &user.DefaultInfo{Name: "tester", Groups: []string{user.SystemPrivilegedGroup}})
 		ctx = audit.WithAuditContext(ctx)
-		must(e.tb, audit.AuditContextFrom(ctx).Init(audit.RequestAuditConfig{Level: auditinternal.LevelRequest}, nil))
+		must(e.TB, audit.AuditContextFrom(ctx).Init(audit.RequestAuditConfig{Level: auditinternal.LevelRequest}, nil))
 		inner.ServeHTTP(w, req.WithContext(ctx))
 		if req.Method != http.MethodGet {
 			annotations := audit.AuditContextFrom(ctx).GetEventAnnotations()
@@ -174,18 +172,18 @@ func (e *env) filters(inner http.Handler) http.Handler {
 
 // namespace makes a namespace.
 func (e *env) namespace(name string, finalizers ...string) {
-	e.tb.Helper()
+	e.TB.Helper()
 	n := &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers}}
 	_, err := e.client.CoreV1().Namespaces().Create(context.Background(), n, metav1.CreateOptions{})
-	must(e.tb, err)
+	must(e.TB, err)
 }
 
 // define writes a definition into etcd, established and with the names that it
 // asks for, and waits until the server knows.
 func (e *env) define(text string) {
-	e.tb.Helper()
+	e.TB.Helper()
 	var d map[string]any
-	must(e.tb, yaml.Unmarshal([]byte(text), &d))
+	must(e.TB, yaml.Unmarshal([]byte(text), &d))
 	spec := d["spec"].(map[string]any)
 	names := spec["names"].(map[string]any)
 	name := fmt.Sprintf("%s.%s", names["plural"], spec["group"])
@@ -196,88 +194,12 @@ func (e *env) define(text string) {
 		map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"},
 	}}
 	data, err := json.Marshal(d)
-	must(e.tb, err)
+	must(e.TB, err)
 	put, err := e.etcd.Put(context.Background(), e.prefix+catalog.Key+"/"+name, string(data))
-	must(e.tb, err)
+	must(e.TB, err)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	must(e.tb, e.catalog.WaitFor(ctx, uint64(put.Header.Revision)))
-}
-
-// answer is what the server says.
-type answer struct {
-	tb       testing.TB
-	code     int
-	warnings []string
-	body     []byte
-	object   map[string]any
-}
-
-// do sends a request.
-func (e *env) do(method, path, body string) answer {
-	e.tb.Helper()
-	req, err := http.NewRequest(method, e.url+path, strings.NewReader(body))
-	must(e.tb, err)
-	if req.Header.Set("Content-Type", "application/json"); method == http.MethodPatch {
-		req.Header.Set("Content-Type", "application/merge-patch+json")
-	}
-	resp, err := http.DefaultClient.Do(req)
-	must(e.tb, err)
-	defer func() { _ = resp.Body.Close() }()
-	a := answer{tb: e.tb, code: resp.StatusCode, warnings: resp.Header.Values("Warning")}
-	a.body, err = io.ReadAll(resp.Body)
-	must(e.tb, err)
-	if bytes.HasPrefix(a.body, []byte("{")) {
-		must(e.tb, json.Unmarshal(a.body, &a.object))
-	}
-	return a
-}
-
-// is fails the test unless the answer has the code.
-func (a answer) is(code int) answer {
-	a.tb.Helper()
-	if a.code != code {
-		a.tb.Fatalf("the answer is %d, not %d: %s", a.code, code, a.body)
-	}
-	return a
-}
-
-// at returns the value at a dotted path, nil if there is none.
-func (a answer) at(path string) any {
-	var value any = a.object
-	for name := range strings.SplitSeq(path, ".") {
-		m, _ := value.(map[string]any)
-		value = m[name]
-	}
-	return value
-}
-
-// has fails the test unless there is the value at a dotted path.
-func (a answer) has(path string, want any) answer {
-	a.tb.Helper()
-	if got := a.at(path); fmt.Sprint(got) != fmt.Sprint(want) {
-		a.tb.Fatalf("%s is %v, not %v, in %s", path, got, want, a.body)
-	}
-	return a
-}
-
-// says fails the test unless the answer's message contains a text.
-func (a answer) says(text string) answer {
-	a.tb.Helper()
-	if message, _ := a.at("message").(string); !strings.Contains(message, text) {
-		a.tb.Fatalf("the message does not contain %q: %s", text, a.body)
-	}
-	return a
-}
-
-// eventually waits until a condition holds.
-func eventually(tb testing.TB, condition func() bool) {
-	tb.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			tb.Fatal("the condition does not hold after 20 s")
-		}
-	}
+	must(e.TB, e.catalog.WaitFor(ctx, uint64(put.Header.Revision)))
 }
 
 // hook is a webhook: a TLS server.

@@ -8,6 +8,8 @@ import (
 	core "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
+
+	"github.com/espalier-dev/espalier/server/resource/asktest"
 )
 
 func newFlags() *genericoptions.AdmissionOptions { return genericoptions.NewAdmissionOptions() }
@@ -22,17 +24,17 @@ func matching() *admissionregistration.MatchResources {
 
 // policy makes a validating policy and binds it.
 func (e *env) policy(name string, spec admissionregistration.ValidatingAdmissionPolicySpec, parameters *admissionregistration.ParamRef) {
-	e.tb.Helper()
+	e.TB.Helper()
 	spec.MatchConstraints = matching()
 	c := e.client.AdmissionregistrationV1()
-	_, err := c.ValidatingAdmissionPolicies().Create(e.tb.Context(), &admissionregistration.ValidatingAdmissionPolicy{
+	_, err := c.ValidatingAdmissionPolicies().Create(e.TB.Context(), &admissionregistration.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
-	must(e.tb, err)
-	_, err = c.ValidatingAdmissionPolicyBindings().Create(e.tb.Context(), &admissionregistration.ValidatingAdmissionPolicyBinding{
+	must(e.TB, err)
+	_, err = c.ValidatingAdmissionPolicyBindings().Create(e.TB.Context(), &admissionregistration.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionregistration.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: parameters,
 			ValidationActions: []admissionregistration.ValidationAction{admissionregistration.Deny}}}, metav1.CreateOptions{})
-	must(e.tb, err)
+	must(e.TB, err)
 }
 
 func TestValidatingPolicy(t *testing.T) {
@@ -41,11 +43,11 @@ func TestValidatingPolicy(t *testing.T) {
 		Expression:        "object.spec.size <= 10 && (oldObject == null || oldObject.spec.size <= object.spec.size)",
 		MessageExpression: "'size ' + string(object.spec.size) + ' of ' + object.metadata.name + ' does not do'",
 	}}}, nil)
-	eventually(t, func() bool { return e.do("POST", path+"?dryRun=All", thing("a", `{"size":11}`)).code == 422 })
-	e.do("POST", path, thing("a", `{"size":11}`)).is(422).says("size 11 of a does not do")
-	e.do("POST", path, thing("a", `{"size":9}`)).is(201)
-	e.do("PATCH", path+"/a", `{"spec":{"size":8}}`).is(422).says("size 8 of a does not do")
-	e.do("PATCH", path+"/a", `{"spec":{"size":10}}`).is(200).has("metadata.generation", 2)
+	asktest.Eventually(t, func() bool { return e.Do("POST", path+"?dryRun=All", thing("a", `{"size":11}`)).Code == 422 })
+	e.Do("POST", path, thing("a", `{"size":11}`)).Is(422).Mentions("size 11 of a does not do")
+	e.Do("POST", path, thing("a", `{"size":9}`)).Is(201)
+	e.Patch("merge", path+"/a", `{"spec":{"size":8}}`).Is(422).Mentions("size 8 of a does not do")
+	e.Patch("merge", path+"/a", `{"spec":{"size":10}}`).Is(200).Has("metadata.generation", 2)
 }
 
 func TestPolicyWithParameters(t *testing.T) {
@@ -57,8 +59,8 @@ func TestPolicyWithParameters(t *testing.T) {
 		ParamKind:   &admissionregistration.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
 		Validations: []admissionregistration.Validation{{Expression: "object.spec.size <= int(params.data.size)"}},
 	}, &admissionregistration.ParamRef{Name: "limits", Namespace: "default", ParameterNotFoundAction: new(admissionregistration.DenyAction)})
-	eventually(t, func() bool { return e.do("POST", path+"?dryRun=All", thing("a", `{"size":6}`)).code == 422 })
-	e.do("POST", path, thing("a", `{"size":5}`)).is(201)
+	asktest.Eventually(t, func() bool { return e.Do("POST", path+"?dryRun=All", thing("a", `{"size":6}`)).Code == 422 })
+	e.Do("POST", path, thing("a", `{"size":5}`)).Is(201)
 }
 
 func TestMutatingPolicies(t *testing.T) {
@@ -88,15 +90,15 @@ func TestMutatingPolicies(t *testing.T) {
 			t.Log(last)
 		}
 	}()
-	eventually(t, func() bool {
-		a := e.do("POST", path+"?dryRun=All", thing("a", `{"size":1}`))
-		last = string(a.body)
-		return a.code == 201 && a.at("spec.name") != nil && a.at("spec.replicas") != nil
+	asktest.Eventually(t, func() bool {
+		a := e.Do("POST", path+"?dryRun=All", thing("a", `{"size":1}`))
+		last = string(a.Body)
+		return a.Code == 201 && a.At("spec.name") != nil && a.At("spec.replicas") != nil
 	})
-	made := e.do("POST", path, thing("a", `{"size":4}`)).is(201).
-		has("spec", "map[inner:map[mode:fast note:n] name:applied to a replicas:8 size:4]").has("metadata.generation", 1)
-	if len(made.warnings) != 1 || !strings.Contains(made.warnings[0], "spec.alien") {
-		t.Errorf("the warnings are %q", made.warnings)
+	made := e.Do("POST", path, thing("a", `{"size":4}`)).Is(201).
+		Has("spec", map[string]any{"inner": map[string]any{"mode": "fast", "note": "n"}, "name": "applied to a", "replicas": 8, "size": 4}).Has("metadata.generation", 1)
+	if len(made.Warnings) != 1 || !strings.Contains(made.Warnings[0], "spec.alien") {
+		t.Errorf("the warnings are %q", made.Warnings)
 	}
-	e.do("GET", path+"/a", "").is(200).has("spec", made.at("spec")).has("metadata.resourceVersion", made.at("metadata.resourceVersion"))
+	e.Do("GET", path+"/a", "").Is(200).Has("spec", made.At("spec")).Has("metadata.resourceVersion", made.At("metadata.resourceVersion"))
 }

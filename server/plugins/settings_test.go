@@ -5,6 +5,8 @@ import (
 
 	admissionregistration "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-dev/espalier/server/resource/asktest"
 )
 
 // about is what a webhook or policy is asked about: writes of a resource of the
@@ -18,7 +20,7 @@ func about(version string, resources ...string) admissionregistration.RuleWithOp
 
 // mutating configures a mutating webhook and waits until the chain knows.
 func (e *env) mutating(name string, h *hook, change ...func(*admissionregistration.MutatingWebhook)) {
-	e.tb.Helper()
+	e.TB.Helper()
 	w := admissionregistration.MutatingWebhook{
 		Name: name + ".test.dev", Rules: []admissionregistration.RuleWithOperations{about("v1", "*")},
 		AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistration.SideEffectClassNone), TimeoutSeconds: new(int32(10)),
@@ -34,13 +36,13 @@ func (e *env) mutating(name string, h *hook, change ...func(*admissionregistrati
 	before := e.chain.settings.total()
 	_, err := e.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(context.Background(),
 		&admissionregistration.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: []admissionregistration.MutatingWebhook{w}}, metav1.CreateOptions{})
-	must(e.tb, err)
-	eventually(e.tb, func() bool { return e.chain.settings.total() > before })
+	must(e.TB, err)
+	asktest.Eventually(e.TB, func() bool { return e.chain.settings.total() > before })
 }
 
 // validating configures a validating webhook and waits until the chain knows.
 func (e *env) validating(name string, h *hook, change ...func(*admissionregistration.ValidatingWebhook)) {
-	e.tb.Helper()
+	e.TB.Helper()
 	w := admissionregistration.ValidatingWebhook{
 		Name: name + ".test.dev", Rules: []admissionregistration.RuleWithOperations{about("v1", "*")},
 		ClientConfig:            admissionregistration.WebhookClientConfig{URL: &h.URL, CABundle: authority(h.Server)},
@@ -54,8 +56,8 @@ func (e *env) validating(name string, h *hook, change ...func(*admissionregistra
 	before := e.chain.settings.total()
 	_, err := e.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(context.Background(),
 		&admissionregistration.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: []admissionregistration.ValidatingWebhook{w}}, metav1.CreateOptions{})
-	must(e.tb, err)
-	eventually(e.tb, func() bool { return e.chain.settings.total() > before })
+	must(e.TB, err)
+	asktest.Eventually(e.TB, func() bool { return e.chain.settings.total() > before })
 }
 
 // total is how many objects are configured.

@@ -70,15 +70,15 @@ func TestWhatWebhooksAddIsNormalized(t *testing.T) {
 	if e.chain.Idle() {
 		t.Fatal("a webhook is configured, and the chain is idle")
 	}
-	made := e.do("POST", path, thing("a", `{"size":3,"ratio":1.5}`)).is(201).
-		has("spec", `map[inner:map[mode:fast note:n] ratio:1.5 size:3]`).has("metadata.labels.by", "hook").has("metadata.generation", 1)
-	warnings := strings.Join(made.warnings, "\n")
+	made := e.Do("POST", path, thing("a", `{"size":3,"ratio":1.5}`)).Is(201).
+		Has("spec", map[string]any{"inner": map[string]any{"mode": "fast", "note": "n"}, "ratio": 1.5, "size": 3}).Has("metadata.labels.by", "hook").Has("metadata.generation", 1)
+	warnings := strings.Join(made.Warnings, "\n")
 	for _, field := range []string{"spec.unspecified", "spec.inner.alien"} {
 		if !strings.Contains(warnings, field) {
 			t.Errorf("nobody is told that %s is not stored: %q", field, warnings)
 		}
 	}
-	e.do("GET", path+"/a", "").is(200).has("spec", made.at("spec"))
+	e.Do("GET", path+"/a", "").Is(200).Has("spec", made.At("spec"))
 	annotations := *e.audited.Load()
 	if a := annotations["mutation.webhook.admission.k8s.io/round_0_index_0"]; !strings.Contains(a, `"mutated":true`) {
 		t.Errorf("the audit annotations are %v", annotations)
@@ -87,19 +87,19 @@ func TestWhatWebhooksAddIsNormalized(t *testing.T) {
 
 func TestWebhooksSeeTheObject(t *testing.T) {
 	e := startThings(t)
-	stored := e.do("POST", path, thing("a", `{"size":9007199254740993,"ratio":1.0,"name":"<ü>"}`)).is(201)
+	stored := e.Do("POST", path, thing("a", `{"size":9007199254740993,"ratio":1.0,"name":"<ü>"}`)).Is(201)
 	h := hooked(t, nil)
 	e.validating("looks", h)
-	updated := e.do("PATCH", path+"/a", `{"spec":{"size":4}}`).is(200)
+	updated := e.Patch("merge", path+"/a", `{"spec":{"size":4}}`).Is(200)
 	seen := h.last(t)
-	if !reflect.DeepEqual(seen["oldObject"], stored.object) {
-		t.Errorf("the old object is\n%v\nnot\n%v", seen["oldObject"], stored.object)
+	if !reflect.DeepEqual(seen["oldObject"], stored.Object) {
+		t.Errorf("the old object is\n%v\nnot\n%v", seen["oldObject"], stored.Object)
 	}
 	now := seen["object"].(map[string]any)
-	if !reflect.DeepEqual(now["spec"], updated.at("spec")) || now["kind"] != "Thing" || now["apiVersion"] != "test.dev/v1" {
+	if !reflect.DeepEqual(now["spec"], updated.At("spec")) || now["kind"] != "Thing" || now["apiVersion"] != "test.dev/v1" {
 		t.Errorf("the object is %v", now)
 	}
-	e.do("DELETE", path+"/a", "").is(200)
+	e.Do("DELETE", path+"/a", "").Is(200)
 	if seen := h.last(t); seen["operation"] != "DELETE" || seen["object"] != nil || seen["oldObject"].(map[string]any)["kind"] != "Thing" {
 		t.Errorf("on delete: %v", seen)
 	}
@@ -116,14 +116,14 @@ func TestValidatingWebhookSpeaks(t *testing.T) {
 		response["warnings"] = []string{"mind the gap"}
 		response["auditAnnotations"] = map[string]string{"why": "weather"}
 	}))
-	a := e.do("POST", path, thing("a", `{}`)).is(403).says(`admission webhook "no.test.dev" denied the request: not today`)
-	if len(a.warnings) != 1 || !strings.Contains(a.warnings[0], "mind the gap") {
-		t.Errorf("the warnings are %q", a.warnings)
+	a := e.Do("POST", path, thing("a", `{}`)).Is(403).Mentions(`admission webhook "no.test.dev" denied the request: not today`)
+	if len(a.Warnings) != 1 || !strings.Contains(a.Warnings[0], "mind the gap") {
+		t.Errorf("the warnings are %q", a.Warnings)
 	}
 	if got := (*e.audited.Load())["no.test.dev/why"]; got != "weather" {
 		t.Errorf("the audit annotations are %v", *e.audited.Load())
 	}
-	e.do("GET", path+"/a", "").is(404)
+	e.Do("GET", path+"/a", "").Is(404)
 }
 
 func TestDeadWebhook(t *testing.T) {
@@ -134,8 +134,8 @@ func TestDeadWebhook(t *testing.T) {
 		w.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"strict": "yes"}}
 	})
 	e.mutating("ignored", dead, func(w *admissionregistration.MutatingWebhook) { w.FailurePolicy = new(admissionregistration.Ignore) })
-	e.do("POST", path, thing("a", `{"size":1}`)).is(201).has("spec.size", 1)
-	e.do("POST", path, strings.Replace(thing("b", `{}`), `"name":"b"`, `"name":"b","labels":{"strict":"yes"}`, 1)).is(500).says("failed calling webhook")
+	e.Do("POST", path, thing("a", `{"size":1}`)).Is(201).Has("spec.size", 1)
+	e.Do("POST", path, strings.Replace(thing("b", `{}`), `"name":"b"`, `"name":"b","labels":{"strict":"yes"}`, 1)).Is(500).Mentions("failed calling webhook")
 }
 
 func TestServicesAreRefused(t *testing.T) {
@@ -143,7 +143,7 @@ func TestServicesAreRefused(t *testing.T) {
 	e.mutating("service", nil, func(w *admissionregistration.MutatingWebhook) {
 		w.ClientConfig.Service = &admissionregistration.ServiceReference{Namespace: "default", Name: "kubernetes", Port: new(int32(443))}
 	})
-	e.do("POST", path, thing("a", `{}`)).is(500).says("there are no services here, and so no service default/kubernetes with port 443")
+	e.Do("POST", path, thing("a", `{}`)).Is(500).Mentions("there are no services here, and so no service default/kubernetes with port 443")
 }
 
 func TestLyingWebhooks(t *testing.T) {
@@ -168,19 +168,19 @@ func TestLyingWebhooks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := *e
-			e.tb = t
+			e.TB = t
 			id := strings.ReplaceAll(name, " ", "-")
 			e.mutating(id, hooked(t, c.respond), func(w *admissionregistration.MutatingWebhook) {
 				w.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"lie": id}}
 			})
-			a := e.do("POST", path, strings.Replace(thing(id, `{"size":1}`), `"name":`, `"labels":{"lie":"`+id+`"},"name":`, 1)).is(c.code)
+			a := e.Do("POST", path, strings.Replace(thing(id, `{"size":1}`), `"name":`, `"labels":{"lie":"`+id+`"},"name":`, 1)).Is(c.code)
 			if c.says != "" {
-				a.says(c.says)
+				a.Mentions(c.says)
 			}
 			if c.code != 201 {
-				e.do("GET", path+"/"+id, "").is(404)
+				e.Do("GET", path+"/"+id, "").Is(404)
 			} else {
-				e.do("GET", path+"/"+id, "").is(200).has("apiVersion", "test.dev/v1")
+				e.Do("GET", path+"/"+id, "").Is(200).Has("apiVersion", "test.dev/v1")
 			}
 		})
 	}
@@ -197,12 +197,12 @@ func TestWebhooksAndIdentity(t *testing.T) {
 			patches(`[{"op":"replace","path":"/metadata/uid","value":"mine"}]`)(request, response)
 		}
 	}))
-	made := e.do("POST", path, thing("a", `{}`)).is(201)
-	if uid, _ := made.at("metadata.uid").(string); uid == "mine" || uid == "" {
+	made := e.Do("POST", path, thing("a", `{}`)).Is(201)
+	if uid, _ := made.At("metadata.uid").(string); uid == "mine" || uid == "" {
 		t.Errorf("the uid is %q", uid)
 	}
-	e.do("PATCH", path+"/a", `{"spec":{"size":1}}`).is(422).says("metadata.uid: Invalid value: \"mine\": field is immutable")
-	e.do("GET", path+"/a", "").is(200).has("metadata.uid", made.at("metadata.uid")).has("metadata.generation", 1)
+	e.Patch("merge", path+"/a", `{"spec":{"size":1}}`).Is(422).Mentions("metadata.uid: Invalid value: \"mine\": field is immutable")
+	e.Do("GET", path+"/a", "").Is(200).Has("metadata.uid", made.At("metadata.uid")).Has("metadata.generation", 1)
 }
 
 func TestWebhookThatIsNoWebhook(t *testing.T) {
@@ -210,7 +210,7 @@ func TestWebhookThatIsNoWebhook(t *testing.T) {
 	h := &hook{Server: httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))}
 	t.Cleanup(h.Close)
 	e.mutating("html", h)
-	e.do("POST", path, thing("a", `{}`)).is(500).says("failed calling webhook")
+	e.Do("POST", path, thing("a", `{}`)).Is(500).Mentions("failed calling webhook")
 }
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
@@ -228,8 +228,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		e.validating(name, h, func(w *admissionregistration.ValidatingWebhook) {
 			w.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"by": name}}
 		})
-		e.do("POST", path, strings.Replace(thing("a", `{}`), `"name":`, `"labels":{"by":"`+name+`"},"name":`, 1)).is(500).
-			says("which is not followed")
+		e.Do("POST", path, strings.Replace(thing("a", `{}`), `"name":`, `"labels":{"by":"`+name+`"},"name":`, 1)).Is(500).
+			Mentions("which is not followed")
 		if len(h.headers) != 1 || h.headers[0].Get("Authorization") != "" {
 			t.Errorf("%d: the headers are %v", code, h.headers)
 		}
@@ -266,7 +266,7 @@ func TestSlowWebhook(t *testing.T) {
 		w.TimeoutSeconds = new(int32(1))
 	})
 	begin := time.Now()
-	e.do("POST", path, thing("a", `{}`)).is(500).says("context deadline exceeded")
+	e.Do("POST", path, thing("a", `{}`)).Is(500).Mentions("context deadline exceeded")
 	if d := time.Since(begin); d > 5*time.Second {
 		t.Errorf("a timeout of 1 s took %v", d)
 	}
@@ -286,7 +286,7 @@ func TestEquivalentVersions(t *testing.T) {
 	e.mutating("second", h, func(w *admissionregistration.MutatingWebhook) {
 		w.Rules = []admissionregistration.RuleWithOperations{about("v2", "things")}
 	})
-	e.do("POST", path, thing("a", `{"size":1}`)).is(201).has("apiVersion", "test.dev/v1").has("spec", "map[name:from v2 size:1]")
+	e.Do("POST", path, thing("a", `{"size":1}`)).Is(201).Has("apiVersion", "test.dev/v1").Has("spec", map[string]any{"name": "from v2", "size": 1})
 	if seen := h.last(t); seen["object"].(map[string]any)["apiVersion"] != "test.dev/v2" {
 		t.Errorf("the webhook has seen %v", seen["object"])
 	}
@@ -304,7 +304,7 @@ func TestReinvocation(t *testing.T) {
 		w.ReinvocationPolicy = new(admissionregistration.IfNeededReinvocationPolicy)
 	})
 	e.mutating("b", hooked(t, patches(`[{"op":"add","path":"/spec/inner","value":{"note":"x"}}]`)))
-	e.do("POST", path, thing("a", `{}`)).is(201).has("spec", "map[inner:map[mode:fast note:x] name:seen]")
+	e.Do("POST", path, thing("a", `{}`)).Is(201).Has("spec", map[string]any{"inner": map[string]any{"mode": "fast", "note": "x"}, "name": "seen"})
 	if n := first.calls(); n != 2 {
 		t.Errorf("the first webhook has been called %d times", n)
 	}
@@ -312,16 +312,16 @@ func TestReinvocation(t *testing.T) {
 
 func TestScalePassesWebhooks(t *testing.T) {
 	e := startThings(t)
-	e.do("POST", path, thing("a", `{"replicas":1}`)).is(201)
+	e.Do("POST", path, thing("a", `{"replicas":1}`)).Is(201)
 	h := hooked(t, patches(`[{"op":"replace","path":"/spec/replicas","value":5}]`))
 	e.mutating("scales", h, func(w *admissionregistration.MutatingWebhook) {
 		w.Rules = []admissionregistration.RuleWithOperations{about("v1", "things/scale")}
 	})
-	e.do("PATCH", path+"/a/scale", `{"spec":{"replicas":3}}`).is(200).has("spec.replicas", 5)
+	e.Patch("merge", path+"/a/scale", `{"spec":{"replicas":3}}`).Is(200).Has("spec.replicas", 5)
 	if seen := h.last(t)["object"].(map[string]any); seen["kind"] != "Scale" {
 		t.Errorf("the webhook has seen %v", seen)
 	}
-	e.do("GET", path+"/a", "").is(200).has("spec.replicas", 5)
+	e.Do("GET", path+"/a", "").Is(200).Has("spec.replicas", 5)
 }
 
 func TestDefinitionsPassWebhooks(t *testing.T) {
@@ -335,10 +335,10 @@ func TestDefinitionsPassWebhooks(t *testing.T) {
 				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}}},
 	})
 	must(t, err)
-	made := e.do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", string(text)).is(201).
-		has("spec.names.shortNames", "[wd]").has("spec.names.singular", "widget")
-	if made.at("spec.unknown") != nil {
-		t.Errorf("what the webhook has added is stored: %s", made.body)
+	made := e.Do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", string(text)).Is(201).
+		Has("spec.names.shortNames", []string{"wd"}).Has("spec.names.singular", "widget")
+	if made.At("spec.unknown") != nil {
+		t.Errorf("what the webhook has added is stored: %s", made.Body)
 	}
 	if seen := h.last(t)["object"].(map[string]any); seen["kind"] != "CustomResourceDefinition" {
 		t.Errorf("the webhook has seen %v", seen)
