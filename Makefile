@@ -98,7 +98,7 @@ linear: ## cost grows at most 1.3 times as fast as the input (wants a quiet mach
 .PHONY: conformance-short
 conformance-short: tools ## differential tests against upstream, short form (minutes)
 	$(call step,case tables and the same inputs through Espalier and upstream (short form))
-	@cd conformance && $(GO) test $$($(GO) list ./... | grep -v /scenarios) && $(GO) test -short ./scenarios && $(GO) run ./cmd/conform -short
+	@cd conformance && $(GO) test $$($(GO) list ./... | grep -v /scenarios) && $(GO) test -short -timeout 20m ./scenarios && $(GO) run ./cmd/conform -short
 
 .PHONY: conformance
 conformance: ## differential tests against upstream, long form
@@ -161,7 +161,7 @@ upstream-suite: tools ## upstream's own integration tests against our server
 .PHONY: scenarios
 scenarios: tools ## kubectl, informers and a controller against the server, built with the race detector
 	$(call step,kubectl and other clients against the server under the race detector)
-	@cd conformance && $(GO) test -count=1 ./scenarios
+	@cd conformance && $(GO) test -count=1 -timeout 40m ./scenarios
 
 .PHONY: soak
 soak: tools ## mixed load and changes of schemas for MINUTES; fails if memory grows or a watcher misses an event

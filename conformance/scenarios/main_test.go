@@ -53,7 +53,7 @@ func run(m *testing.M) (int, error) {
 	}
 	if os.Getenv("SCENARIO_SERVER") == "upstream" {
 		against = launch.Upstream
-	} else if binaries[launch.Espalier], err = launch.Build(ctx, dir, "-race"); err != nil {
+	} else if binaries[launch.Espalier], err = launch.Build(ctx, dir, pick([]string{"-race"}, nil)...); err != nil {
 		return 0, err
 	}
 	if etcd, err = launch.StartEtcd(ctx, "--unsafe-no-fsync"); err != nil {
