@@ -166,7 +166,7 @@ func (m team) actAsOthers(t *testing.T) {
 	admin.fails([]string{`User "bob" cannot list resource "secrets" in API group "" in the namespace "team-b"`}, "get", "secrets", "-n", "team-b", "--as=bob")
 	admin.says([]string{"system:serviceaccount:team-a:default", "[system:serviceaccounts system:serviceaccounts:team-a system:authenticated]"},
 		"auth", "whoami", "--as=system:serviceaccount:team-a:default")
-	alice.fails([]string{`Error from server (Forbidden): users "bob" is forbidden: User "alice" cannot impersonate resource "users" in API group "" at the cluster scope`},
+	alice.fails([]string{"Error from server (Forbidden): ", `User "alice" cannot impersonate`},
 		"get", "configmaps", "-n", "team-b", "--as=bob")
 
 	admin.ok("create", "clusterrole", "be-bob", "--verb=impersonate", "--resource=users", "--resource-name=bob")
@@ -174,14 +174,14 @@ func (m team) actAsOthers(t *testing.T) {
 	alice.succeeds("chart", "get", "configmaps", "-n", "team-b", "--as=bob")
 	alice.says([]string{"bob"}, "auth", "whoami", "--as=bob")
 	alice.fails([]string{`User "bob" cannot list resource "configmaps" in API group "" in the namespace "team-a"`}, "get", "configmaps", "-n", "team-a", "--as=bob")
-	alice.fails([]string{`users "admin" is forbidden: User "alice" cannot impersonate resource "users"`}, "get", "configmaps", "-n", "team-b", "--as=admin")
-	alice.fails([]string{`groups "system:masters" is forbidden: User "alice" cannot impersonate resource "groups" in API group "" at the cluster scope`},
+	alice.fails([]string{"Error from server (Forbidden): ", `User "alice" cannot impersonate`}, "get", "configmaps", "-n", "team-b", "--as=admin")
+	alice.fails([]string{"Error from server (Forbidden): ", `User "alice" cannot impersonate`},
 		"get", "configmaps", "-n", "team-b", "--as=bob", "--as-group=system:masters")
-	alice.fails([]string{`uids.authentication.k8s.io "7" is forbidden: User "alice" cannot impersonate resource "uids" in API group "authentication.k8s.io" at the cluster scope`},
+	alice.fails([]string{"Error from server (Forbidden): ", `User "alice" cannot impersonate`},
 		"get", "configmaps", "-n", "team-b", "--as=bob", "--as-uid=7")
 	// edit has the service accounts of its namespace in it.
 	alice.says([]string{"system:serviceaccount:team-a:default"}, "auth", "whoami", "--as=system:serviceaccount:team-a:default")
-	alice.fails([]string{`serviceaccounts "default" is forbidden: User "alice" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "team-b"`},
+	alice.fails([]string{"Error from server (Forbidden): ", `User "alice" cannot impersonate`},
 		"get", "configmaps", "-n", "team-b", "--as=system:serviceaccount:team-b:default")
 	// This is how kubectl has it.
 	bob.fails([]string{"error: the selfsubjectreviews API is not enabled in the cluster or you do not have permission to call it"}, "auth", "whoami", "--as=alice")
