@@ -125,7 +125,8 @@ func metadataOf(stored []byte) (described, error) {
 	if bytes.HasPrefix(stored, protobufMagic) {
 		return fromProtobuf(stored[len(protobufMagic):])
 	}
-	if o, err := object.FromJSON(stored); err == nil {
+	// API servers end what they store with a line feed.
+	if o, err := object.FromJSON(bytes.TrimSuffix(stored, []byte("\n"))); err == nil {
 		return o, nil
 	}
 	// Others write JSON with spaces, and fields in another order.
