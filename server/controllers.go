@@ -6,8 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -46,23 +46,9 @@ func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Res
 	return resources, nil
 }
 
-// kindsOf are all resources that objects are stored of.
-func kindsOf(index *catalog.Catalog, resources *builtin.Resources) *kinds.Kinds {
-	list := []kinds.Kind{kinds.Definitions}
-	for _, r := range resources.All() {
-		if r.Virtual == nil {
-			list = append(list, kinds.Kind{
-				Resource: schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Plural},
-				Kind:     r.Kind, Namespaced: r.Namespaced, Prefix: r.Prefix,
-			})
-		}
-	}
-	return kinds.New(index, list...)
-}
-
 // controllers is what one of several servers does for all of them.
 func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *catalog.Catalog, resources *builtin.Resources) task {
-	p, all, etcd, prefix := s.plane, kindsOf(index, resources), s.backend.Client(), o.Etcd.StorageConfig.Prefix
+	p, all, etcd, prefix := s.plane, kinds.New(index, append(resources.Kinds(), kinds.Definitions)...), s.backend.Client(), o.Etcd.StorageConfig.Prefix
 	collector := garbage.New(garbage.Config{
 		Etcd: etcd, Prefix: prefix, Transformers: c.ResourceTransformers, Kinds: all, Client: p.metadata, Events: p.client,
 	})
@@ -72,7 +58,8 @@ func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *cata
 		Etcd: etcd, Prefix: prefix, Kinds: all, Client: p.client, Metadata: p.metadata, Namespaces: namespaces,
 	})
 	return task{name: "the controllers", early: true, run: func(ctx context.Context) error {
-		if err := until(ctx, func() bool { return p.ready() && index.HasSynced() }); err != nil {
+		known := func(context.Context) (bool, error) { return p.ready() && index.HasSynced(), nil }
+		if err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, known); err != nil {
 			return err
 		}
 		return leader.Run(ctx, leader.Config{Client: p.client, Name: "espalier-controllers", Identity: name()},
@@ -82,18 +69,6 @@ func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *cata
 			leader.Task{Name: "aggregation of roles", Run: func(ctx context.Context) error { return rbac.Aggregate(ctx, p.informers, p.client) }},
 		)
 	}}
-}
-
-// until waits for something that comes soon.
-func until(ctx context.Context, condition func() bool) error {
-	for !condition() {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	return nil
 }
 
 // name is different for every server.

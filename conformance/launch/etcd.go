@@ -23,11 +23,11 @@ func StartEtcd(ctx context.Context, flags ...string) (*Etcd, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := freePort()
+	client, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
-	peer, err := freePort()
+	peer, err := FreePort()
 	if err != nil {
 		return nil, err
 	}

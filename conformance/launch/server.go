@@ -96,7 +96,7 @@ func startIn(ctx context.Context, dir string, spec Spec) (*Server, error) {
 	if err := os.WriteFile(ca, authority.CA, 0o600); err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,7 +86,10 @@ func walkThrough(t *testing.T, page string) string {
 			script += fmt.Sprintf("if %s > said 2>&1; then echo 'it does not fail'; exit 1; fi\ndiff answer-%d said\n", command, i)
 		}
 	}
-	port := freePort(t)
+	port, err := launch.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
 	script = strings.NewReplacer("http://127.0.0.1:2379", etcd.URL, "localhost:6443", fmt.Sprintf("localhost:%d", port)).Replace(script)
 	kubectl, err := launch.Tool("kubectl")
 	if err != nil {
@@ -112,14 +114,4 @@ func writeFile(t *testing.T, path, content string) {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }

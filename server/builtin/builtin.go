@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 
+	"github.com/espalier-dev/espalier/server/kinds"
 	"github.com/espalier-dev/espalier/server/resource"
 	"github.com/espalier-dev/espalier/server/store"
 )
@@ -33,11 +35,6 @@ type Options struct {
 	// half an hour if zero.
 	MinRequestTimeout time.Duration
 }
-
-const (
-	defaultMaxRequestBodyBytes = 3 << 20
-	defaultMinRequestTimeout   = 30 * time.Minute
-)
 
 // Resources are built-in resources. They are safe for concurrent use.
 type Resources struct {
@@ -62,12 +59,8 @@ func New(o Options, resources ...Resource) (*Resources, error) {
 	if o.Backend == nil {
 		return nil, errors.New("built-in resources need a backend to be stored in")
 	}
-	if o.MaxRequestBodyBytes == 0 {
-		o.MaxRequestBodyBytes = defaultMaxRequestBodyBytes
-	}
-	if o.MinRequestTimeout == 0 {
-		o.MinRequestTimeout = defaultMinRequestTimeout
-	}
+	o.MaxRequestBodyBytes = cmp.Or(o.MaxRequestBodyBytes, resource.DefaultMaxRequestBodyBytes)
+	o.MinRequestTimeout = cmp.Or(o.MinRequestTimeout, resource.DefaultMinRequestTimeout)
 	r := &Resources{
 		options: o, all: slices.Clone(resources),
 		stores: map[schema.GroupResource]*genericregistry.Store{}, endpoints: map[place]*endpoint{},
@@ -117,6 +110,17 @@ func (r *Resources) Store(name schema.GroupResource) *genericregistry.Store { re
 
 // All returns the resources. They must not be changed.
 func (r *Resources) All() []Resource { return r.all }
+
+// Kinds returns the resources that objects are stored of.
+func (r *Resources) Kinds() []kinds.Kind {
+	var list []kinds.Kind
+	for i := range r.all {
+		if one := &r.all[i]; one.Virtual == nil {
+			list = append(list, kinds.Kind{Resource: one.version().WithResource(one.Plural), Kind: one.Kind, Namespaced: one.Namespaced, Prefix: one.Prefix})
+		}
+	}
+	return list
+}
 
 // Serves reports whether there are resources of a group and version.
 func (r *Resources) Serves(group, version string) bool {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/lifecycle"
+	"github.com/espalier-dev/espalier/server/resource"
 	"github.com/espalier-dev/espalier/server/resource/asktest"
 )
 
@@ -151,7 +152,7 @@ func TestRefusedBodies(t *testing.T) {
 	}
 	e.Do("POST", widgets, `{"apiVersion":`).Is(http.StatusBadRequest)
 	e.Do("POST", widgets, `[]`).Is(http.StatusBadRequest)
-	e.Do("POST", widgets, widget("a", `"size":"`+strings.Repeat("x", DefaultMaxRequestBodyBytes)+`"`)).Is(http.StatusRequestEntityTooLarge)
+	e.Do("POST", widgets, widget("a", `"size":"`+strings.Repeat("x", resource.DefaultMaxRequestBodyBytes)+`"`)).Is(http.StatusRequestEntityTooLarge)
 	e.Do("POST", widgets, widget("a", ""), "Content-Type: text/plain").Is(http.StatusUnsupportedMediaType)
 	e.Do("GET", widgets, "", "Accept: text/plain").Is(http.StatusNotAcceptable)
 	e.Do("GET", widgets, "", "Accept: application/vnd.kubernetes.protobuf").Is(http.StatusNotAcceptable)

@@ -1,6 +1,7 @@
 package custom
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -26,11 +27,8 @@ const (
 	DefaultIdle = 10 * time.Minute
 	// DefaultMaxIdle is how many resources are kept ready though nobody uses them.
 	DefaultMaxIdle = 500
-	// DefaultMaxRequestBodyBytes is what API servers accept.
-	DefaultMaxRequestBodyBytes = 3 << 20
 
-	defaultRequestTimeout    = time.Minute
-	defaultMinRequestTimeout = 30 * time.Minute
+	defaultRequestTimeout = time.Minute
 )
 
 // Options say what a Server works with. Catalog, Backend,
@@ -49,7 +47,7 @@ type Options struct {
 	// definition does not: Warn, Strict or Ignore; empty means Warn.
 	FieldValidation string
 
-	MaxRequestBodyBytes int64         // 0 is DefaultMaxRequestBodyBytes
+	MaxRequestBodyBytes int64         // 0 is resource.DefaultMaxRequestBodyBytes
 	RequestTimeout      time.Duration // of requests that are no watches; they may take twice as long to finish after a change
 	MinRequestTimeout   time.Duration // of watches whose client does not say
 	Idle                time.Duration // 0 is DefaultIdle
@@ -75,21 +73,11 @@ type Server struct {
 // New returns a server for the definitions in the catalog. Run must be running
 // for it to forget what is not used.
 func New(o Options) *Server {
-	if o.MaxRequestBodyBytes == 0 {
-		o.MaxRequestBodyBytes = DefaultMaxRequestBodyBytes
-	}
-	if o.RequestTimeout == 0 {
-		o.RequestTimeout = defaultRequestTimeout
-	}
-	if o.MinRequestTimeout == 0 {
-		o.MinRequestTimeout = defaultMinRequestTimeout
-	}
-	if o.Idle == 0 {
-		o.Idle = DefaultIdle
-	}
-	if o.MaxIdle == 0 {
-		o.MaxIdle = DefaultMaxIdle
-	}
+	o.MaxRequestBodyBytes = cmp.Or(o.MaxRequestBodyBytes, resource.DefaultMaxRequestBodyBytes)
+	o.RequestTimeout = cmp.Or(o.RequestTimeout, defaultRequestTimeout)
+	o.MinRequestTimeout = cmp.Or(o.MinRequestTimeout, resource.DefaultMinRequestTimeout)
+	o.Idle = cmp.Or(o.Idle, DefaultIdle)
+	o.MaxIdle = cmp.Or(o.MaxIdle, DefaultMaxIdle)
 	s := &Server{options: o}
 	o.Catalog.Subscribe(s.changed)
 	return s

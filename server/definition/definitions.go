@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -42,11 +43,6 @@ type Options struct {
 	ProtectInstances bool
 }
 
-const (
-	defaultMaxRequestBodyBytes = 3 << 20
-	defaultMinRequestTimeout   = 30 * time.Minute
-)
-
 // Definitions is the resource customresourcedefinitions. It is safe for
 // concurrent use.
 type Definitions struct {
@@ -59,12 +55,8 @@ type Definitions struct {
 
 // New returns the resource, stored by the backend of o.
 func New(o Options) (*Definitions, error) {
-	if o.MaxRequestBodyBytes == 0 {
-		o.MaxRequestBodyBytes = defaultMaxRequestBodyBytes
-	}
-	if o.MinRequestTimeout == 0 {
-		o.MinRequestTimeout = defaultMinRequestTimeout
-	}
+	o.MaxRequestBodyBytes = cmp.Or(o.MaxRequestBodyBytes, resource.DefaultMaxRequestBodyBytes)
+	o.MinRequestTimeout = cmp.Or(o.MinRequestTimeout, resource.DefaultMinRequestTimeout)
 	schemas, err := openAPI()
 	if err != nil {
 		return nil, err

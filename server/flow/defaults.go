@@ -27,23 +27,13 @@ func EnsureDefaults(ctx context.Context, client kubernetes.Interface) error {
 	levels := client.FlowcontrolV1().PriorityLevelConfigurations()
 	// Levels first: a schema that refers to none is of no use.
 	for _, want := range slices.Concat(bootstrap.MandatoryPriorityLevelConfigurations, bootstrap.SuggestedPriorityLevelConfigurations) {
-		errs = append(errs, ensure(ctx, levels, want, func(now *flowcontrol.PriorityLevelConfiguration) bool {
-			if equality.Semantic.DeepEqual(now.Spec, want.Spec) {
-				return false
-			}
-			now.Spec = *want.Spec.DeepCopy()
-			return true
+		errs = append(errs, ensure(ctx, levels, want, func(l *flowcontrol.PriorityLevelConfiguration) *flowcontrol.PriorityLevelConfigurationSpec {
+			return &l.Spec
 		}))
 	}
 	schemas := client.FlowcontrolV1().FlowSchemas()
 	for _, want := range slices.Concat(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas) {
-		errs = append(errs, ensure(ctx, schemas, want, func(now *flowcontrol.FlowSchema) bool {
-			if equality.Semantic.DeepEqual(now.Spec, want.Spec) {
-				return false
-			}
-			now.Spec = *want.Spec.DeepCopy()
-			return true
-		}))
+		errs = append(errs, ensure(ctx, schemas, want, func(s *flowcontrol.FlowSchema) *flowcontrol.FlowSchemaSpec { return &s.Spec }))
 	}
 	return errors.Join(errs...)
 }
@@ -62,16 +52,16 @@ type client[P any] interface {
 	Update(ctx context.Context, obj P, o metav1.UpdateOptions) (P, error)
 }
 
-// ensure writes one object, if need be. Correct makes an object what it should
-// be and reports whether that was a change.
-func ensure[T any, P configuration[T]](ctx context.Context, c client[P], want P, correct func(now P) bool) error {
+// ensure writes one object, if need be: with the spec that it should have.
+func ensure[T any, P configuration[T], Spec any](ctx context.Context, c client[P], want P, spec func(P) *Spec) error {
 	var err error
 	for range attempts {
 		var now P
 		switch now, err = c.Get(ctx, want.GetName(), metav1.GetOptions{}); {
 		case apierrors.IsNotFound(err):
 			_, err = c.Create(ctx, want.DeepCopy(), metav1.CreateOptions{})
-		case err == nil && ours(now) && correct(now):
+		case err == nil && ours(now) && !equality.Semantic.DeepEqual(spec(now), spec(want)):
+			*spec(now) = *spec(want.DeepCopy())
 			_, err = c.Update(ctx, now, metav1.UpdateOptions{})
 		}
 		// Another server may have created, changed or deleted it by now.

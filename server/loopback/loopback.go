@@ -34,16 +34,21 @@ type Loopback struct {
 // is called, as long as their contexts allow.
 func New() *Loopback {
 	l := &Loopback{listener: bufconn.Listen(bufferSize)}
-	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true)
 	l.client = &http.Transport{
-		Protocols: &protocols,
+		Protocols: protocols(),
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return l.listener.DialContext(ctx)
 		},
 		DisableCompression: true,
 	}
 	return l
+}
+
+// protocols is HTTP/2 without TLS: nobody can listen in memory.
+func protocols() *http.Protocols {
+	var p http.Protocols
+	p.SetUnencryptedHTTP2(true)
+	return &p
 }
 
 // Config is the configuration of clients. They are not slowed down: who can
@@ -54,11 +59,9 @@ func (l *Loopback) Config() *rest.Config {
 
 // Serve answers requests by the handler until the context ends.
 func (l *Loopback) Serve(ctx context.Context, handler http.Handler) error {
-	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{
 		Handler:           handler,
-		Protocols:         &protocols,
+		Protocols:         protocols(),
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ReadHeaderTimeout: headerTimeout,
 		ConnContext:       func(ctx context.Context, _ net.Conn) context.Context { return context.WithValue(ctx, within{}, l) },

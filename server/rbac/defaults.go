@@ -4,40 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/component-helpers/auth/rbac/reconciliation"
 	"k8s.io/klog/v2"
 )
 
-// How long EnsureDefaults goes on trying, and how often.
-const (
-	defaultsTimeout  = 30 * time.Second
-	defaultsInterval = time.Second
-)
-
 // EnsureDefaults makes sure that the roles and bindings are there that every
 // cluster has, with at least the rules and subjects that they should have. What
 // others have added stays, and what is annotated with
 // rbac.authorization.kubernetes.io/autoupdate=false is left alone. Any number of
-// servers can do this at the same time.
-func EnsureDefaults(ctx context.Context, client kubernetes.Interface) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, defaultsInterval, defaultsTimeout, true, func(context.Context) (bool, error) {
-		last = ensureDefaults(client)
-		return last == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("write the default roles: %w", errors.Join(last, err))
-	}
-	return nil
-}
-
-// ensureDefaults tries all, and returns what went wrong.
-func ensureDefaults(client kubernetes.Interface) error {
+// servers can do this at the same time. It tries all, and returns what went wrong.
+func EnsureDefaults(_ context.Context, client kubernetes.Interface) error {
 	var errs []error
 	for _, r := range defaultRoles() {
 		options := reconciliation.ReconcileRoleOptions{

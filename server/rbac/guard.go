@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/espalier-dev/espalier/server/builtin"
+	"github.com/espalier-dev/espalier/server/resource"
 )
 
 // guard keeps users from granting what they do not have.
@@ -223,22 +224,19 @@ func (g *guard) allows(ctx context.Context, a authorizer.AttributesRecord) bool 
 // rulesOf returns what a binding in a namespace would grant, by what is stored
 // now.
 func (g *guard) rulesOf(ctx context.Context, ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, error) {
-	store, resource := g.clusterRoles, "clusterroles"
+	store, plural := g.clusterRoles, "clusterroles"
 	switch {
 	case ref.Kind == kindClusterRole:
 		namespace = ""
 	case ref.Kind == kindRole && namespace != "":
-		store, resource = g.roles, "roles"
+		store, plural = g.roles, "roles"
 	default:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("unsupported role reference kind: %q", ref.Kind))
 	}
 	if store == nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("no roles are served that could be bound"))
 	}
-	ctx = genericapirequest.WithNamespace(ctx, namespace)
-	// Errors name the resource of the request, which is one of bindings.
-	ctx = genericapirequest.WithRequestInfo(ctx, &genericapirequest.RequestInfo{APIGroup: rbacv1.GroupName, Resource: resource})
-	obj, err := store.Get(ctx, ref.Name, &metav1.GetOptions{})
+	obj, err := store.Get(resource.Within(ctx, rbacv1.Resource(plural), namespace), ref.Name, &metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}

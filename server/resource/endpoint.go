@@ -18,6 +18,13 @@ import (
 	"github.com/espalier-dev/espalier/server/reply"
 )
 
+const (
+	// DefaultMaxRequestBodyBytes is what API servers accept.
+	DefaultMaxRequestBodyBytes = 3 << 20
+	// DefaultMinRequestTimeout is how long watches last at least.
+	DefaultMinRequestTimeout = 30 * time.Minute
+)
+
 // PatchTypes are the patches that resources without Go types understand: those
 // that need no knowledge of how to merge lists.
 var PatchTypes = []string{

@@ -11,8 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/espalier-dev/espalier/server/resource"
 )
 
 // A Getter looks up what tokens are bound to. What it returns is not changed.
@@ -56,17 +57,13 @@ func (v view) Secret(ctx context.Context, namespace, name string) (*corev1.Secre
 	return get[*corev1.Secret](ctx, v, "secrets", func(s *storages) rest.Getter { return s.secrets }, namespace, name)
 }
 
-func get[T runtime.Object](ctx context.Context, v view, resource string, from func(*storages) rest.Getter, namespace, name string) (found T, err error) {
+func get[T runtime.Object](ctx context.Context, v view, plural string, from func(*storages) rest.Getter, namespace, name string) (found T, err error) {
 	bound := v.stores.bound.Load()
 	if bound == nil {
 		return found, errors.New("service accounts cannot be looked up yet: the server is starting")
 	}
-	// Errors name the resource that the request is for, which is another one.
-	ctx = request.WithRequestInfo(request.WithNamespace(ctx, namespace), &request.RequestInfo{
-		IsResourceRequest: true, Verb: "get", APIVersion: "v1", Resource: resource, Namespace: namespace, Name: name,
-	})
 	options := v.options
-	obj, err := from(bound).Get(ctx, name, &options)
+	obj, err := from(bound).Get(resource.Within(ctx, corev1.Resource(plural), namespace), name, &options)
 	if err != nil {
 		return found, err
 	}

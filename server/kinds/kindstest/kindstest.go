@@ -80,7 +80,7 @@ func Start(tb testing.TB, o Options) *Server {
 	})
 	resources, err := builtin.New(builtin.Options{Backend: s.Backend, Authorizer: anything}, append(builtin.Standard(), builtin.Events(time.Hour)...)...)
 	must(tb, err)
-	s.Kinds = kinds.New(s.Catalog, builtIn(resources)...)
+	s.Kinds = kinds.New(s.Catalog, append(resources.Kinds(), kinds.Definitions)...)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{}, 3)
@@ -117,17 +117,6 @@ func (s *Server) connect(tb testing.TB, url string) {
 	must(tb, err)
 	s.Client, err = kubernetes.NewForConfig(s.Config)
 	must(tb, err)
-}
-
-func builtIn(resources *builtin.Resources) []kinds.Kind {
-	all := []kinds.Kind{kinds.Definitions}
-	for _, r := range resources.All() {
-		if r.Virtual == nil && r.Alias.Empty() {
-			gvr := schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Plural}
-			all = append(all, kinds.Kind{Resource: gvr, Kind: r.Kind, Namespaced: r.Namespaced, Prefix: r.Prefix})
-		}
-	}
-	return all
 }
 
 // route gives requests to whom they concern.
