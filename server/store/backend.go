@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"path"
 	"slices"
@@ -63,6 +64,9 @@ type Backend struct {
 	stop      func()          // of the compactor
 	caches    atomic.Int64    // numbers the gRPC streams of watch caches
 	closed    sync.Once
+
+	mu       sync.Mutex
+	storages map[*Spec]func() // how to destroy those that there are
 }
 
 // rpcMetrics are those of all connections to etcd: a registry takes a name once,
@@ -94,7 +98,7 @@ func Open(ctx context.Context, c Config) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to etcd at %v: %w", c.Transport.ServerList, err)
 	}
-	b := &Backend{config: c, client: client, stop: func() {}}
+	b := &Backend{config: c, client: client, stop: func() {}, storages: map[*Spec]func(){}}
 	if err := b.checkMembers(ctx); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
@@ -153,7 +157,7 @@ func connect(t storagebackend.TransportConfig) (*kubernetes.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client.KV = etcd3.NewETCDLatencyTracker(client.KV) // time spent in etcd, per request
+	client.KV = etcd3.NewETCDLatencyTracker(steady{client.KV}) // time spent in etcd, per request
 	return client, nil
 }
 
@@ -176,12 +180,29 @@ func (b *Backend) checkMembers(ctx context.Context) error {
 			b.awaitFeatures(ctx)
 			return nil
 		}
+		if err := b.refusals(ctx); err != nil {
+			return fmt.Errorf("no member of etcd answers: %w", err)
+		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("no member of etcd answers: %w", down[b.client.Endpoints()[0]])
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// refusals are why members do not answer, if all of them do not for reasons that time
+// does not mend.
+func (b *Backend) refusals(ctx context.Context) error {
+	var errs []error
+	for _, endpoint := range b.client.Endpoints() {
+		err := refusal(ctx, endpoint, b.config.Transport)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 func (b *Backend) memberVersions(ctx context.Context) (versions map[string]string, down map[string]error) {
@@ -241,10 +262,30 @@ func (b *Backend) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// Close stops the compactor and disconnects. Storages must have been destroyed.
+// keep remembers how to destroy a storage, and returns how to do that early.
+func (b *Backend) keep(s *Spec, destroy func()) func() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.storages[s] = destroy
+	return func() {
+		b.mu.Lock()
+		delete(b.storages, s)
+		b.mu.Unlock()
+		destroy()
+	}
+}
+
+// Close destroys the storages that are left, stops the compactor and disconnects.
 func (b *Backend) Close() error {
 	var err error
 	b.closed.Do(func() {
+		b.mu.Lock()
+		left := slices.Collect(maps.Values(b.storages))
+		clear(b.storages)
+		b.mu.Unlock()
+		for _, destroy := range left {
+			destroy()
+		}
 		metrics.SetStorageMonitorGetter(func() ([]metrics.Monitor, error) { return nil, nil })
 		b.stop()
 		err = b.client.Close()

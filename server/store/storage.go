@@ -72,14 +72,14 @@ func (b *Backend) Storage(s Spec) (storage.Interface, func(), error) {
 	ended, end := context.WithCancel(context.Background())
 	direct = &ending{Interface: direct, ended: ended, spec: &s}
 	if !s.Cached {
-		return direct, end, nil
+		return direct, b.keep(&s, end), nil
 	}
 	if s.KeyFunc == nil || s.AttrFunc == nil {
 		end()
 		return nil, nil, fmt.Errorf("storage of %s: a watch cache needs functions for keys and attributes", s.Resource)
 	}
 	l := &lazy{direct: direct, backend: b, spec: &s}
-	return l, func() { end(); l.destroy() }, nil
+	return l, b.keep(&s, func() { end(); l.destroy() }), nil
 }
 
 // ending is a storage whose watches end when it is destroyed. Everything else goes
