@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/server/catalog"
@@ -21,6 +20,7 @@ import (
 	"github.com/espalier-dev/espalier/server/discovery"
 	"github.com/espalier-dev/espalier/server/lifecycle"
 	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/server/plugins"
 	"github.com/espalier-dev/espalier/server/publish"
 	"github.com/espalier-dev/espalier/server/replica"
 	"github.com/espalier-dev/espalier/server/resource"
@@ -122,7 +122,7 @@ func serveDefinitions(d *definition.Definitions) http.Handler {
 
 // objects are the custom resources.
 func (s *Server) objects(o *Options, c *genericapiserver.Config, index *catalog.Catalog) (*custom.Server, error) {
-	conversion, err := convert.NewFactory(webhook.NewDefaultServiceResolver(), nil)
+	conversion, err := convert.NewFactory(plugins.NoServices{}, nil)
 	if err != nil {
 		return nil, err
 	}

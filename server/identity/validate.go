@@ -54,7 +54,11 @@ func authorityFile(flag, path string) error {
 	if path == "" {
 		return nil
 	}
-	if _, err := dynamiccertificates.NewDynamicCAContentFromFile(flag, path); err != nil {
+	data, err := os.ReadFile(path)
+	if err == nil {
+		_, err = dynamiccertificates.NewStaticCAContent(flag, data)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w; give the certificates of authorities as a PEM file", flag, err)
 	}
 	return nil

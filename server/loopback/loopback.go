@@ -16,7 +16,10 @@ import (
 const (
 	// bufferSize is of one direction of a connection. All requests share one
 	// connection.
-	bufferSize = 256 << 10
+	bufferSize = 64 << 10
+	// idleTime is how long a connection is kept that nobody needs: at the start,
+	// many ask at once, and each of them gets one.
+	idleTime = 10 * time.Second
 	// maxStreams is how many requests and watches there may be at a time.
 	maxStreams = 10000
 	// headerTimeout is how long a request may take to say what it wants.
@@ -40,6 +43,7 @@ func New() *Loopback {
 			return l.listener.DialContext(ctx)
 		},
 		DisableCompression: true,
+		IdleConnTimeout:    idleTime,
 	}
 	return l
 }

@@ -9,8 +9,9 @@ import (
 // Chain is the admission chain. It is safe for concurrent use.
 type Chain struct {
 	direct   steps // plugins that look at no object
-	asking   steps // plugins that are configured through the API
+	asking   steps // plugins that are configured through the API, and others
 	settings *settings
+	others   bool // there are plugins of the program's own
 }
 
 // steps are plugins in their order.
@@ -25,8 +26,9 @@ var (
 )
 
 // Idle reports that no webhook and no policy is configured at all, so that
-// nothing needs to be prepared for them. Until that is known, it reports false.
-func (c *Chain) Idle() bool { return c.settings.none() }
+// nothing needs to be prepared for them. Until that is known, it reports false, and
+// a plugin of the program's own is never idle: nobody knows what it looks at.
+func (c *Chain) Idle() bool { return !c.others && c.settings.none() }
 
 // Handles implements admission.Interface.
 func (c *Chain) Handles(operation admission.Operation) bool {

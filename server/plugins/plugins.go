@@ -93,6 +93,7 @@ func New(ctx context.Context, o Options) (*Chain, error) {
 		if err := c.add(name, o.Flags, config, initializers); err != nil {
 			return nil, err
 		}
+		c.others = c.others || name != lifecycle.PluginName && sources[name] == nil
 	}
 	return c, nil
 }
@@ -164,7 +165,7 @@ func (s *settings) watchAll(f informers.SharedInformerFactory, names []string) (
 func (o *Options) initializers(ctx context.Context, policies *source) admission.PluginInitializers {
 	services := o.Services
 	if services == nil {
-		services = noServices{}
+		services = NoServices{}
 	}
 	return admission.PluginInitializers{
 		initializer.NewAPIServerIDInitializer(o.ServerID),

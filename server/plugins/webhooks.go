@@ -14,11 +14,12 @@ import (
 // the largest object there can be, in base64, fits in twice.
 const answerLimit = 8 << 20
 
-// noServices is the resolver of a server that has no services.
-type noServices struct{}
+// NoServices is the resolver of a server that has no services. A name must not be
+// looked up elsewhere: in a pod, it would be that of a service of another cluster.
+type NoServices struct{}
 
 // ResolveEndpoint implements webhook.ServiceResolver.
-func (noServices) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
+func (NoServices) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
 	return nil, fmt.Errorf("there are no services here, and so no service %s/%s with port %d: give the webhook's clientConfig a url", namespace, name, port)
 }
 
