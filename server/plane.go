@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,26 +135,41 @@ func (p *plane) tasks(s *Server) []task {
 // systemNamespaces are there from the beginning and cannot be deleted.
 var systemNamespaces = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}
 
-// preparationTime is how long requests wait for what must be there. If it cannot be
-// written, because of a webhook that refuses everything perhaps, somebody must be
-// able to come in and mend that.
+// preparationTime is how long requests wait for what must be there though it cannot
+// be written, because of a webhook that refuses everything perhaps: somebody must be
+// able to come in and mend that. While nothing has gone wrong they wait longer: the
+// machine is slow.
 const preparationTime = 10 * time.Second
 
 // prepare creates what must be there, and repairs it, before requests are let in.
 func (p *plane) prepare(ctx context.Context) error {
-	enough := time.AfterFunc(preparationTime, func() { p.prepared.Store(true) })
-	defer enough.Stop()
-	for _, step := range []struct {
-		what string
-		do   func(context.Context, kubernetes.Interface) error
-	}{
-		{"namespaces", ensureNamespaces},
-		{"default roles", rbac.EnsureDefaults},
-		{"default flow schemas", flow.EnsureDefaults},
-	} {
-		if err := persist(ctx, step.what, func() error { return step.do(ctx, p.client) }); err != nil {
-			return err
+	var failed, late atomic.Bool
+	letIn := func() {
+		if failed.Load() && late.Load() {
+			p.prepared.Store(true)
 		}
+	}
+	enough := time.AfterFunc(preparationTime, func() { late.Store(true); letIn() })
+	defer enough.Stop()
+	var group errgroup.Group
+	for what, ensure := range map[string]func(context.Context, kubernetes.Interface) error{
+		"namespaces":           ensureNamespaces,
+		"default roles":        rbac.EnsureDefaults,
+		"default flow schemas": flow.EnsureDefaults,
+	} {
+		group.Go(func() error {
+			return persist(ctx, what, func() error {
+				err := ensure(ctx, p.client)
+				if err != nil {
+					failed.Store(true)
+					letIn()
+				}
+				return err
+			})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	p.prepared.Store(true)
 	<-ctx.Done()

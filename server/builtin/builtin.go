@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -42,7 +41,7 @@ type Resources struct {
 	all       []Resource
 	scheme    *runtime.Scheme
 	codecs    serializer.CodecFactory
-	types     managedfields.TypeConverter
+	types     lazyTypes
 	stores    map[schema.GroupResource]*genericregistry.Store
 	endpoints map[place]*endpoint
 }
@@ -78,7 +77,11 @@ func New(o Options, resources ...Resource) (*Resources, error) {
 			return nil, fmt.Errorf("%s: %w", r.all[i].resource(), err)
 		}
 	}
-	return r, r.serve()
+	if err := r.serve(); err != nil {
+		return nil, err
+	}
+	go r.types()
+	return r, nil
 }
 
 // check looks for mistakes in the description of resources.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/component-helpers/auth/rbac/reconciliation"
@@ -17,37 +18,51 @@ import (
 // rbac.authorization.kubernetes.io/autoupdate=false is left alone. Any number of
 // servers can do this at the same time. It tries all, and returns what went wrong.
 func EnsureDefaults(_ context.Context, client kubernetes.Interface) error {
-	var errs []error
-	for _, r := range defaultRoles() {
+	roles, bindings := defaultRoles(), defaultBindings()
+	errs := make([]error, len(roles)+len(bindings)) // each has a place of its own
+	var group errgroup.Group
+	group.SetLimit(atATime)
+	for i := range roles {
 		options := reconciliation.ReconcileRoleOptions{
-			Role:    reconciliation.ClusterRoleRuleOwner{ClusterRole: &r},
+			Role:    reconciliation.ClusterRoleRuleOwner{ClusterRole: &roles[i]},
 			Client:  reconciliation.ClusterRoleModifier{Client: client.RbacV1().ClusterRoles()},
 			Confirm: true,
 		}
-		errs = append(errs, ensure("ClusterRole", r.Name, func() (reconciliation.ReconcileOperation, bool, error) {
-			result, err := options.Run()
-			if err != nil {
-				return "", false, err
-			}
-			return result.Operation, result.Protected, nil
-		}))
+		group.Go(func() error {
+			errs[i] = ensure("ClusterRole", roles[i].Name, func() (reconciliation.ReconcileOperation, bool, error) {
+				result, err := options.Run()
+				if err != nil {
+					return "", false, err
+				}
+				return result.Operation, result.Protected, nil
+			})
+			return nil
+		})
 	}
-	for _, b := range defaultBindings() {
+	for i := range bindings {
 		options := reconciliation.ReconcileRoleBindingOptions{
-			RoleBinding: reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &b},
+			RoleBinding: reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &bindings[i]},
 			Client:      reconciliation.ClusterRoleBindingClientAdapter{Client: client.RbacV1().ClusterRoleBindings()},
 			Confirm:     true,
 		}
-		errs = append(errs, ensure("ClusterRoleBinding", b.Name, func() (reconciliation.ReconcileOperation, bool, error) {
-			result, err := options.Run()
-			if err != nil {
-				return "", false, err
-			}
-			return result.Operation, result.Protected, nil
-		}))
+		group.Go(func() error {
+			errs[len(roles)+i] = ensure("ClusterRoleBinding", bindings[i].Name, func() (reconciliation.ReconcileOperation, bool, error) {
+				result, err := options.Run()
+				if err != nil {
+					return "", false, err
+				}
+				return result.Operation, result.Protected, nil
+			})
+			return nil
+		})
 	}
+	_ = group.Wait() // the errors have their places
 	return errors.Join(errs...)
 }
+
+// atATime is how many are looked at: with one after another, a new server would
+// mostly wait for etcd.
+const atATime = 8
 
 func ensure(kind, name string, run func() (operation reconciliation.ReconcileOperation, protected bool, err error)) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
