@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/server/replica"
 )
 
 const (
@@ -163,6 +165,9 @@ func (f *feed) apply(ctx context.Context, event *clientv3.Event) error {
 // because owners are asked for before.
 func (f *feed) read(ctx context.Context, kv *mvccpb.KeyValue) (s seen, key string, ok bool) {
 	key = strings.TrimPrefix(string(kv.Key), strings.TrimSuffix(f.folder, "/"))
+	if strings.HasPrefix(key, "/"+replica.OwnFolder) {
+		return s, key, false
+	}
 	resource := f.config.Kinds.Resource(key)
 	if ignored[resource] {
 		return s, key, false

@@ -27,8 +27,12 @@ type Options struct {
 	CatchUp func(context.Context) error
 }
 
-// folder is where the keys of replicas are: no group has a name like it.
-const folder = "-espalier/replicas/"
+// OwnFolder has the keys, below the prefix of all, that servers keep for
+// themselves. They are not objects, and no group has a name like it.
+const OwnFolder = "-espalier/"
+
+// folder is where the keys of replicas are.
+const folder = OwnFolder + "replicas/"
 
 // Member is one replica of a server.
 type Member struct {
