@@ -55,6 +55,7 @@ func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.H
 	if !c.SecureServing.DisableHTTP2 && c.GoawayChance > 0 {
 		handler = genericfilters.WithProbabilisticGoaway(handler, c.GoawayChance)
 	}
+	handler = s.withFarewell(handler)
 	handler = genericapifilters.WithCacheControl(handler)
 	handler = genericfilters.WithHSTS(handler, c.HSTSDirectives)
 	if c.ShutdownSendRetryAfter {
@@ -91,6 +92,20 @@ func (s *signals) withReady(handler http.Handler) http.Handler {
 	})
 }
 
+// withFarewell has clients look for another replica while this one still answers: with
+// the answer to a request, HTTP/2 connections are told to go away, others are closed.
+// Who comes later than that is asked to wait for a second.
+func (s *signals) withFarewell(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		select {
+		case <-s.leaving:
+			w.Header().Set("Connection", "close")
+		default:
+		}
+		handler.ServeHTTP(w, req)
+	})
+}
+
 // withRoom makes the stack of a request large enough for what follows.
 func withRoom(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -104,6 +119,8 @@ func withRoom(handler http.Handler) http.Handler {
 type signals struct {
 	tracing bool
 	plane   *plane
+	// leaving is closed when half of the shutdown's delay has passed.
+	leaving chan struct{}
 	// notAccepting is closed when new requests are no longer accepted: the
 	// shutdown was asked for, and its delay has passed.
 	notAccepting chan struct{}

@@ -6,7 +6,6 @@ import (
 	"net"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/server/reply"
 )
@@ -61,11 +60,5 @@ func serving(o *Options, c *genericapiserver.Config) error {
 	if err := o.Serving.MaybeDefaultWithSelfSignedCerts(o.Run.AdvertiseAddress.String(), names, addresses); err != nil {
 		return fmt.Errorf("making a certificate in --cert-dir, since --tls-cert-file is not given: %w", err)
 	}
-	if err := o.Serving.ApplyTo(&c.SecureServing); err != nil {
-		return err
-	}
-	for _, server := range o.openEtcd() {
-		klog.InfoS("etcd is talked to without encryption: who can listen sees all objects, and who can connect to it changes them", "server", server)
-	}
-	return nil
+	return o.Serving.ApplyTo(&c.SecureServing)
 }

@@ -38,6 +38,8 @@ type Options struct {
 
 	// ProtectInstances refuses to delete definitions that have instances.
 	ProtectInstances bool
+	// EtcdInsecure lets etcd be on another machine without encryption.
+	EtcdInsecure bool
 	// EventTTL is how long events are kept.
 	EventTTL time.Duration
 	// FieldValidation is for requests that do not say: warn, strict or ignore.
@@ -103,6 +105,8 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	o.Admission.AddFlags(sets.FlagSet("admission"))
 	o.Serving.AddFlags(sets.FlagSet("secure serving"))
 	o.Etcd.AddFlags(sets.FlagSet("etcd"))
+	sets.FlagSet("etcd").BoolVar(&o.EtcdInsecure, "etcd-insecure", o.EtcdInsecure,
+		"Talk to etcd on other machines without encryption, if --etcd-servers says so. Only for networks that encrypt by themselves: who listens sees all objects, and who can connect to etcd changes them.")
 	objects := sets.FlagSet("objects")
 	objects.StringVar(&o.FieldValidation, "field-validation", o.FieldValidation,
 		"What becomes of unknown and duplicate fields if a request does not say: warn (drop them, and say so), strict (refuse the request) or ignore (drop them).")

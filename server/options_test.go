@@ -43,14 +43,15 @@ func TestValidateTellsEverythingTogether(t *testing.T) {
 		"--idle-timeout is 0s",
 		"--event-ttl is 1s",
 		"--tls-cert-file is given without --tls-private-key-file",
-		"--tls-cert-file cannot be read",
 		"--etcd-keyfile is given without --etcd-certfile",
 		`--etcd-servers: "localhost:2379" has no scheme`,
 		"--etcd-servers: http://b:2379 is not encrypted",
 		"--etcd-servers-overrides is not supported",
 		"--watch-cache-sizes is not supported",
 		"--storage-media-type is application/yaml",
+		"--etcd-cafile cannot be read",
 		"--audit-policy-file cannot be read",
+		"--audit-policy-file is given without --audit-log-path",
 		"--max-requests-inflight can not be negative value",
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -89,7 +90,7 @@ func TestFlagNames(t *testing.T) {
 		})
 	}
 	for _, want := range []string{
-		"etcd-servers", "etcd-prefix", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "etcd-compaction-interval", "encryption-provider-config",
+		"etcd-servers", "etcd-prefix", "etcd-insecure", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "etcd-compaction-interval", "encryption-provider-config",
 		"secure-port", "bind-address", "tls-cert-file", "tls-private-key-file", "tls-min-version", "cert-dir", "client-ca-file",
 		"audit-policy-file", "audit-log-path", "audit-webhook-config-file", "max-requests-inflight", "max-mutating-requests-inflight",
 		"enable-priority-and-fairness", "profiling", "tracing-config-file", "logging-format", "v", "feature-gates", "emulated-version",

@@ -41,7 +41,10 @@ func (s *Server) Run(ctx context.Context) error {
 		<-ctx.Done()
 		within(partingTime, early.Wait)
 		end()
-		time.Sleep(s.generic.ShutdownDelayDuration)
+		// The load balancer has the first half to notice, clients have the second.
+		time.Sleep(s.generic.ShutdownDelayDuration / 2)
+		close(s.signals.leaving)
+		time.Sleep(s.generic.ShutdownDelayDuration - s.generic.ShutdownDelayDuration/2)
 		close(s.signals.notAccepting)
 	})
 	klog.InfoS("Serving", "address", s.Address(), "version", s.generic.EffectiveVersion.Info().GitVersion)

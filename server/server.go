@@ -43,7 +43,7 @@ func New(ctx context.Context, o *Options) (_ *Server, err error) {
 		return nil, err
 	}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Server{signals: &signals{notAccepting: make(chan struct{})}, stop: stop}
+	s := &Server{signals: &signals{leaving: make(chan struct{}), notAccepting: make(chan struct{})}, stop: stop}
 	s.close = sync.OnceValue(s.release)
 	defer func() {
 		if err != nil {

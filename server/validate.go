@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
+	"regexp"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,6 +34,9 @@ func (o *Options) Validate() error {
 	if o.IdleTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("--idle-timeout is %v: what is used could not be kept; give a positive time, such as 5m", o.IdleTimeout))
 	}
+	if o.Run.RequestTimeout == 0 {
+		errs = append(errs, errors.New("--request-timeout is 0s: every request would be over before it begins; give a positive time, such as 1m"))
+	}
 	if o.EventTTL < time.Minute {
 		errs = append(errs, fmt.Errorf("--event-ttl is %v: events would be gone before anybody sees them; give at least a minute, such as 1h", o.EventTTL))
 	}
@@ -46,39 +50,45 @@ func (o *Options) validateAccess() []error {
 	errs := o.Identity.Validate()
 	errs = append(errs, o.Authorization.validate()...)
 	errs = append(errs, o.Admission.Validate()...)
-	cert, key := o.Serving.ServerCert.CertKey.CertFile, o.Serving.ServerCert.CertKey.KeyFile
-	errs = append(errs, pair("--tls-cert-file", cert, "--tls-private-key-file", key)...)
-	for _, file := range []struct{ flag, path string }{
-		{"--tls-cert-file", cert}, {"--tls-private-key-file", key},
-		{"--admission-control-config-file", o.Admission.ConfigFile}, {"--audit-policy-file", o.Audit.PolicyFile}, {"--encryption-provider-config", o.Etcd.EncryptionProviderConfigFilepath},
-		{"--etcd-cafile", o.Etcd.StorageConfig.Transport.TrustedCAFile}, {"--etcd-certfile", o.Etcd.StorageConfig.Transport.CertFile},
-		{"--etcd-keyfile", o.Etcd.StorageConfig.Transport.KeyFile},
-	} {
-		if file.path == "" {
-			continue
-		}
-		if _, err := os.Stat(file.path); err != nil {
-			errs = append(errs, fmt.Errorf("%s cannot be read: %w", file.flag, err))
+	errs = append(errs, o.validateTLS()...)
+	errs = append(errs, o.validateAudit()...)
+	errs = append(errs, o.validateOrigins()...)
+	return append(errs, o.validateFiles()...)
+}
+
+// validateAudit refuses settings by which nothing is recorded, though somebody
+// wants it to be.
+func (o *Options) validateAudit() []error {
+	policy, sink := o.Audit.PolicyFile, ""
+	if o.Audit.LogOptions.Path != "" {
+		sink = "--audit-log-path"
+	} else if o.Audit.WebhookOptions.ConfigFile != "" {
+		sink = "--audit-webhook-config-file"
+	}
+	switch {
+	case sink != "" && policy == "":
+		return []error{fmt.Errorf("%s is given without --audit-policy-file: nothing would be recorded; give a policy, which says what is", sink)}
+	case sink == "" && policy != "":
+		return []error{errors.New("--audit-policy-file is given without --audit-log-path and --audit-webhook-config-file: what is recorded would go nowhere; give one of them")}
+	}
+	return nil
+}
+
+// validateOrigins refuses to open the server to the scripts of all web sites, which
+// browsers send certificates for.
+func (o *Options) validateOrigins() []error {
+	var errs []error
+	for _, origin := range o.Run.CorsAllowedOriginList {
+		if r, err := regexp.Compile(origin); err == nil && origin != "" && r.MatchString("https://anybody.invalid:1") {
+			errs = append(errs, fmt.Errorf("--cors-allowed-origins has %q, which every web site matches: what a user may do, the scripts of any page could do in the user's browser; name the sites", origin))
 		}
 	}
 	return errs
 }
 
-// pair complains about a certificate without its key, or the other way round.
-func pair(certFlag, cert, keyFlag, key string) []error {
-	switch {
-	case cert != "" && key == "":
-		return []error{fmt.Errorf("%s is given without %s: a certificate is of no use without its key; give both or none", certFlag, keyFlag)}
-	case cert == "" && key != "":
-		return []error{fmt.Errorf("%s is given without %s: a key is of no use without its certificate; give both or none", keyFlag, certFlag)}
-	}
-	return nil
-}
-
 func (o *Options) validateEtcd() []error {
 	errs := o.Etcd.Validate()
 	transport := &o.Etcd.StorageConfig.Transport
-	errs = append(errs, pair("--etcd-certfile", transport.CertFile, "--etcd-keyfile", transport.KeyFile)...)
 	secure := transport.CertFile != "" || transport.TrustedCAFile != ""
 	for _, server := range transport.ServerList {
 		u, err := url.Parse(server)
@@ -90,6 +100,10 @@ func (o *Options) validateEtcd() []error {
 		case u.Scheme == "http" && secure:
 			errs = append(errs, fmt.Errorf("--etcd-servers: %s is not encrypted, though --etcd-cafile or --etcd-certfile is given: write https://%s", server, u.Host))
 		}
+	}
+	if open := o.openEtcd(); len(open) > 0 && !secure && !o.EtcdInsecure {
+		errs = append(errs, fmt.Errorf("--etcd-servers: %s is on another machine and not encrypted: who listens would see all objects, secrets included, and who can connect to it could change them; "+
+			"write https, and give --etcd-cafile, --etcd-certfile and --etcd-keyfile; or, if the network encrypts by itself, --etcd-insecure", strings.Join(open, ", ")))
 	}
 	if len(o.Etcd.EtcdServersOverrides) > 0 {
 		errs = append(errs, errors.New("--etcd-servers-overrides is not supported: all resources are in the etcd that --etcd-servers names; leave it out"))
