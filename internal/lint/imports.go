@@ -18,14 +18,14 @@ const (
 // the allow-lists say for the engine. A directory stands for itself and for
 // what is below it, except "." which is the root package alone.
 var layers = [][]string{
-	{"internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown", "internal/stack", "internal/celsize"},
+	{"internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown", "internal/stack", "internal/celsize", "internal/authority", "internal/collect", "internal/kubebuilder"},
 	{"internal/syntax", "internal/plan"},
 	{"internal/exec"},
 	{"internal/compile"},
 	{"."},
 	{"rules", "crd", "openapi"},
 	{"docs", "internal/manifest", "internal/splice"},
-	{"internal/report", "internal/page"},
+	{"internal/report", "internal/page", "internal/install"},
 	{"server"},
 	{"espaliertest", "internal/cli"},
 	{"cmd"},
@@ -33,7 +33,7 @@ var layers = [][]string{
 
 // outside lists directories that take no part in the layers: they have their
 // own go.mod, or are not product code. Nothing in the layers imports them.
-var outside = []string{"conformance", "tools", "internal/lint", "internal/etcdtest"}
+var outside = []string{"conformance", "controllers", "deploy", "tools", "internal/lint", "internal/etcdtest"}
 
 // An allowance says what a package's own code may import beyond the standard
 // library. Its tests may import more, except what is banned.

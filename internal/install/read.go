@@ -1,0 +1,101 @@
+package install
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/espalier-dev/espalier/internal/manifest"
+)
+
+// A Definition is a CustomResourceDefinition to be installed.
+type Definition struct {
+	Name   string
+	Source string // where it is from, for messages
+	JSON   []byte
+	// Beta is set for one of apiextensions.k8s.io/v1beta1.
+	Beta bool
+}
+
+// ErrNone is that files have been read, and have no definitions.
+var ErrNone = errors.New("there is no CustomResourceDefinition in it")
+
+// Read returns the definitions in files, folders with all that is below them, and
+// patterns. Other objects are left out; a name that comes twice is an error.
+func Read(paths ...string) ([]Definition, error) {
+	files, err := manifest.Expand(paths, nil)
+	if err != nil {
+		return nil, err
+	}
+	found := make([][]Definition, len(files))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range files {
+		group.Go(func() (err error) {
+			found[i], err = read(name)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	all := slices.Concat(found...)
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%q: %w", paths, ErrNone)
+	}
+	return all, unique(all)
+}
+
+func read(name string) ([]Definition, error) {
+	file, err := manifest.Open(name, nil)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := manifest.Objects(file)
+	if err != nil {
+		return nil, err
+	}
+	var definitions []Definition
+	for _, o := range objects {
+		if o.Kind != "CustomResourceDefinition" || o.APIVersion != stable && o.APIVersion != beta {
+			continue
+		}
+		if o.Name == "" {
+			return nil, fmt.Errorf("%s: a CustomResourceDefinition has no metadata.name", file.Name)
+		}
+		definitions = append(definitions, Definition{Name: o.Name, Source: file.Name, JSON: o.JSON, Beta: o.APIVersion == beta})
+	}
+	return definitions, nil
+}
+
+// The versions of definitions.
+const (
+	stable = "apiextensions.k8s.io/v1"
+	beta   = "apiextensions.k8s.io/v1beta1"
+)
+
+// unique complains about two definitions of one name: one would undo the other.
+func unique(all []Definition) error {
+	from := make(map[string]string, len(all))
+	for _, d := range all {
+		if before, ok := from[d.Name]; ok {
+			return fmt.Errorf("%s is defined twice, in %s and in %s: take one of them out", d.Name, before, d.Source)
+		}
+		from[d.Name] = d.Source
+	}
+	return nil
+}
+
+// FromObject returns a definition that is not in a file.
+func FromObject(d *apiextensions.CustomResourceDefinition) (Definition, error) {
+	d = d.DeepCopy()
+	d.SetGroupVersionKind(apiextensions.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	d.Status = apiextensions.CustomResourceDefinitionStatus{}
+	data, err := json.Marshal(d)
+	return Definition{Name: d.Name, Source: "given as an object", JSON: data}, err
+}
