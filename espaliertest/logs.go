@@ -1,0 +1,28 @@
+package espaliertest
+
+import (
+	"flag"
+	"io"
+	"os"
+	"sync"
+
+	"k8s.io/klog/v2"
+)
+
+// quiet keeps the server's log out of the tests' output: some twenty lines for
+// each world, and what concerns a client the client is told. ESPALIERTEST_LOGS=1 in
+// the environment leaves klog as it is, and who has given klog a logger of one's
+// own gets everything.
+var quiet = sync.OnceFunc(func() {
+	if os.Getenv("ESPALIERTEST_LOGS") != "" {
+		return
+	}
+	var flags flag.FlagSet
+	klog.InitFlags(&flags)
+	for name, value := range map[string]string{"logtostderr": "false", "alsologtostderr": "false", "stderrthreshold": "FATAL"} {
+		if err := flags.Set(name, value); err != nil {
+			panic(err) // the flags are klog's own
+		}
+	}
+	klog.SetOutput(io.Discard)
+})
