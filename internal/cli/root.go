@@ -55,7 +55,10 @@ var commands = []func(*app) *cobra.Command{
 	newCost,
 	newSchema,
 	newRules,
-	newServe,
+	newDev,
+	newTolerantServe,
+	newEnvtest,
+	newVersion,
 }
 
 // The help lists commands in the order of the work.
@@ -65,6 +68,14 @@ func init() { cobra.EnableCommandSorting = false }
 // code.
 func Main(ctx context.Context, program string, args []string, in io.Reader, out, errOut io.Writer) int {
 	a := &app{name: programName(program), in: in, out: out, err: errOut}
+	if run := disguise(program); run != nil {
+		return run(ctx, a, args)
+	}
+	return a.run(ctx, args)
+}
+
+// run runs a command.
+func (a *app) run(ctx context.Context, args []string) int {
 	root := newRoot(a)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -74,7 +85,7 @@ func Main(ctx context.Context, program string, args []string, in io.Reader, out,
 	case errors.Is(err, errFindings):
 		return exitFindings
 	}
-	fmt.Fprintf(errOut, "%s: %v\n", a.name, err)
+	fmt.Fprintf(a.err, "%s: %v\n", a.name, err)
 	return exitFailed
 }
 

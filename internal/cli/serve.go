@@ -9,10 +9,12 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/klog/v2"
 
+	"github.com/espalier-dev/espalier/internal/collect"
 	"github.com/espalier-dev/espalier/server"
 )
 
@@ -34,9 +36,16 @@ providers (--authentication-config); what they may do is what roles and bindings
 say. Members of system:masters, which is an organization in a certificate, may do
 everything. /livez, /readyz and /healthz answer to everybody.
 
-The flags are those of kube-apiserver, as far as they make sense here.
+The flags are those of kube-apiserver, as far as they make sense here. They can be
+in a file instead (--config), under the same names; --print-config makes such a
+file of flags. What is on the command line wins over the file. --check says what is
+wrong with both, and with the files that they name, without opening a port.
 
-Exit codes: 0 stopped by a signal, 2 could not run.`,
+The first SIGTERM or interrupt ends the server in order: /readyz fails at once; after
+--shutdown-delay-duration no new requests are taken, and those that have begun are
+finished. The second one ends it at once.
+
+Exit codes: 0 stopped by a signal, or nothing wrong (--check), 2 could not run.`,
 		Example: a.example(`
   # etcd on this machine, certificates in this folder
   %[1]s serve --etcd-servers http://127.0.0.1:2379 --client-ca-file ca.crt
@@ -45,16 +54,74 @@ Exit codes: 0 stopped by a signal, 2 could not run.`,
   %[1]s serve --etcd-servers https://etcd:2379 \
     --etcd-cafile etcd-ca.crt --etcd-certfile etcd-client.crt --etcd-keyfile etcd-client.key \
     --tls-cert-file server.crt --tls-private-key-file server.key \
-    --client-ca-file ca.crt --authentication-config authentication.yaml`),
+    --client-ca-file ca.crt --authentication-config authentication.yaml
+
+  # The same from a file, once it is found to be right
+  %[1]s serve --config serve.yaml --check && %[1]s serve --config serve.yaml`),
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), o) },
 	}
 	groups := o.Flags()
+	settings := pflag.NewFlagSet("settings", pflag.ContinueOnError)
+	for _, name := range groups.Order {
+		settings.AddFlagSet(groups.FlagSets[name])
+	}
+	var s serving
+	s.addFlags(groups.FlagSet("settings"))
 	for _, set := range groups.FlagSets {
 		cmd.Flags().AddFlagSet(set)
 	}
+	cmd.MarkFlagsMutuallyExclusive("check", "print-config")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context(), a, o, settings) }
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { a.serveHelp(cmd, groups) })
 	return cmd
+}
+
+// serving is what the command itself is told; the rest is for the server.
+type serving struct {
+	config string // file of settings
+	check  bool   // and nothing else
+	print  bool   // the settings, and nothing else
+}
+
+func (s *serving) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.config, "config", "",
+		"YAML file of settings: the names are those of the flags without the dashes, the values are texts, numbers, true, false, lists and, for --feature-gates and its like, maps. "+
+			"A flag on the command line takes the place of the whole setting. Paths are relative to the working directory, as those of flags are.")
+	flags.BoolVar(&s.check, "check", false,
+		"Say what is wrong with the settings and with the files that they name, and what is better changed, and end: with exit code 0 if nothing is wrong, else 2. No port is opened and etcd is not asked.")
+	flags.BoolVar(&s.print, "print-config", false,
+		"Print the settings that the command line and the file make, as a file for --config, and end.")
+}
+
+// run does with the settings what the command was asked for.
+func (s *serving) run(ctx context.Context, a *app, o *server.Options, settings *pflag.FlagSet) error {
+	if s.config != "" {
+		if err := readConfigFile(s.config, settings); err != nil {
+			return err
+		}
+	}
+	if s.print {
+		return printConfig(a.out, settings)
+	}
+	if err := o.ApplyToProcess(); err != nil {
+		return err
+	}
+	if s.check {
+		return checkServing(a, o)
+	}
+	return serve(ctx, o)
+}
+
+// checkServing says what is wrong, or that nothing is.
+func checkServing(a *app, o *server.Options) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	for _, text := range o.Advice() {
+		fmt.Fprintln(a.err, "warning:", text)
+	}
+	fmt.Fprintln(a.out, "nothing is wrong with the settings")
+	return nil
 }
 
 // serve runs the server until a signal asks it to stop. The second signal does
@@ -63,15 +130,16 @@ func serve(ctx context.Context, o *server.Options) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
-	if err := o.ApplyToProcess(); err != nil {
-		return err
-	}
 	defer klog.Flush()
+	advice := o.Advice() // of the settings as they are given: New fills in some
 	s, err := server.New(ctx, o)
 	if err != nil {
 		return err
 	}
-	go collectLate(ctx)
+	for _, text := range advice {
+		klog.Warning(text)
+	}
+	defer collect.Late()()
 	return s.Run(ctx)
 }
 

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"k8s.io/klog/v2"
+)
+
+// kubeconfigName is the administrator's, in the data folder.
+const kubeconfigName = "kubeconfig"
+
+// makeDataDir makes the folder, unless it is there, and has git ignore it. What
+// others have made is left as it is: it may be a project.
+func makeDataDir(dir string) error {
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), 0o600)
+}
+
+// writeSecret writes a file that its owner alone may read. Who reads it meanwhile
+// has all of the old one or all of the new one.
+func writeSecret(path string, data []byte) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name()) // the first error counts
+		}
+	}()
+	_, err = file.Write(data)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
+
+// setLogs has the server's log where it is wanted. It belongs to the process.
+func (d *developing) setLogs() error {
+	out, everything := io.Discard, "false"
+	switch {
+	case d.log != "":
+		file, err := os.OpenFile(d.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("--log: %w", err)
+		}
+		out = file // open as long as the process is
+	case d.verbosity > 0:
+		everything = "true"
+	}
+	klog.SetOutput(out)
+	return setKlog(map[string]string{"logtostderr": everything, "alsologtostderr": "false", "stderrthreshold": "ERROR", "v": strconv.Itoa(d.verbosity)})
+}
+
+// hushLogs keeps to the log what goes wrong only because everything comes to an
+// end.
+func hushLogs() { must(setKlog(map[string]string{"stderrthreshold": "FATAL"})) }
+
+func setKlog(settings map[string]string) error {
+	var flags flag.FlagSet
+	klog.InitFlags(&flags)
+	for name, value := range settings {
+		if err := flags.Set(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/internal/kubebuilder"
+)
+
+// The programs that envtest starts.
+const (
+	kubeAPIServer = "kube-apiserver"
+	etcdProgram   = "etcd"
+)
+
+// disguise returns how to run under the name of a program that envtest starts; nil
+// under any other name.
+func disguise(program string) func(context.Context, *app, []string) int {
+	switch strings.TrimSuffix(filepath.Base(program), ".exe") {
+	case kubeAPIServer:
+		return asAPIServer
+	case etcdProgram:
+		return asEtcd
+	}
+	return nil
+}
+
+// likeAPIServer is what kube-apiserver does, and `serve` does not unless it is told
+// to: tests delete definitions that have objects, and have no time for a polite end.
+var likeAPIServer = []string{"--protect-instances=false", "--shutdown-watch-termination-grace-period=0s"}
+
+// asAPIServer runs `serve` with the arguments of kube-apiserver.
+func asAPIServer(ctx context.Context, a *app, args []string) int {
+	if slices.ContainsFunc(args, func(arg string) bool { return arg == "--version" || strings.HasPrefix(arg, "--version=") }) {
+		build, ok := debug.ReadBuildInfo()
+		if !ok {
+			build = &debug.BuildInfo{}
+		}
+		fmt.Fprintln(a.out, "Kubernetes", kubernetesOf(build))
+		return exitNothing
+	}
+	args, ignored := kubebuilder.Arguments(args)
+	for _, text := range ignored {
+		klog.Info(text)
+	}
+	return a.run(ctx, slices.Concat([]string{"serve"}, likeAPIServer, args))
+}
+
+// likeTests are settings of an etcd that is alone and has nobody to wait for: it
+// elects itself at once.
+var likeTests = []string{"--heartbeat-interval=10", "--election-timeout=100"}
+
+// asEtcd runs etcd, which ends the process itself.
+func asEtcd(_ context.Context, _ *app, args []string) int {
+	if len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		args = slices.Concat(likeTests, args)
+	}
+	etcdmain.Main(append([]string{etcdProgram}, args...))
+	return exitNothing
+}
+
+// newTolerantServe is `serve` with the flags of kube-apiserver that have no meaning
+// here, so that scripts and tests written for that one need no change.
+func newTolerantServe(a *app) *cobra.Command {
+	cmd := newServe(a)
+	ignored := kubebuilder.Tolerate(cmd.Flags())
+	cmd.PreRun = func(*cobra.Command, []string) {
+		for _, text := range ignored() {
+			klog.Info(text)
+		}
+	}
+	return cmd
+}
