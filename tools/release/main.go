@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// platforms are what is published.
+var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
+
+// release is what is built, and of what.
+type release struct {
+	source
+	out       string // folder for what is published
+	platforms []string
+	say       io.Writer
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, say io.Writer) error {
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
+	root := flags.String("root", ".", "the repository")
+	version := flags.String("version", "", "of the release (default: what git describe says)")
+	out := flags.String("out", filepath.Join(".bin", "release"), "folder for what is built, below the repository unless it is absolute")
+	only := flags.String("platforms", strings.Join(platforms, ","), "what to build for")
+	dirty := flags.Bool("dirty", false, "build though there are changes that are not committed; the version says so")
+	twice := flags.Bool("twice", false, "build it again, from a clone and with an empty build cache, and fail if a byte differs")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	source, err := describe(ctx, *root, *version, *dirty)
+	if err != nil {
+		return err
+	}
+	r := &release{source: source, out: *out, platforms: strings.Split(*only, ","), say: say}
+	if !filepath.IsAbs(r.out) {
+		r.out = filepath.Join(r.root, r.out)
+	}
+	if err := r.make(ctx, nil); err != nil {
+		return err
+	}
+	if *twice {
+		return r.again(ctx)
+	}
+	return nil
+}
+
+// make builds everything, one platform after the other.
+func (r *release) make(ctx context.Context, env []string) error {
+	if unknown := slices.DeleteFunc(slices.Clone(r.platforms), func(p string) bool { return slices.Contains(platforms, p) }); len(unknown) > 0 {
+		return fmt.Errorf("%s: there is no such platform; there are %s", strings.Join(unknown, ", "), strings.Join(platforms, ", "))
+	}
+	if err := r.clear(); err != nil {
+		return err
+	}
+	temporary, err := os.MkdirTemp("", "release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temporary)
+	for _, platform := range r.platforms {
+		begin := time.Now()
+		name, size, err := r.platform(ctx, platform, temporary, env)
+		if err != nil {
+			return fmt.Errorf("%s: %w", platform, err)
+		}
+		fmt.Fprintf(r.say, "%-14s %6.1f MB  %5.1f MB packed  %4.0f s\n", platform, megabytes(size), megabytes(sizeOf(filepath.Join(r.out, name))), time.Since(begin).Seconds())
+	}
+	return writeSums(r.out)
+}
+
+// clear removes what a former release has left.
+func (r *release) clear() error {
+	if err := os.MkdirAll(r.out, 0o755); err != nil {
+		return err
+	}
+	former, err := filepath.Glob(filepath.Join(r.out, "espalier_*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range append(former, filepath.Join(r.out, sumsFile)) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// platform builds and packs for one platform. It returns the name of the archive, and
+// the size of the binary.
+func (r *release) platform(ctx context.Context, platform, temporary string, env []string) (string, int64, error) {
+	system, machine, _ := strings.Cut(platform, "/")
+	base := fmt.Sprintf("espalier_%s_%s_%s", strings.TrimPrefix(r.version, "v"), system, machine)
+	program := "espalier"
+	if system == "windows" {
+		program += ".exe"
+	}
+	binary := filepath.Join(temporary, base, program)
+	if err := r.build(ctx, system, machine, binary, env); err != nil {
+		return "", 0, err
+	}
+	bill, err := billOf(binary, r.version, r.time)
+	if err != nil {
+		return "", 0, err
+	}
+	if err := os.WriteFile(filepath.Join(r.out, base+".cdx.json"), bill, 0o644); err != nil {
+		return "", 0, err
+	}
+	entries := []entry{
+		{name: base + "/LICENSE", path: filepath.Join(r.root, "LICENSE"), mode: 0o644},
+		{name: base + "/README.md", path: filepath.Join(r.root, "README.md"), mode: 0o644},
+		{name: base + "/" + program, path: binary, mode: 0o755},
+	}
+	pack, archive := tarball, base+".tar.gz"
+	if system == "windows" {
+		pack, archive = zipped, base+".zip"
+	}
+	return archive, sizeOf(binary), pack(filepath.Join(r.out, archive), entries, r.time)
+}
+
+// build compiles the program. Nothing of the builder's own settings counts but the
+// caches and the proxy.
+func (r *release) build(ctx context.Context, system, machine, binary string, env []string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-mod=readonly",
+		"-ldflags=-s -w -X github.com/espalier-dev/espalier/internal/cli.release="+r.version, "-o", binary, "./cmd/espalier")
+	cmd.Dir = r.root
+	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+machine, "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off",
+		"GOAMD64=v1", "GOARM64=v8.0", "GODEBUG=")
+	cmd.Env = append(cmd.Env, env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+}
+
+// again builds the same commit elsewhere and from nothing, and compares.
+func (r *release) again(ctx context.Context) error {
+	if r.modified {
+		return errors.New("-twice builds a commit, and there are changes that are not committed")
+	}
+	dir, err := os.MkdirTemp("", "release-again-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	clone := filepath.Join(dir, "clone")
+	if _, err := git(ctx, r.root, "clone", "--quiet", "--no-hardlinks", ".", clone); err != nil {
+		return err
+	}
+	if _, err := git(ctx, clone, "checkout", "--quiet", "--detach", r.commit); err != nil {
+		return err
+	}
+	second := *r
+	second.root, second.out = clone, filepath.Join(dir, "out")
+	if err := second.make(ctx, []string{"GOCACHE=" + filepath.Join(dir, "cache")}); err != nil {
+		return err
+	}
+	before, err := os.ReadFile(filepath.Join(r.out, sumsFile))
+	if err != nil {
+		return err
+	}
+	after, err := os.ReadFile(filepath.Join(second.out, sumsFile))
+	if err != nil {
+		return err
+	}
+	if string(before) != string(after) {
+		return fmt.Errorf("built twice, it is not the same:\n%s\nand\n%s", before, after)
+	}
+	fmt.Fprintln(r.say, "built twice, every byte is the same")
+	return nil
+}
+
+func megabytes(n int64) float64 { return float64(n) / 1e6 }
+
+// sizeOf is for telling it: what cannot be read has none.
+func sizeOf(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
