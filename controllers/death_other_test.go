@@ -1,0 +1,7 @@
+//go:build !linux
+
+package controllers_test
+
+import "syscall"
+
+func dieWithParent() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,57 @@
+package controllers_test
+
+import "testing"
+
+// A webhook that is named by a Service cannot be called: there are no Services. The server says so to whoever is refused because of it, and
+// everything that projects ship this way has to get a URL instead (onLocalhost).
+func TestWebhookByService(t *testing.T) {
+	here.do(t, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: by-service}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: by-service}
+webhooks:
+- name: by-service.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig:
+    service: {namespace: by-service, name: webhooks, path: /validate}
+  namespaceSelector:
+    matchLabels: {kubernetes.io/metadata.name: by-service}
+  rules:
+  - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}
+`, "apply", "-f", "-")
+	here.refused(t, "", []string{"create", "configmap", "one", "--namespace", "by-service"}, `failed calling webhook "by-service.example.com"`,
+		"there are no services here, and so no service by-service/webhooks with port 443: give the webhook's clientConfig a url")
+	here.do(t, "", "delete", "validatingwebhookconfiguration", "by-service")
+}
+
+// The same holds for a conversion that is named by a Service.
+func TestConversionByService(t *testing.T) {
+	here.do(t, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: bulbs.by-service.example.com}
+spec:
+  group: by-service.example.com
+  scope: Cluster
+  names: {plural: bulbs, singular: bulb, kind: Bulb}
+  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [v1]
+      clientConfig:
+        service: {namespace: by-service, name: webhooks, path: /convert}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
+`, "apply", "-f", "-")
+	here.established(t, "bulbs.by-service.example.com")
+	here.do(t, `{apiVersion: by-service.example.com/v1, kind: Bulb, metadata: {name: tulip}}`, "create", "-f", "-")
+	here.refused(t, "", []string{"get", "bulbs.v1beta1.by-service.example.com/tulip"},
+		"there are no services here, and so no service by-service/webhooks with port 443: give the webhook's clientConfig a url")
+	here.do(t, "", "get", "bulbs.v1.by-service.example.com/tulip")
+}

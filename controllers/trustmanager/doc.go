@@ -1,0 +1,2 @@
+// Package trustmanager has no code: its module pins the version of trust-manager.
+package trustmanager
