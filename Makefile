@@ -12,14 +12,18 @@ SHELL := bash
 export GOWORK := off
 
 GO ?= go
-# Every module of this repository: each has its own dependencies on purpose.
-MODULES := . conformance tools
-# The modules whose code we lint (tools pins programs and has no code).
-CODE_MODULES := . conformance
+# Modules of this repository: each has its own dependencies on purpose.
+MODULES := . conformance conformance/envtest/project tools
+# Those that are not: deploy and the ones below controllers have targets of their
+# own, since what they need takes minutes to build.
+# The modules whose code we lint.
+CODE_MODULES := . conformance conformance/envtest/project tools
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(BIN)/golangci-lint
 # What tests and benchmarks of the server are run with: pinned in conformance/go.mod.
 ETCD := $(BIN)/etcd
+ETCDCTL := $(BIN)/etcdctl
+ETCDUTL := $(BIN)/etcdutl
 KUBECTL := $(BIN)/kubectl
 UPSTREAM := $(BIN)/upstream
 FUZZTIME ?= 10m
@@ -41,6 +45,17 @@ verify: fmt vet lint test linear-coarse conformance-short golden ## everything c
 build: ## the command line, as one static binary, into .bin
 	@mkdir -p $(BIN)
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(BIN)/espalier ./cmd/espalier
+
+# VERSION=v1.2.3 names it; without, it is what git describe says.
+.PHONY: release
+release: ## static binaries for all platforms, with checksums and SBOMs, into .bin/release
+	$(call step,binaries and bills of materials and checksums)
+	@cd tools && $(GO) run ./release -root .. -version '$(VERSION)' $(RELEASEFLAGS)
+
+.PHONY: release-check
+release-check: ## build the release twice; fail if a byte differs
+	$(call step,the same commit gives the same bytes)
+	@cd tools && $(GO) run ./release -root .. -version '$(VERSION)' -twice $(RELEASEFLAGS)
 
 .PHONY: fmt
 fmt: ## fail if a file is not gofmt'd
@@ -66,21 +81,31 @@ $(GOLANGCI_LINT): tools/go.mod tools/go.sum
 	@cd tools && $(GO) build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: tools
-tools: $(ETCD) $(KUBECTL) $(UPSTREAM) ## etcd, kubectl and upstream's server, at the versions pinned in conformance/go.mod
+tools: $(ETCD) $(ETCDCTL) $(ETCDUTL) $(KUBECTL) $(UPSTREAM) ## etcd and its tools, kubectl and upstream's server, at the versions pinned in conformance/go.mod
+
+# Packages with tests that -short leaves out: they are about cost and size, do
+# everything in one goroutine, and would take ten times as long under the race
+# detector without telling more.
+LONG_PACKAGES = $$(grep -rl --include='*_test.go' 'testing.Short()' . | grep -v -e '^./conformance/' -e '^./tools/' -e '^./deploy/' -e '^./controllers/' | xargs -n1 dirname | sort -u | grep -v '^\.$$')
 
 # As with golangci-lint: from the module cache, and anew when a pin changes.
 $(ETCD): PACKAGE := go.etcd.io/etcd/server/v3
+$(ETCDCTL): PACKAGE := go.etcd.io/etcd/etcdctl/v3
+$(ETCDUTL): PACKAGE := go.etcd.io/etcd/etcdutl/v3
 $(KUBECTL): PACKAGE := ./cmd/kubectl
 $(UPSTREAM): PACKAGE := k8s.io/apiextensions-apiserver
-$(ETCD) $(KUBECTL) $(UPSTREAM): conformance/go.mod conformance/go.sum
+$(ETCD) $(ETCDCTL) $(ETCDUTL) $(KUBECTL) $(UPSTREAM): conformance/go.mod conformance/go.sum
 	@printf '==> %s\n' 'tools: building the pinned $(@F) (once per pin)'
 	@mkdir -p $(BIN)
 	@cd conformance && $(GO) build -o $@ $(PACKAGE) && touch $@
 
 .PHONY: test
-test: $(ETCD) ## all tests of the library, under the race detector
+test: $(ETCD) ## all tests of the library, under the race detector where goroutines meet
 	$(call step,go test -race in the root module)
-	@$(GO) test -race ./...
+	@$(GO) test -race -short ./...
+	$(call step,what one goroutine does alone without the race detector)
+	@$(GO) test $(LONG_PACKAGES)
+	@cd tools && $(GO) test -short ./release
 
 # Without the race detector: these tests measure time and memory. On shared
 # cores 1.3 is at times the neighbours' doing, so that only four times as fast as
@@ -148,6 +173,11 @@ bench-crds: tools ## what 10,000 CRDs cost the server, and how soon a new one is
 	$(call step,the corpus as CRDs on the server of upstream and on ours)
 	@cd conformance && $(GO) run ./cmd/bench-crds $(BENCHFLAGS)
 
+.PHONY: bench-start
+bench-start: tools ## how soon a server can be used: espaliertest, espalier dev, and upstream's in-process test server
+	$(call step,starts of servers in new processes in turns)
+	@cd conformance && $(GO) run ./cmd/bench-start $(BENCHFLAGS)
+
 .PHONY: bench-objects
 bench-objects: tools ## what an operation costs with 1,000, 100,000 and 1,000,000 objects (about ten minutes)
 	$(call step,create and get and a page of a list with more and more objects)
@@ -162,6 +192,18 @@ upstream-suite: tools ## upstream's own integration tests against our server
 scenarios: tools ## kubectl, informers and a controller against the server, built with the race detector
 	$(call step,kubectl and other clients against the server under the race detector)
 	@cd conformance && $(GO) test -count=1 -timeout 40m ./scenarios
+
+# Not part of verify: building them from nothing takes a quarter of an hour.
+.PHONY: controllers
+controllers: tools $(GOLANGCI_LINT) ## released controllers (cert-manager, cluster-api and others) against the server; CONTROLLERS=TestKro for one
+	$(call step,released controllers run against the server)
+	@cd controllers && $(GO) vet ./... && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./... && $(GO) test -count=1 -timeout 60m -run '$(CONTROLLERS)' .
+
+# Not part of verify: Helm and Prometheus, which check it, take minutes to build.
+.PHONY: deploy-check
+deploy-check: tools $(GOLANGCI_LINT) ## what deploy/ ships, against the server as it is
+	$(call step,chart and manifests and unit and image and rules and dashboard against a real server)
+	@cd deploy && $(GO) vet ./... && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./... && $(GO) test -timeout 20m ./...
 
 .PHONY: soak
 soak: tools ## mixed load and changes of schemas for MINUTES; fails if memory grows or a watcher misses an event

@@ -228,6 +228,9 @@ func check(t *testing.T, definition []byte, r fix.Result) {
 // TestHostile fixes schemas that are large in one way or another, in a time
 // that says that the cost is not quadratic.
 func TestHostile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine with much to do: it runs without the race detector")
+	}
 	const many = 20_000
 	repeat := func(n int, f func(i int) string) string {
 		var list []string

@@ -157,6 +157,9 @@ func TestTable(t *testing.T) {
 // TestLinear: a definition ten times as large takes about ten times as long,
 // however it is nested.
 func TestLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine with much to do: it runs without the race detector")
+	}
 	for name, build := range map[string]func(n int) string{
 		"wide": func(n int) string {
 			var b strings.Builder

@@ -22,6 +22,9 @@ import (
 // a session: lines that begin with "$ " are commands, the others what they
 // print. Each page has a folder of its own.
 func TestGoldenGuides(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts the program very often: it runs without the race detector")
+	}
 	pages, err := filepath.Glob("../../docs/guides/*.md")
 	if err != nil {
 		t.Fatal(err)

@@ -29,9 +29,17 @@ func TestMain(m *testing.M) {
 //	exits CODE espalier ARGUMENTS...
 //
 // which is exec and demands the exit code.
+//
+// With -short, which is for the race detector, only those run whose commands do
+// several things at a time: the others start the program a hundred times.
 func TestGoldenScripts(t *testing.T) {
+	dir, files := "testdata/script", []string(nil)
+	if testing.Short() {
+		dir, files = "", []string{"testdata/script/check.txtar", "testdata/script/validate.txtar", "testdata/script/diff.txtar"}
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
+		Files:               files,
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

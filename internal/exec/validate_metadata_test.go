@@ -216,6 +216,9 @@ func TestMetadataOffsets(t *testing.T) {
 
 // TestMetadataErrorsAreBounded: what is long and what is many do not multiply.
 func TestMetadataErrorsAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine with much to do: it runs without the race detector")
+	}
 	long := strings.Repeat("k", 500_000)
 	repeated := func(s string) string { return strings.TrimSuffix(strings.Repeat(s+",", 20_000), ",") }
 	for name, metadata := range map[string]string{
@@ -350,6 +353,9 @@ func (m metadataMaker) change(object string) string {
 }
 
 func TestFastMetadataAgainstSlow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine with much to do: it runs without the race detector")
+	}
 	m := metadataMaker{rand.New(rand.NewPCG(7, 11))}
 	var fast, valid [3]int
 	for range 15_000 {

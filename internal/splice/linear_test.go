@@ -90,6 +90,9 @@ var growing = map[string]func(n int) (string, []Edit){
 // TestCostIsLinear: four times as much, of text and of edits, takes about four
 // times as long.
 func TestCostIsLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine with much to do: it runs without the race detector")
+	}
 	const small, factor = 500, 4
 	for name, family := range growing {
 		t.Run(name, func(t *testing.T) {
