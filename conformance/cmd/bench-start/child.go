@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
+	servertesting "k8s.io/apiextensions-apiserver/pkg/cmd/server/testing"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/conformance/launch"
+	"github.com/espalier-dev/espalier/espaliertest"
+	"github.com/espalier-dev/espalier/internal/install"
+)
+
+const (
+	ours     = "espalier"
+	upstream = "upstream"
+)
+
+var sides = []string{upstream, ours}
+
+// memory of a process, in MB.
+type memory struct {
+	Process, Heap, Stacks float64
+	Goroutines            int
+}
+
+// runChild measures one thing and prints it. Servers of tests want a test: a
+// benchmark that runs once is one.
+func runChild(what, crds, etcd string, worlds int) error {
+	testing.Init()
+	if err := flag.Set("test.benchtime", "1x"); err != nil {
+		return err
+	}
+	var t timing
+	var err error
+	testing.Benchmark(func(b *testing.B) {
+		switch what {
+		case "worlds":
+			t, err = manyWorlds(b, crds, worlds)
+		case ours:
+			t, err = twice(crds, func() (*rest.Config, error) { return espaliertest.Start(b, espaliertest.CRDs(crds)), nil })
+		default:
+			t, err = twice(crds, func() (*rest.Config, error) { return startUpstream(b, crds, etcd) })
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(t)
+}
+
+// twice times a start and another one, each up to a list of the objects of every
+// definition.
+func twice(crds string, start func() (*rest.Config, error)) (t timing, err error) {
+	definitions, err := install.Read(crds)
+	if err != nil {
+		return t, err
+	}
+	before, err := launch.CPU(os.Getpid())
+	if err != nil {
+		return t, err
+	}
+	for _, took := range []*time.Duration{&t.First, &t.Further} {
+		began := time.Now()
+		config, err := start()
+		if err != nil {
+			return t, err
+		}
+		if err := served(config, definitions); err != nil {
+			return t, err
+		}
+		*took = time.Since(began)
+		if t.CPU == 0 {
+			after, err := launch.CPU(os.Getpid())
+			if err != nil {
+				return t, err
+			}
+			t.CPU = after - before
+		}
+	}
+	return t, nil
+}
+
+// served returns when a list of the objects of every definition is answered.
+func served(config *rest.Config, definitions []install.Definition) error {
+	own := rest.CopyConfig(config)
+	own.QPS = -1
+	client, err := rest.HTTPClientFor(own)
+	if err != nil {
+		return err
+	}
+	for _, d := range definitions {
+		place, err := places(d.JSON)
+		if err != nil {
+			return err
+		}
+		for {
+			resp, err := client.Get(config.Host + place + "?limit=1")
+			if err != nil {
+				return err
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				break
+			}
+			if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusServiceUnavailable {
+				return fmt.Errorf("%s: %s", place, resp.Status)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	return nil
+}
+
+var prefixes int
+
+// startUpstream runs upstream's test server, as its own integration tests do, and
+// has it serve the definitions.
+func startUpstream(b *testing.B, crds, etcd string) (*rest.Config, error) {
+	klog.SetOutput(io.Discard)
+	klog.LogToStderr(false)
+	prefixes++
+	// It asks another cluster about rights: one that is nowhere.
+	nowhere := filepath.Join(b.TempDir(), "nowhere")
+	config := clientcmdapi.NewConfig()
+	config.Clusters["x"] = &clientcmdapi.Cluster{Server: "https://127.0.0.1:1"}
+	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "x"}
+	config.CurrentContext = "x"
+	if err := clientcmd.WriteToFile(*config, nowhere); err != nil {
+		return nil, err
+	}
+	defaults := options.NewCustomResourceDefinitionsServerOptions(io.Discard, io.Discard)
+	storage := defaults.RecommendedOptions.Etcd.StorageConfig
+	storage.Transport.ServerList = []string{etcd}
+	storage.Prefix = fmt.Sprintf("/start-%d-%d", os.Getpid(), prefixes)
+	server, err := servertesting.StartTestServer(quiet{b}, nil, []string{
+		"--authentication-skip-lookup", "--authentication-kubeconfig=" + nowhere, "--authorization-kubeconfig=" + nowhere, "--kubeconfig=" + nowhere,
+		"--disable-admission-plugins=NamespaceLifecycle,MutatingAdmissionWebhook,ValidatingAdmissionWebhook,ValidatingAdmissionPolicy,MutatingAdmissionPolicy",
+		"--enable-priority-and-fairness=false",
+	}, &storage)
+	if err != nil {
+		return nil, err
+	}
+	b.Cleanup(server.TearDownFn)
+	definitions, err := install.Read(crds)
+	if err != nil {
+		return nil, err
+	}
+	client, err := install.NewClient(server.ClientConfig)
+	if err != nil {
+		return nil, err
+	}
+	return server.ClientConfig, client.Apply(context.Background(), definitions)
+}
+
+// quiet is a test whose log nobody reads.
+type quiet struct{ *testing.B }
+
+func (quiet) Logf(string, ...any) {}
+
+// manyWorlds runs worlds at a time, and says what they take of the process.
+func manyWorlds(b *testing.B, crds string, count int) (t timing, err error) {
+	began := time.Now()
+	configs := make([]*rest.Config, count)
+	var group sync.WaitGroup
+	room := make(chan struct{}, 2*runtime.GOMAXPROCS(0))
+	for i := range configs {
+		group.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			configs[i] = espaliertest.Start(b, espaliertest.CRDs(crds))
+		})
+	}
+	group.Wait()
+	t.First = time.Since(began)
+	definitions, err := install.Read(crds)
+	if err != nil {
+		return t, err
+	}
+	var errs []error
+	for _, config := range configs {
+		errs = append(errs, served(config, definitions))
+	}
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	resident, err := launch.RSS(os.Getpid())
+	const mb = 1 << 20
+	t.Memory = memory{Process: float64(resident) / mb, Heap: float64(m.HeapAlloc) / mb, Stacks: float64(m.StackInuse) / mb, Goroutines: runtime.NumGoroutine()}
+	return t, errors.Join(append(errs, err)...)
+}

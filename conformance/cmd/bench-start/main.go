@@ -1,0 +1,194 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/espalier-dev/espalier/conformance/launch"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench-start:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	rounds := flag.Int("rounds", 5, "how often each start is timed")
+	worlds := flag.Int("worlds", 200, "worlds at a time in one process")
+	child := flag.String("child", "", "for its own use: espalier, upstream or worlds")
+	crds := flag.String("crds", "", "for its own use: a folder")
+	etcd := flag.String("etcd", "", "for its own use: a URL")
+	flag.Parse()
+	if *child != "" {
+		return runChild(*child, *crds, *etcd, *worlds)
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "bench-start-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	b := &bench{dir: dir}
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	if err := b.starts(ctx, *rounds); err != nil {
+		return err
+	}
+	if err := b.dev(ctx, *rounds); err != nil {
+		return err
+	}
+	return b.worlds(ctx, *worlds)
+}
+
+// A bench is one run.
+type bench struct {
+	dir      string
+	espalier string // the binary
+	sizes    []size
+}
+
+// size is a folder of CRDs.
+type size struct {
+	count int
+	dir   string
+}
+
+// timing is what a child has to say.
+type timing struct {
+	First, Further time.Duration // the first start in the process, and the next
+	CPU            time.Duration // of the first
+	Memory         memory
+}
+
+// starts times both sides in turns, each in a new process.
+func (b *bench) starts(ctx context.Context, rounds int) error {
+	etcd, err := launch.StartEtcd(ctx, "--unsafe-no-fsync")
+	if err != nil {
+		return err
+	}
+	defer etcd.Stop()
+	fmt.Printf("Each start in a new process, %d rounds in turns. Ours starts its own etcd within the time; upstream finds one running.\n\n", rounds)
+	fmt.Printf("%-10s %5s %14s %14s %14s\n", "server", "CRDs", "first start", "further start", "CPU of first")
+	for _, s := range b.sizes {
+		results := map[string][]timing{}
+		for range rounds {
+			for _, side := range sides {
+				var t timing
+				if err := ask(ctx, &t, "-child", side, "-crds", s.dir, "-etcd", etcd.URL); err != nil {
+					return fmt.Errorf("%s with %d CRDs: %w", side, s.count, err)
+				}
+				results[side] = append(results[side], t)
+			}
+		}
+		var median = map[string]time.Duration{}
+		for _, side := range sides {
+			all := results[side]
+			median[side] = middle(all, func(t timing) time.Duration { return t.First })
+			fmt.Printf("%-10s %5d %14v %14v %14v\n", side, s.count, median[side].Round(time.Millisecond),
+				middle(all, func(t timing) time.Duration { return t.Further }).Round(time.Millisecond),
+				middle(all, func(t timing) time.Duration { return t.CPU }).Round(time.Millisecond))
+		}
+		fmt.Printf("start with %d CRDs: upstream/ours=%.1f\n\n", s.count, float64(median[upstream])/float64(median[ours]))
+	}
+	return nil
+}
+
+// middle is the median of a figure.
+func middle(all []timing, of func(timing) time.Duration) time.Duration {
+	sorted := slices.SortedFunc(slices.Values(all), func(a, b timing) int { return cmp.Compare(of(a), of(b)) })
+	return of(sorted[len(sorted)/2])
+}
+
+// dev times `espalier dev` from its start to the end of the first kubectl that it
+// answers, in a new folder and in that folder again.
+func (b *bench) dev(ctx context.Context, rounds int) error {
+	kubectl, err := launch.Tool("kubectl")
+	if err != nil {
+		return err
+	}
+	var fresh, again []timing
+	for i := range rounds {
+		data := filepath.Join(b.dir, fmt.Sprint("data", i))
+		for _, into := range []*[]timing{&fresh, &again} {
+			took, err := b.devOnce(ctx, kubectl, data)
+			if err != nil {
+				return err
+			}
+			*into = append(*into, timing{First: took})
+		}
+	}
+	first := func(t timing) time.Duration { return t.First }
+	fmt.Printf("espalier dev to the answer of `kubectl get crd`: %v in a new folder, %v in the same again\n\n",
+		middle(fresh, first).Round(time.Millisecond), middle(again, first).Round(time.Millisecond))
+	return nil
+}
+
+func (b *bench) devOnce(ctx context.Context, kubectl, data string) (took time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	began := time.Now()
+	dev := exec.Command(b.espalier, "dev", "--quiet", "--port", "0", "--data-dir", data, "--crds", b.sizes[0].dir)
+	dev.Stderr = os.Stderr
+	if err := dev.Start(); err != nil {
+		return 0, err
+	}
+	defer func() {
+		_ = dev.Process.Signal(syscall.SIGTERM)
+		err = errors.Join(err, dev.Wait())
+	}()
+	for {
+		get := exec.CommandContext(ctx, kubectl, "get", "crd", "--kubeconfig", filepath.Join(data, "kubeconfig"))
+		if out, err := get.Output(); err == nil && len(out) > 0 {
+			return time.Since(began), nil
+		}
+		select {
+		case <-ctx.Done():
+			return 0, errors.New("espalier dev has not answered within a minute")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// worlds runs many at a time.
+func (b *bench) worlds(ctx context.Context, count int) error {
+	var t timing
+	if err := ask(ctx, &t, "-child", "worlds", "-worlds", fmt.Sprint(count), "-crds", b.sizes[0].dir); err != nil {
+		return err
+	}
+	m := t.Memory
+	fmt.Printf("%d worlds with one CRD each at a time in one process: all ready after %v; %.1f MB each of the process (%.1f MB heap, %.1f MB stacks), %d goroutines each\n",
+		count, t.First.Round(time.Millisecond), m.Process/float64(count), m.Heap/float64(count), m.Stacks/float64(count), m.Goroutines/count)
+	return nil
+}
+
+// ask runs a child and reads its answer.
+func ask(ctx context.Context, answer *timing, args ...string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(out, answer)
+}

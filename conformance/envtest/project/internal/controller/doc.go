@@ -1,0 +1,2 @@
+// Package controller cares for trees.
+package controller
