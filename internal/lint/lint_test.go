@@ -51,21 +51,29 @@ func TestReadmeExampleRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal("README.md: ", err)
 	}
-	files := []string{"example_test.go", "rules/example_test.go"} // in the order of the README
-	if len(blocks) != len(files) {
-		t.Fatalf("README.md has %d blocks of Go; %d are tested", len(blocks), len(files))
+	tests := []struct{ file, function string }{ // in the order of the README
+		{"example_test.go", "Example"}, {"rules/example_test.go", "Example"}, {"espaliertest/readme_test.go", ""},
 	}
-	for i, file := range files {
-		source, err := os.ReadFile(root + "/" + file)
+	if len(blocks) != len(tests) {
+		t.Fatalf("README.md has %d blocks of Go; %d are tested", len(blocks), len(tests))
+	}
+	for i, test := range tests {
+		source, err := os.ReadFile(root + "/" + test.file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := exampleBody(source, "Example")
+		if test.function == "" { // a whole function is shown, not the body of one
+			if !strings.Contains(string(source), blocks[i]) {
+				t.Errorf("an example of the README is not one that is tested: %s has no\n%s", test.file, blocks[i])
+			}
+			continue
+		}
+		body, err := exampleBody(source, test.function)
 		if err != nil {
-			t.Fatal(file, ": ", err)
+			t.Fatal(test.file, ": ", err)
 		}
 		if blocks[i] != body {
-			t.Errorf("an example of the README is not the one that is tested.\nREADME.md:\n%s\n%s, Example:\n%s", blocks[i], file, body)
+			t.Errorf("an example of the README is not the one that is tested.\nREADME.md:\n%s\n%s, Example:\n%s", blocks[i], test.file, body)
 		}
 	}
 }
