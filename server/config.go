@@ -24,6 +24,7 @@ func genericConfig(ctx context.Context, o *Options, p *plane, s *signals) (*gene
 	if err := p.access(ctx, o, c); err != nil {
 		return nil, err
 	}
+	p.fair = o.Feature.EnablePriorityAndFairness
 	if err := o.Feature.ApplyTo(c, p.client, p.informers); err != nil {
 		return nil, err
 	}

@@ -47,6 +47,7 @@ type plane struct {
 	accounts  token.Stores
 	admission *plugins.Chain
 
+	fair     bool        // requests are shared out by flow schemas
 	prepared atomic.Bool // what must be there is there
 }
 
@@ -151,12 +152,12 @@ func (p *plane) prepare(ctx context.Context) error {
 	}
 	enough := time.AfterFunc(preparationTime, func() { late.Store(true); letIn() })
 	defer enough.Stop()
+	steps := map[string]func(context.Context, kubernetes.Interface) error{"namespaces": ensureNamespaces, "default roles": rbac.EnsureDefaults}
+	if p.fair {
+		steps["default flow schemas"] = flow.EnsureDefaults
+	}
 	var group errgroup.Group
-	for what, ensure := range map[string]func(context.Context, kubernetes.Interface) error{
-		"namespaces":           ensureNamespaces,
-		"default roles":        rbac.EnsureDefaults,
-		"default flow schemas": flow.EnsureDefaults,
-	} {
+	for what, ensure := range steps {
 		group.Go(func() error {
 			return persist(ctx, what, func() error {
 				err := ensure(ctx, p.client)

@@ -8,5 +8,6 @@
 //	             ├▶ espalier dev, kubectl get crd
 //	             └▶ bench-start -child worlds
 //
-// A server is ready when every CRD is served: a list of its objects is answered.
+// A start is over when every CRD is established. From there it is timed on to a list of
+// the objects of each of them.
 package main
