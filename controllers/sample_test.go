@@ -89,7 +89,7 @@ func (w *world) leads(t *testing.T, before string) string {
 
 func writePair(t *testing.T, authority *launch.Authority, dir string) {
 	t.Helper()
-	pair, err := authority.Server()
+	pair, err := authority.Server("127.0.0.1", "localhost")
 	if err != nil {
 		t.Fatal(err)
 	}

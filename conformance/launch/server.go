@@ -81,26 +81,26 @@ func StartServer(ctx context.Context, spec Spec) (*Server, error) {
 }
 
 func startIn(ctx context.Context, dir string, spec Spec) (*Server, error) {
-	authority, err := NewAuthority()
+	signer, err := NewAuthority()
 	if err != nil {
 		return nil, err
 	}
-	pair, err := authority.Server()
+	pair, err := signer.Server("127.0.0.1", "localhost")
 	if err != nil {
 		return nil, err
 	}
-	if err := pair.write(dir, "server"); err != nil {
+	if err := pair.Save(dir, "server"); err != nil {
 		return nil, err
 	}
 	ca := filepath.Join(dir, "ca.crt")
-	if err := os.WriteFile(ca, authority.CA, 0o600); err != nil {
+	if err := os.WriteFile(ca, signer.CA, 0o600); err != nil {
 		return nil, err
 	}
 	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{URL: fmt.Sprintf("https://127.0.0.1:%d", port), authority: authority}
+	s := &Server{URL: fmt.Sprintf("https://127.0.0.1:%d", port), authority: signer}
 	if s.Config, err = s.Client("admin", "system:masters"); err != nil {
 		return nil, err
 	}
