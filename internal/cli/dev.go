@@ -135,6 +135,9 @@ func (d *developing) run(ctx context.Context, a *app) error {
 		return unlessStopped(ctx, err)
 	}
 	err = d.live(ctx, a, plane, files)
+	if ctx.Err() != nil {
+		hushLogs() // before anything of it ends
+	}
 	if err := errors.Join(unlessStopped(ctx, err), plane.Stop()); err != nil {
 		return err
 	}
