@@ -12,6 +12,8 @@ SHELL := bash
 export GOWORK := off
 
 GO ?= go
+# vet is a step of its own.
+TEST := $(GO) test -vet=off
 # Modules of this repository: each has its own dependencies on purpose.
 MODULES := . conformance conformance/envtest/project tools
 # Those that are not: deploy and the ones below controllers have targets of their
@@ -102,10 +104,10 @@ $(ETCD) $(ETCDCTL) $(ETCDUTL) $(KUBECTL) $(UPSTREAM): conformance/go.mod conform
 .PHONY: test
 test: $(ETCD) ## all tests of the library, under the race detector where goroutines meet
 	$(call step,go test -race in the root module)
-	@$(GO) test -race -short ./...
+	@$(TEST) -race -short ./...
 	$(call step,what one goroutine does alone without the race detector)
-	@$(GO) test $(LONG_PACKAGES)
-	@cd tools && $(GO) test -short ./release
+	@$(TEST) $(LONG_PACKAGES)
+	@cd tools && $(TEST) -short ./release
 
 # Without the race detector: these tests measure time and memory. On shared
 # cores 1.3 is at times the neighbours' doing, so that only four times as fast as
@@ -123,7 +125,7 @@ linear: ## cost grows at most 1.3 times as fast as the input (wants a quiet mach
 .PHONY: conformance-short
 conformance-short: tools ## differential tests against upstream, short form (minutes)
 	$(call step,case tables and the same inputs through Espalier and upstream (short form))
-	@cd conformance && $(GO) test $$($(GO) list ./... | grep -v /scenarios) && $(GO) test -short -timeout 20m ./scenarios && $(GO) run ./cmd/conform -short
+	@cd conformance && $(TEST) $$($(GO) list ./... | grep -v /scenarios) && $(TEST) -short -timeout 20m ./scenarios && $(GO) run ./cmd/conform -short
 
 .PHONY: conformance
 conformance: ## differential tests against upstream, long form
