@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -111,9 +112,10 @@ var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 func (d *developing) run(ctx context.Context, a *app) error {
 	ctx, stop := signal.NotifyContext(ctx, endSignals...)
 	defer stop()
+	hush := sync.OnceFunc(hushLogs)
 	context.AfterFunc(ctx, func() {
 		signal.Reset(endSignals...) // the second one ends it at once
-		hushLogs()
+		hush()
 	})
 	if err := d.check(); err != nil {
 		return err
@@ -136,7 +138,7 @@ func (d *developing) run(ctx context.Context, a *app) error {
 	}
 	err = d.live(ctx, a, plane, files)
 	if ctx.Err() != nil {
-		hushLogs() // before anything of it ends
+		hush() // before anything of it ends
 	}
 	if err := errors.Join(unlessStopped(ctx, err), plane.Stop()); err != nil {
 		return err
