@@ -125,7 +125,7 @@ linear: ## cost grows at most 1.3 times as fast as the input (wants a quiet mach
 .PHONY: conformance-short
 conformance-short: tools ## differential tests against upstream, short form (minutes)
 	$(call step,case tables and the same inputs through Espalier and upstream (short form))
-	@cd conformance && $(TEST) $$($(GO) list ./... | grep -v /scenarios) && $(TEST) -short -timeout 20m ./scenarios && $(GO) run ./cmd/conform -short
+	@cd conformance && $(TEST) $$($(GO) list ./... | grep -v -e /scenarios -e /envtest) && $(TEST) -short -timeout 20m ./scenarios ./envtest && $(GO) run ./cmd/conform -short
 
 .PHONY: conformance
 conformance: ## differential tests against upstream, long form
@@ -206,6 +206,11 @@ controllers: tools $(GOLANGCI_LINT) ## released controllers (cert-manager, clust
 deploy-check: tools $(GOLANGCI_LINT) ## what deploy/ ships, against the server as it is
 	$(call step,chart and manifests and unit and image and rules and dashboard against a real server)
 	@cd deploy && $(GO) vet ./... && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./... && $(GO) test -timeout 20m ./...
+
+.PHONY: envtest
+envtest: ## a project that uses envtest, on our programs and with our package; the guide to testing
+	$(call step,a project in the layout of kubebuilder and the guide to testing)
+	@cd conformance && $(TEST) -count=1 -v ./envtest
 
 .PHONY: soak
 soak: tools ## mixed load and changes of schemas for MINUTES; fails if memory grows or a watcher misses an event

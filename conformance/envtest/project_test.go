@@ -20,6 +20,9 @@ var specs = []string{"Ran 6 of 6 Specs", "Ran 5 of 5 Specs"}
 
 // The project's suites pass on the programs of `espalier envtest`, unmodified, by the commands of the guide.
 func TestProjectOnOurPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds programs in modules of their own, which takes longer than continuous integration has: make envtest runs it")
+	}
 	bin := t.TempDir()
 	built, err := launch.Build(t.Context(), bin)
 	if err != nil {
@@ -44,6 +47,9 @@ func TestProjectOnOurPrograms(t *testing.T) {
 
 // They pass with the change that the guide shows, without any programs.
 func TestProjectWithOurImport(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds programs in modules of their own, which takes longer than continuous integration has: make envtest runs it")
+	}
 	dir := project(t)
 	changes := 0
 	for _, block := range blocks(t, "envtest.md") {
@@ -69,6 +75,9 @@ func TestProjectOnKubernetes(t *testing.T) {
 
 // The code of the guide of espaliertest compiles, and its tests pass.
 func TestTestingGuide(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds programs in modules of their own, which takes longer than continuous integration has: make envtest runs it")
+	}
 	root := repository(t)
 	dir := t.TempDir()
 	tests := 0
