@@ -67,6 +67,9 @@ func TestProductionBackup(t *testing.T) {
 // A backup that is restored with the revisions it had is not seen by those who have seen later ones: a list of a server that went on
 // shows what is not there any more, and informers keep it. This is what --bump-revision is for.
 func TestProductionBackupWithoutBump(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is about etcd more than about the server: left to the long form")
+	}
 	t.Parallel()
 	s := newEstate(t, 1, drain...)
 	s.staff(1, binaries[launch.Espalier])

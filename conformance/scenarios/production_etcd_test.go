@@ -60,6 +60,9 @@ func TestProductionCertificates(t *testing.T) {
 // nothing that was acknowledged is lost. Writes that etcd was asked for by way of a member that is gone may fail: nobody knows whether
 // they were done.
 func TestProductionMembers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is about etcd more than about the server: left to the long form")
+	}
 	t.Parallel()
 	s := newEstate(t, 3, drain...)
 	s.staff(2, binaries[launch.Espalier])
@@ -67,7 +70,7 @@ func TestProductionMembers(t *testing.T) {
 	l := newLoad(s)
 	l.mayDoubt = true
 	l.proceeds(100)
-	for range pick(3, 1) {
+	for range 3 {
 		s.handOver(l)
 		follower := s.others(s.leaderOf())[0]
 		s.loses(l, follower)
