@@ -115,10 +115,12 @@ func TestAdmitDoesNotAllocate(t *testing.T) {
 		"e":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"},"maxItems":20},
 		"f":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["n"],"items":{"type":"object","required":["n"],"properties":{"n":{"type":"string"},"v":{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]}}}},
 		"g":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},
-		"h":{"type":"object","properties":{"p":{"type":"string"},"q":{"type":"string"}},"oneOf":[{"required":["p"]},{"required":["q"]}]}
+		"h":{"type":"object","properties":{"p":{"type":"string"},"q":{"type":"string"}},"oneOf":[{"required":["p"]},{"required":["q"]}]},
+		"i":{"type":"integer","enum":[0,1,2]},
+		"j":{"type":"array","items":{"type":"number"},"enum":[[1,2.5],[]]}
 	}}`))
 	in := []byte(`{"apiVersion":"a/v1","kind":"K","metadata":{"labels":{"a":"b"},"name":"n","namespace":"ns"},"x":{"a":"name-1","b":8080,"c":"Never","d":"2024-01-02T03:04:05Z",` +
-		`"e":["a","b","c","d","e","f","g","h","i","j"],"f":[{"n":"a","v":1},{"n":"b","v":"1%"}],"g":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}},"h":{"q":""}}}`)
+		`"e":["a","b","c","d","e","f","g","h","i","j"],"f":[{"n":"a","v":1},{"n":"b","v":"1%"}],"g":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}},"h":{"q":""},"i":2,"j":[1,2.5]}}`)
 	run := func() {
 		_, v, err := s.Admit(in, espalier.AdmitOptions{Validate: espalier.ValidateOptions{Scope: espalier.Namespaced}})
 		if err != nil || !v.Valid() {

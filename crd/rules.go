@@ -63,7 +63,7 @@ const (
 // definition. The identifiers are stable: programs select and suppress findings
 // by them.
 var Rules = [numRules]RuleInfo{
-	apiVersionRemoved: {"api-version-removed", espalier.Error, "Definitions are written in apiextensions.k8s.io/v1. No server serves v1beta1 since Kubernetes 1.22.", upstream},
+	apiVersionRemoved: {"api-version-removed", espalier.Error, "CRDs must be written in apiextensions.k8s.io/v1. Kubernetes serves no v1beta1 since release 1.22.", upstream},
 	unknownField:      {"unknown-field", espalier.Warning, "Servers drop fields of a definition that they do not know, or refuse the definition if field validation is strict.", objects},
 	objectMetadata:    {"object-metadata", espalier.Error, "The metadata of a definition is valid, as that of every object: names, labels, annotations, owners; what must not change stays.", objects},
 	nameMismatch:      {"name-mismatch", espalier.Error, "The name of a definition is its plural, a dot, and its group.", upstream},

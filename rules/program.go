@@ -136,8 +136,12 @@ func (s *scope) program(r *plan.Rule, n *plan.Node) program {
 	}
 	p.old = e.usesOldSelf()
 	if r.MessageExpression != "" {
-		if m, bad := s.parseMessage(r); bad == nil {
-			p.message, _ = s.evaluator(m, "")
+		m, bad := s.parseMessage(r)
+		if bad == nil {
+			p.message, bad = s.evaluator(m, "")
+		}
+		if bad != nil {
+			return p // upstream then does not get to the fieldPath, and errors are at the value with the rule
 		}
 	}
 	if r.FieldPath != "" {

@@ -120,6 +120,13 @@ func TestVerdicts(t *testing.T) {
 			errors: []string{"spec: Invalid value: 1", "spec: Invalid value: 2", "spec: Invalid value: 3", "spec: Invalid value: 5", "spec: Invalid value: failed rule: 2 > 3"},
 		},
 		{
+			name: "a fieldPath counts only beside a messageExpression that compiles",
+			schema: specWith(a, `{"rule":"false","message":"1","fieldPath":".b","messageExpression":"self.nope"},{"rule":"!true","message":"2","fieldPath":".b","messageExpression":"self.a"},`+
+				`{"rule":"1 > 2","message":"3","fieldPath":".b","messageExpression":"self.b"},{"rule":"2 > 3","message":"4","fieldPath":".b","messageExpression":"string(self.a)"}`),
+			object: `{"spec":{"a":7}}`,
+			errors: []string{"spec.b: Invalid value: 3", "spec.b: Invalid value: 7", "spec: Invalid value: 1", "spec: Invalid value: 2"},
+		},
+		{
 			name:   "errors of evaluation are errors",
 			schema: specWith(a+`,"ios":{"x-kubernetes-int-or-string":true}`, `{"rule":"1 / self.a == 1"},{"rule":"self.b == 'x'","message":"m"},{"rule":"self.ios < 5"},{"rule":"self.l[3] == ''"}`),
 			object: `{"spec":{"a":0,"ios":"x","l":[]}}`,

@@ -123,7 +123,9 @@ func (c *defaultsCheck) schema(s *syntax.Schema, n *plan.Node, at defaultPlace) 
 		meta, fit := at.meta.child(p.Name), at.fit.child(p.Name)
 		if (at.root || s.EmbeddedResource) && isMeta(p.Name) {
 			meta = &metaPlace{nil, p.Name}
-			fit = meta
+			if at.fit == nil { // else the outer metadata has no place for it
+				fit = meta
+			}
 		}
 		c.enterKey("properties", p.Name)
 		c.schema(p.Schema, propertyOf(n, p.Name), c.below(at, meta, fit))

@@ -19,13 +19,14 @@ type assertions struct {
 	special bool // there is one that clusters judge in a way of their own
 
 	defaults bool // LowerOptions.Defaults
+	strict   bool // LowerOptions.Strict
 }
 
 func (a *assertions) add(x plan.Assert) { a.list = append(a.list, x) }
 
 // asserts lowers the value validations of s.
 func (l *lowerer) asserts(n *plan.Node, s *syntax.Schema, at position) error {
-	a := assertions{of: s, defaults: l.Defaults}
+	a := assertions{of: s, defaults: l.Defaults, strict: l.Strict}
 	a.format()
 	maximum, minimum := plan.Maximum, plan.Minimum
 	if s.ExclusiveMaximum {
@@ -143,9 +144,14 @@ func (a *assertions) enum() {
 	}
 	o := &plan.Operands{}
 	var texts, keys []string
+	keyOf := exec.EnumKey
+	if a.strict {
+		keyOf = exec.StrictEnumKey
+	}
 	for _, e := range a.of.Enum {
-		o.List = append(o.List, string(e.Raw))
-		keys = append(keys, exec.EnumKey(e.Written, e.Raw))
+		listed := exec.EnumText(e.Written, e.Raw)
+		o.List = append(o.List, listed)
+		keys = append(keys, keyOf(listed))
 		if e.Raw[0] == '"' {
 			texts = append(texts, text(e.Raw))
 		}

@@ -124,14 +124,14 @@ func (w *walker) release() {
 // Normalize brings src, a whole custom resource, into the form that n
 // specifies. The result is canonical; it is src itself if src already was.
 // With Keep it comes with the document of src, which the caller has to release,
-// unless it says something else.
+// unless it says something else than the result will when that is read.
 func Normalize(n *plan.Node, src []byte, o Options) ([]byte, Changes, *jsondoc.Doc, error) {
 	d, err := jsondoc.Parse(src, o.Limits)
 	if err != nil {
 		return nil, 0, nil, err
 	}
 	out, changes, err := normalize(n, d, o)
-	if o.Keep && err == nil && changes&^Mismatched == 0 {
+	if o.Keep && err == nil && changes&^Mismatched == 0 && d.Settled() {
 		return out, changes, d, nil
 	}
 	d.Release()

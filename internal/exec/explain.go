@@ -251,7 +251,7 @@ func (e *explainer) listOf(a *plan.Assert) enumTexts {
 		if s, ok := x.(string); ok {
 			names = append(names, s)
 		} else {
-			names = append(names, listed)
+			names = append(names, canonicalText(listed))
 		}
 	}
 	t := enumTexts{detail: field.NotSupported(nil, "", names).Detail, values: fmt.Sprint(values)}
@@ -264,15 +264,27 @@ func (e *explainer) listOf(a *plan.Assert) enumTexts {
 
 // enumHas is the checker's, but for what that mends.
 func (e *explainer) enumHas(v jsondoc.Value, a *plan.Assert, w way) bool {
+	r := stored
 	if e.exact {
-		w = literal
+		w, r = literal, written
 		_, asWritten := e.d.Int64(v)
 		_, isWhole := wholeNumber(e.d, v)
 		if isWhole && !asWritten && e.d.Kind(v) == jsondoc.Number {
 			w = strict // a float, which is not converted to a character
 		}
 	}
-	return enumHas(e.d, v, a, w)
+	var buf []byte
+	return enumHas(e.d, v, a, w, r, &buf)
+}
+
+// canonicalText returns a listed value as upstream encodes it in details.
+func canonicalText(listed string) string {
+	d, err := jsondoc.Parse([]byte(listed), jsondoc.Limits{MaxDepth: 1 << 20})
+	if err != nil {
+		return listed
+	}
+	defer d.Release()
+	return string(d.AppendCanonical(nil, jsondoc.Root))
 }
 
 func decoded(raw string) any {

@@ -115,7 +115,7 @@ func (c *checker) common(v jsondoc.Value, n *plan.Node) bool {
 	for i := range n.Asserts {
 		switch a := &n.Asserts[i]; a.Op {
 		case plan.Enum:
-			if !enumHas(c.d, v, a, wayOf(n)) {
+			if !enumHas(c.d, v, a, wayOf(n), stored, &c.text) {
 				return false
 			}
 		case plan.AllOf, plan.AnyOf, plan.OneOf, plan.Not:

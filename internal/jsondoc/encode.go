@@ -111,9 +111,9 @@ func AppendString[T string | []byte](dst []byte, s T) []byte {
 	return append(dst, '"')
 }
 
-// appendFloat appends f as encoding/json does: the shortest form that reads
+// AppendFloat appends f as encoding/json does: the shortest form that reads
 // back, without exponent between 1e-6 and 1e21.
-func appendFloat(dst []byte, f float64) []byte {
+func AppendFloat(dst []byte, f float64) []byte {
 	format := byte('f')
 	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
 		format = 'e'
@@ -142,7 +142,7 @@ func (d *Doc) appendScalar(dst []byte, v Value) []byte {
 		if n, ok := d.Int64(v); ok {
 			return strconv.AppendInt(dst, n, 10)
 		}
-		return appendFloat(dst, d.Float64(v))
+		return AppendFloat(dst, d.Float64(v))
 	}
 	return d.appendQuoted(dst, &d.tape[v])
 }

@@ -45,6 +45,7 @@ func (d *Doc) index(maxDepth int) error {
 	}
 	tape, stack := d.tape[:0], d.stack[:0]
 	d.text, d.keys, d.order = d.text[:0], d.keys[:0], d.order[:0]
+	d.negativeZero = false
 	var (
 		i    int
 		dirt uint32
@@ -112,6 +113,7 @@ value:
 		}
 		if info&recode != 0 {
 			dirt++
+			d.negativeZero = d.negativeZero || isNegativeZero(src[i:end])
 		}
 		info |= uint32(Number)
 	}
@@ -340,10 +342,20 @@ func checkNumber(src []byte, start, end int, info *uint32) error {
 	if err != nil || math.IsInf(f, 0) {
 		return &SyntaxError{start, "the number is out of the range of a 64-bit float"}
 	}
-	if !bytes.Equal(appendFloat(buf[:0], f), raw) {
+	if !bytes.Equal(AppendFloat(buf[:0], f), raw) {
 		*info = recode
 	}
 	return nil
+}
+
+// isNegativeZero reports whether a number, valid and not canonical, is the float
+// -0. The integer is written without fraction and exponent.
+func isNegativeZero(raw []byte) bool {
+	if _, integer := parseInt(raw); raw[0] != '-' || integer {
+		return false
+	}
+	f, _ := strconv.ParseFloat(view(raw), 64)
+	return f == 0
 }
 
 const (

@@ -106,6 +106,8 @@ type Doc struct {
 	stack []frame
 	order []sortKey // scratch: the keys of the objects being sorted
 	spare []sortKey // scratch of the sort itself
+
+	negativeZero bool // there is a -0.0
 }
 
 var pool = sync.Pool{New: func() any { return new(Doc) }}
@@ -150,6 +152,11 @@ func (d *Doc) Release() {
 func (d *Doc) Canonical() bool {
 	return d.IsCanonical(Root) && d.tape[0].off == 0 && int(d.tape[0].end) == len(d.src)
 }
+
+// Settled reports whether the document says the same once it is canonical. The
+// float -0 does not: canonically it is written -0, which reads back as the
+// integer 0.
+func (d *Doc) Settled() bool { return !d.negativeZero }
 
 // Kind returns the kind of v.
 func (d *Doc) Kind(v Value) Kind { return Kind(d.tape[v].info & kindMask) }

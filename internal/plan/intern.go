@@ -177,32 +177,18 @@ func shared(s *string) {
 }
 
 // appendKey appends what makes two nodes the same: their own content and the
-// identity of the nodes they refer to.
+// identity of the nodes they refer to. Everything that can change an answer is
+// in it, also what follows from other parts: two schemas must never share a node
+// because somebody found a field redundant. TestEveryFieldIsInTheKey checks it.
 func (n *Node) appendKey(k []byte) []byte {
 	k = append(k, byte(n.Accepts), byte(n.Type))
 	k = binary.LittleEndian.AppendUint32(k, uint32(n.Flags))
 	k = appendNode(k, n.Items)
 	k = appendNode(k, n.Additional)
-	k = binary.AppendUvarint(k, uint64(n.Props.Len()))
-	for i := range n.Props.Len() {
-		p := n.Props.At(i)
-		k = appendNode(appendText(k, p.Name), p.Node)
-	}
+	k = n.Props.appendKey(k)
 	k = binary.AppendUvarint(k, uint64(len(n.Asserts)))
 	for i := range n.Asserts {
-		a := &n.Asserts[i]
-		k = append(k, byte(a.Op), byte(a.Form))
-		k = binary.AppendUvarint(k, a.Num)
-		k = appendText(k, a.Text)
-		if a.Operands == nil {
-			k = append(k, 0)
-			continue
-		}
-		k = appendList(append(k, 1), a.List)
-		k = binary.AppendUvarint(k, uint64(len(a.Nodes)))
-		for _, c := range a.Nodes {
-			k = appendNode(k, c)
-		}
+		k = n.Asserts[i].appendKey(k)
 	}
 	if r := n.Rare; r != nil {
 		k = r.appendKey(k)
@@ -210,21 +196,91 @@ func (n *Node) appendKey(k []byte) []byte {
 	return k
 }
 
+// appendKey appends the properties. The table and its shift are left out: they
+// are computed from the names.
+func (p *Props) appendKey(k []byte) []byte {
+	if p == nil {
+		return append(k, 0)
+	}
+	k = binary.AppendUvarint(append(k, 1), uint64(len(p.list)))
+	for i := range p.list {
+		k = appendNode(appendText(k, p.list[i].Name), p.list[i].Node)
+	}
+	k = appendNumbers(k, p.Defaults)
+	k = binary.AppendVarint(k, int64(p.Required))
+	return appendNumbers(k, p.required)
+}
+
+func (a *Assert) appendKey(k []byte) []byte {
+	k = append(k, byte(a.Op), byte(a.Form))
+	k = appendFlag(k, a.OutOfRange)
+	k = binary.AppendUvarint(k, a.Num)
+	k = appendText(k, a.Text)
+	if a.Operands == nil {
+		return append(k, 0)
+	}
+	k = appendList(append(k, 1), a.List)
+	k = appendFlag(a.Names.appendKey(k), a.Mixed)
+	k = binary.AppendUvarint(k, uint64(len(a.Nodes)))
+	for _, c := range a.Nodes {
+		k = appendNode(k, c)
+	}
+	if a.Match == nil {
+		return append(k, 0)
+	}
+	return appendText(append(k, 1), a.Match.String())
+}
+
 func (r *Rare) appendKey(k []byte) []byte {
 	k = appendList(appendText(k, r.Default), r.ListMapKeys)
 	k = binary.AppendUvarint(k, uint64(len(r.Unions)))
-	for _, u := range r.Unions {
-		k = appendText(k, u.Discriminator)
-		k = binary.AppendUvarint(k, uint64(len(u.Fields)))
-		for _, f := range u.Fields {
-			k = appendText(appendText(k, f.Name), f.Value)
-		}
+	for i := range r.Unions {
+		k = r.Unions[i].appendKey(k)
 	}
-	for _, x := range r.Rules {
+	k = r.UnionNames.appendKey(k)
+	for i := range r.Rules {
+		x := &r.Rules[i]
 		k = append(k, x.OptionalOldSelf)
 		for _, s := range []string{x.Rule, x.Message, x.MessageExpression, x.Reason, x.FieldPath} {
 			k = appendText(k, s)
 		}
+	}
+	return k
+}
+
+func (u *Union) appendKey(k []byte) []byte {
+	k = appendText(k, u.Discriminator)
+	k = binary.AppendUvarint(k, uint64(len(u.Fields)))
+	for _, f := range u.Fields {
+		k = appendText(appendText(k, f.Name), f.Value)
+	}
+	return k
+}
+
+func (u *UnionNames) appendKey(k []byte) []byte {
+	if u == nil {
+		return append(k, 0)
+	}
+	k = u.names.appendKey(append(k, 1))
+	k = binary.AppendUvarint(k, uint64(len(u.roles)))
+	for _, r := range u.roles {
+		k = binary.AppendVarint(binary.AppendVarint(k, int64(r.Union)), int64(r.Field))
+	}
+	k = appendNumbers(k, u.Discriminators)
+	return binary.AppendVarint(k, int64(u.Required))
+}
+
+func appendFlag(k []byte, on bool) []byte {
+	if on {
+		return append(k, 1)
+	}
+	return append(k, 0)
+}
+
+func appendNumbers[T uint32 | uint64 | int](k []byte, list []T) []byte {
+	k = binary.AppendUvarint(k, uint64(len(list)))
+	for _, x := range list {
+		k = binary.AppendUvarint(k, uint64(x))
 	}
 	return k
 }

@@ -143,7 +143,7 @@ const (
 	MaxProperties              // Num
 	MinProperties              // Num
 	Pattern                    // Text, Match
-	Enum                       // List, canonical JSON; Names, Mixed
+	Enum                       // List, JSON made by exec.EnumText; Names, Mixed
 	Required                   // List; Names, those that are no properties
 	AllOf                      // Nodes
 	AnyOf                      // Nodes
