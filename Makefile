@@ -28,8 +28,10 @@ ETCDCTL := $(BIN)/etcdctl
 ETCDUTL := $(BIN)/etcdutl
 KUBECTL := $(BIN)/kubectl
 UPSTREAM := $(BIN)/upstream
+KUBE_APISERVER := $(BIN)/kube-apiserver
 FUZZTIME ?= 10m
 MINUTES ?= 10
+URLS ?= 100000
 # Where golden files live, and which packages know how to rewrite them.
 TESTDATA_DIRS = $$(find . -name testdata -type d -not -path './.git/*' -not -path '*/testdata/*' | sort)
 GOLDEN_PACKAGES = $$(grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -r -n1 dirname | sort -u)
@@ -42,6 +44,10 @@ help: ## list the targets
 
 .PHONY: verify
 verify: fmt vet lint test linear-coarse conformance-short golden ## everything continuous integration runs
+
+# What takes too long for each change.
+.PHONY: nightly
+nightly: conformance linear urls attack flood scenarios upstream-suite controllers deploy-check envtest search-diff soak explore robustness ## every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## the command line, as one static binary, into .bin
@@ -88,7 +94,7 @@ tools: $(ETCD) $(ETCDCTL) $(ETCDUTL) $(KUBECTL) $(UPSTREAM) ## etcd and its tool
 # Packages with tests that -short leaves out: they are about cost and size, do
 # everything in one goroutine, and would take ten times as long under the race
 # detector without telling more.
-LONG_PACKAGES = $$(grep -rl --include='*_test.go' 'testing.Short()' . | grep -v -e '^./conformance/' -e '^./tools/' -e '^./deploy/' -e '^./controllers/' | xargs -n1 dirname | sort -u | grep -v '^\.$$')
+LONG_PACKAGES = $$(grep -rl --include='*_test.go' 'testing.Short()' . | grep -v -e '^./conformance/' -e '^./tools/' -e '^./deploy/' -e '^./controllers/' -e '^./espaliertest/' | xargs -n1 dirname | sort -u | grep -v '^\.$$')
 
 # As with golangci-lint: from the module cache, and anew when a pin changes.
 $(ETCD): PACKAGE := go.etcd.io/etcd/server/v3
@@ -101,10 +107,17 @@ $(ETCD) $(ETCDCTL) $(ETCDUTL) $(KUBECTL) $(UPSTREAM): conformance/go.mod conform
 	@mkdir -p $(BIN)
 	@cd conformance && $(GO) build -o $@ $(PACKAGE) && touch $@
 
+# A module of its own, and not among the tools: it takes eight minutes of CPU to build, and only comparisons from outside need it.
+$(KUBE_APISERVER): conformance/kubernetes/go.mod conformance/kubernetes/go.sum
+	@printf '==> %s\n' 'kube-apiserver: building the pinned kube-apiserver (once per pin; about eight minutes)'
+	@mkdir -p $(BIN)
+	@cd conformance/kubernetes && $(GO) build -o $@ k8s.io/kubernetes/cmd/kube-apiserver && touch $@
+
+# Those of server take longest, and wait most of the time: the others run beside them.
 .PHONY: test
 test: $(ETCD) ## all tests of the library, under the race detector where goroutines meet
 	$(call step,go test -race in the root module)
-	@$(TEST) -race -short ./...
+	@$(TEST) -race -short -timeout 30m ./server ./...
 	$(call step,what one goroutine does alone without the race detector)
 	@$(TEST) $(LONG_PACKAGES)
 	@cd tools && $(TEST) -short ./release
@@ -117,6 +130,11 @@ linear-coarse:
 	$(call step,cost of hostile inputs of 10 and 100 times the size)
 	@$(GO) test -count=1 -run CostIsLinear . -growth 4
 
+.PHONY: urls
+urls: $(ETCD) ## 100,000 generated URLs: what is authorized is what is touched (about three minutes)
+	$(call step,what 100000 generated URLs are authorized for and what they touch)
+	@$(TEST) -count=1 -v -run TestAuthorizedIsTouched -timeout 30m ./server -urls $(URLS)
+
 .PHONY: linear
 linear: ## cost grows at most 1.3 times as fast as the input (wants a quiet machine)
 	$(call step,cost of hostile inputs of 10 and 100 times the size)
@@ -125,7 +143,7 @@ linear: ## cost grows at most 1.3 times as fast as the input (wants a quiet mach
 .PHONY: conformance-short
 conformance-short: tools ## differential tests against upstream, short form (minutes)
 	$(call step,case tables and the same inputs through Espalier and upstream (short form))
-	@cd conformance && $(TEST) $$($(GO) list ./... | grep -v -e /scenarios -e /envtest) && $(TEST) -short -timeout 20m ./scenarios ./envtest && $(GO) run ./cmd/conform -short
+	@cd conformance && $(TEST) $$($(GO) list ./... | grep -v -e /scenarios -e /envtest) && $(TEST) -short -timeout 20m ./scenarios ./envtest && $(GO) run ./cmd/conform -short && $(GO) run ./cmd/attack -only espalier
 
 .PHONY: conformance
 conformance: ## differential tests against upstream, long form
@@ -195,6 +213,16 @@ scenarios: tools ## kubectl, informers and a controller against the server, buil
 	$(call step,kubectl and other clients against the server under the race detector)
 	@cd conformance && $(GO) test -count=1 -timeout 40m ./scenarios
 
+.PHONY: flood
+flood: tools ## wear servers down as one user can: memory, other users' latency and the end on SIGTERM stay within bounds; FLOODFLAGS='-run lists' for some
+	$(call step,floods of lists and documents and applies and webhooks)
+	@cd conformance && $(GO) run ./cmd/flood $(FLOODFLAGS)
+
+.PHONY: attack
+attack: tools $(KUBE_APISERVER) ## attacks on our server and on kube-apiserver, and a table of what each refused; ATTACKFLAGS='-run C1' for some
+	$(call step,the same attacks on our server and on kube-apiserver)
+	@cd conformance && $(GO) run ./cmd/attack $(ATTACKFLAGS)
+
 # Not part of verify: building them from nothing takes a quarter of an hour.
 .PHONY: controllers
 controllers: tools $(GOLANGCI_LINT) ## released controllers (cert-manager, cluster-api and others) against the server; CONTROLLERS=TestKro for one
@@ -216,6 +244,16 @@ envtest: ## a project that uses envtest, on our programs and with our package; t
 soak: tools ## mixed load and changes of schemas for MINUTES; fails if memory grows or a watcher misses an event
 	$(call step,mixed load for $(MINUTES) minutes)
 	@cd conformance && $(GO) run ./cmd/soak -minutes $(MINUTES)
+
+.PHONY: explore
+explore: ## 100 schedules of faults for the guide's controller, and 50 repetitions of one (about two minutes)
+	$(call step,schedules of faults and their repetition)
+	@$(TEST) -count=1 -timeout 30m ./espaliertest
+
+.PHONY: robustness
+robustness: tools ## replicas under faults for MINUTES (default 60), half on one member of etcd and half on three; ROBUSTNESSFLAGS='-members 3 -faults cut' for some
+	$(call step,replicas and etcd under faults)
+	@cd conformance && $(GO) run ./cmd/robustness -minutes $(if $(filter file,$(origin MINUTES)),60,$(MINUTES)) $(ROBUSTNESSFLAGS)
 
 # The first run takes long to build: fuzzing instruments every dependency.
 # `go test -list` prints the names of a package's targets, then "ok <package>".

@@ -127,7 +127,7 @@ func TestUnitLoadsItsCredentials(t *testing.T) {
 // The manifests and the unit run the server alike.
 func TestUnitIsLikeTheManifests(t *testing.T) {
 	pod := deployment(t, nil).Spec.Template.Spec.Containers[0].Args
-	for _, flag := range []string{"secure-port", "request-timeout", "shutdown-delay-duration", "shutdown-watch-termination-grace-period", "shutdown-send-retry-after"} {
+	for _, flag := range []string{"secure-port", "request-timeout", "shutdown-delay-duration", "shutdown-watch-termination-grace-period"} {
 		if a, b := argument(t, pod, flag), argument(t, command(t, nil), flag); a != b {
 			t.Errorf("--%s is %s in the manifests and %s in the unit", flag, a, b)
 		}

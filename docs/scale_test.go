@@ -33,7 +33,7 @@ func TestScale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := string(text)
+	page := regexp.MustCompile(`<!--.*?-->`).ReplaceAllString(string(text), "")
 	u := map[string]float64{}
 	for name, unit := range units {
 		u[name] = unitOf(t, page, unit.row, unit.number)

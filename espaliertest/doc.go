@@ -18,5 +18,8 @@
 //	         ├ world 1: server on a port, keys below /1
 //	         └ world 2: server on a port, keys below /2
 //
+// Explore runs a test under schedules of faults, as a correct API server has them:
+// late events, conflicts, lost answers, stale reads.
+//
 // Who uses controller-runtime's envtest can keep the form: see Environment.
 package espaliertest

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-dev/espalier/server"
+	"github.com/espalier-dev/espalier/server/local"
 )
 
 // Variables that envtest looks at, and Environment does, too.
@@ -170,7 +171,7 @@ func (e *Environment) connect(ctx context.Context) (err error) {
 				return fmt.Errorf("the existing cluster: %w", err)
 			}
 		}
-		e.KubeConfig, err = kubeconfigOf(e.Config)
+		e.KubeConfig, err = local.Kubeconfig(e.Config)
 		return err
 	}
 	if e.AttachControlPlaneOutput || os.Getenv(envAttachOutput) == "true" {
@@ -187,7 +188,7 @@ func (e *Environment) connect(ctx context.Context) (err error) {
 		return err
 	}
 	e.Config = e.world.Config()
-	e.KubeConfig, err = kubeconfigOf(e.Config)
+	e.KubeConfig, err = local.Kubeconfig(e.Config)
 	return err
 }
 
@@ -222,7 +223,7 @@ type AuthenticatedUser struct{ config *rest.Config }
 func (u *AuthenticatedUser) Config() *rest.Config { return u.config }
 
 // KubeConfig returns the same as a file for kubectl.
-func (u AuthenticatedUser) KubeConfig() ([]byte, error) { return kubeconfigOf(u.config) }
+func (u AuthenticatedUser) KubeConfig() ([]byte, error) { return local.Kubeconfig(u.config) }
 
 // AddUser returns somebody who has a certificate. What they may do is what roles and
 // bindings say. What base says besides is kept; it may be nil.

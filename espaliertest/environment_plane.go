@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/internal/kubebuilder"
@@ -128,22 +127,4 @@ func userConfig() (*rest.Config, error) {
 		unlimited(config)
 	}
 	return config, err
-}
-
-// kubeconfigOf returns a file for kubectl that does as a client of a configuration.
-func kubeconfigOf(c *rest.Config) ([]byte, error) {
-	c = rest.CopyConfig(c)
-	if err := rest.LoadTLSFiles(c); err != nil {
-		return nil, err
-	}
-	const name = "espaliertest"
-	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData, InsecureSkipTLSVerify: c.Insecure, TLSServerName: c.ServerName}
-	config.AuthInfos[name] = &clientcmdapi.AuthInfo{
-		ClientCertificateData: c.CertData, ClientKeyData: c.KeyData, Token: c.BearerToken, TokenFile: c.BearerTokenFile, Username: c.Username, Password: c.Password,
-		Impersonate: c.Impersonate.UserName, ImpersonateGroups: c.Impersonate.Groups, Exec: c.ExecProvider,
-	}
-	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
-	config.CurrentContext = name
-	return clientcmd.Write(*config)
 }

@@ -21,8 +21,10 @@ const startTime = time.Minute
 
 // A World is a server with everything that is in it.
 type World struct {
-	plane *local.Plane
-	world func(context.Context) error // gives back its part of etcd
+	plane  *local.Plane
+	prefix string                      // of its keys in etcd
+	world  func(context.Context) error // gives back its part of etcd
+	faults *interposer                 // nil without Faults
 }
 
 // An Option says what a world is to have.
@@ -32,6 +34,7 @@ type settings struct {
 	paths       []string
 	definitions []*apiextensions.CustomResourceDefinition
 	configure   []func(*server.Options)
+	faults      *plan // nil: none
 }
 
 // CRDs has the CustomResourceDefinitions of files, folders and patterns in the
@@ -71,6 +74,7 @@ func New(tb testing.TB, options ...Option) *World {
 		tb.Fatalf("espaliertest: %v", err)
 	}
 	tb.Cleanup(func() {
+		w.report(tb)
 		if err := w.stop(); err != nil {
 			tb.Errorf("espaliertest: %v", err)
 		}
@@ -95,7 +99,7 @@ func start(ctx context.Context, options ...Option) (_ *World, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{world: release}
+	w := &World{prefix: prefix, world: release}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.stop())
@@ -106,14 +110,16 @@ func start(ctx context.Context, options ...Option) (_ *World, err error) {
 	if err := errors.Join(err, definitions.err); err != nil {
 		return nil, err
 	}
-	if len(definitions.all) == 0 {
-		return w, nil
+	if len(definitions.all) > 0 {
+		client, err := install.NewClient(w.plane.Config())
+		if err != nil {
+			return nil, err
+		}
+		if err := client.Apply(ctx, definitions.all); err != nil {
+			return nil, err
+		}
 	}
-	client, err := install.NewClient(w.plane.Config())
-	if err != nil {
-		return nil, err
-	}
-	return w, client.Apply(ctx, definitions.all)
+	return w, w.misbehave(s.faults)
 }
 
 type result struct {
@@ -152,6 +158,7 @@ func (s *settings) apply(o *server.Options) {
 
 func (w *World) stop() error {
 	var err error
+	w.behave()
 	if w.plane != nil {
 		err = w.plane.Stop()
 	}
@@ -162,7 +169,7 @@ func (w *World) stop() error {
 
 // Config returns the configuration of an administrator's client. It is the
 // caller's to change. Requests are not limited in their rate.
-func (w *World) Config() *rest.Config { return unlimited(w.plane.Config()) }
+func (w *World) Config() *rest.Config { return w.interposed(unlimited(w.plane.Config())) }
 
 // User returns the configuration of a client with a certificate of its own. What
 // the user may do is what roles and bindings in the world say.
@@ -171,7 +178,7 @@ func (w *World) User(name string, groups ...string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return unlimited(c), nil
+	return w.interposed(unlimited(c)), nil
 }
 
 // Kubeconfig returns what kubectl needs to look at the world, as administrator.

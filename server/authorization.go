@@ -8,17 +8,9 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apiserver/pkg/authentication/user"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
-	"k8s.io/apiserver/pkg/authorization/cel"
-	"k8s.io/apiserver/pkg/authorization/union"
-	"k8s.io/apiserver/pkg/server/options"
-	kubeconfig "k8s.io/apiserver/pkg/util/webhook"
-	"k8s.io/apiserver/plugin/pkg/authorizer/webhook"
-	"k8s.io/apiserver/plugin/pkg/authorizer/webhook/metrics"
-
-	"github.com/espalier-dev/espalier/server/identity"
 )
 
 // Names of --authorization-mode.
@@ -26,6 +18,8 @@ const (
 	modeRBAC    = "RBAC"
 	modeWebhook = "Webhook"
 )
+
+const authorizationConfigFlag = "--authorization-config"
 
 // Authorization is what the flags say about who may do what. Whoever no mode
 // lets in stays outside.
@@ -38,6 +32,10 @@ type Authorization struct {
 	WebhookVersion string
 	// WebhookAllowed and WebhookDenied are how long its answers are remembered.
 	WebhookAllowed, WebhookDenied time.Duration
+	// ConfigFile has an AuthorizationConfiguration, which takes the place of all others.
+	ConfigFile string
+
+	flags *pflag.FlagSet // that the options are bound to; nil if they are not
 }
 
 func newAuthorization() *Authorization {
@@ -57,9 +55,34 @@ func (a *Authorization) addFlags(flags *pflag.FlagSet) {
 		"How long it is remembered that the webhook allowed something.")
 	flags.DurationVar(&a.WebhookDenied, "authorization-webhook-cache-unauthorized-ttl", a.WebhookDenied,
 		"How long it is remembered that the webhook did not.")
+	flags.StringVar(&a.ConfigFile, authorizationConfigFlag[2:], a.ConfigFile,
+		"File with an AuthorizationConfiguration (apiserver.config.k8s.io/v1 or v1beta1): RBAC and any number of webhooks, each with conditions on the requests that it is asked about, "+
+			"and what is decided while it does not answer. It takes the place of the other flags about authorization. The file is read again when it changes.")
+	if a.flags == nil { // the options are bound again to be compared with those of other replicas
+		a.flags = flags
+	}
+}
+
+// legacy are the flags that are given and that --authorization-config replaces.
+func (a *Authorization) legacy() (names []string) {
+	if a.flags == nil {
+		return nil
+	}
+	a.flags.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed && (flag.Name == "authorization-mode" || strings.HasPrefix(flag.Name, "authorization-webhook-")) {
+			names = append(names, "--"+flag.Name)
+		}
+	})
+	return names
 }
 
 func (a *Authorization) validate() []error {
+	if a.ConfigFile != "" {
+		if legacy := a.legacy(); len(legacy) > 0 {
+			return []error{fmt.Errorf("%s is given together with %s: only one of them can decide; put everything into the file", authorizationConfigFlag, strings.Join(legacy, ", "))}
+		}
+		return nil // validateFiles reads it
+	}
 	var errs []error
 	if len(a.Modes) == 0 {
 		errs = append(errs, errors.New("--authorization-mode is empty: nobody could do anything; leave it out for RBAC"))
@@ -84,43 +107,36 @@ func (a *Authorization) validate() []error {
 	return errs
 }
 
-// build returns who decides. roles is RBAC.
-func (a *Authorization) build(roles roleAuthorizer) (authorizer.Authorizer, authorizer.RuleResolver, error) {
-	all := []union.NamedAuthorizer{
-		{AuthorizerName: "masters", Authorizer: authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)},
-		{AuthorizerName: "health", Authorizer: identity.Health()},
+// configuration is what the flags or the file of --authorization-config say, and the
+// content of the file.
+func (a *Authorization) configuration() (*apiserver.AuthorizationConfiguration, []byte, error) {
+	if a.ConfigFile != "" {
+		return loadAuthorization(a.ConfigFile)
 	}
-	var rules []authorizer.RuleResolver
+	config := &apiserver.AuthorizationConfiguration{}
 	for _, mode := range a.Modes {
-		if mode == modeRBAC {
-			all = append(all, union.NamedAuthorizer{AuthorizerName: modeRBAC, Authorizer: roles})
-			rules = append(rules, roles)
-			continue
+		one := apiserver.AuthorizerConfiguration{Type: apiserver.AuthorizerType(mode), Name: strings.ToLower(mode)}
+		if mode == modeWebhook {
+			one.Name, one.Webhook = "default", a.webhook()
 		}
-		remote, err := a.webhook()
-		if err != nil {
-			return nil, nil, fmt.Errorf("--authorization-webhook-config-file: %w", err)
-		}
-		all = append(all, union.NamedAuthorizer{AuthorizerName: modeWebhook, Authorizer: remote})
-		rules = append(rules, remote)
+		config.Authorizers = append(config.Authorizers, one)
 	}
-	decide, err := union.New(all...)
-	return decide, union.NewRuleResolvers(rules...), err
+	return config, nil, nil
+}
+
+// webhook is the one of the flags. While it cannot be reached it has no opinion, so
+// that what others allow is still allowed.
+func (a *Authorization) webhook() *apiserver.WebhookConfiguration {
+	return &apiserver.WebhookConfiguration{
+		AuthorizedTTL: metav1.Duration{Duration: a.WebhookAllowed}, CacheAuthorizedRequests: true,
+		UnauthorizedTTL: metav1.Duration{Duration: a.WebhookDenied}, CacheUnauthorizedRequests: true,
+		Timeout: metav1.Duration{Duration: 30 * time.Second}, SubjectAccessReviewVersion: a.WebhookVersion, FailurePolicy: apiserver.FailurePolicyNoOpinion,
+		ConnectionInfo: apiserver.WebhookConnectionInfo{Type: apiserver.AuthorizationWebhookConnectionInfoTypeKubeConfigFile, KubeConfigFile: &a.WebhookConfigFile},
+	}
 }
 
 // roleAuthorizer is what RBAC is to the union.
 type roleAuthorizer interface {
 	authorizer.Authorizer
 	authorizer.RuleResolver
-}
-
-// webhook returns the remote authorizer. While it cannot be reached it has no
-// opinion, so that what others allow is still allowed.
-func (a *Authorization) webhook() (*webhook.WebhookAuthorizer, error) {
-	config, err := kubeconfig.LoadKubeconfig(a.WebhookConfigFile, nil)
-	if err != nil {
-		return nil, err
-	}
-	return webhook.New(config, a.WebhookVersion, a.WebhookAllowed, a.WebhookDenied, *options.DefaultAuthWebhookRetryBackoff(),
-		authorizer.DecisionNoOpinion, nil, "default", metrics.NoopAuthorizerMetrics{}, cel.NewDefaultCompiler())
 }

@@ -1,17 +1,27 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
+	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/features"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
-	flowrequest "k8s.io/apiserver/pkg/util/flowcontrol/request"
 
 	"github.com/espalier-dev/espalier/internal/stack"
+	"github.com/espalier-dev/espalier/server/flow"
 	"github.com/espalier-dev/espalier/server/identity"
+	"github.com/espalier-dev/espalier/server/limit"
+	"github.com/espalier-dev/espalier/server/reply"
 )
 
 // chain returns the filters that every request passes, in the order of
@@ -28,14 +38,21 @@ import (
 //     from the router, not through a mark in their context.
 //   - APIServingWithRoutine, an alpha feature, is not supported.
 func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.Handler {
-	handler = genericapifilters.WithAuthorization(handler, c.Authorization.Authorizer, c.Serializer)
-	handler = s.withReady(handler)
-	handler = withLimit(handler, c)
-	if c.FeatureGate.Enabled(features.ConstrainedImpersonation) {
-		handler = impersonation.WithConstrainedImpersonation(handler, c.Authorization.Authorizer, c.Serializer)
-	} else {
-		handler = impersonation.WithImpersonation(handler, c.Authorization.Authorizer, c.Serializer)
+	handler = s.watches.Handler(handler)
+	handler = s.withReasons(handler, c.Authorization.Authorizer)
+	var decide authorizer.UnconditionalAuthorizer = c.Authorization.Authorizer
+	if s.denials != nil {
+		decide = denying{decide}
 	}
+	handler = genericapifilters.WithAuthorization(handler, decide, c.Serializer)
+	handler = s.withReady(handler)
+	handler = withLimit(handler, c, s.counts)
+	if c.FeatureGate.Enabled(features.ConstrainedImpersonation) {
+		handler = impersonation.WithConstrainedImpersonation(handler, decide, c.Serializer)
+	} else {
+		handler = impersonation.WithImpersonation(handler, decide, c.Serializer)
+	}
+	handler = withDenials(handler, s.denials)
 	handler = genericapifilters.WithAudit(handler, c.AuditBackend, c.AuditPolicyRuleEvaluator, c.LongRunningFunc)
 	failed := genericapifilters.Unauthorized(c.Serializer)
 	failed = genericapifilters.WithFailedAuthenticationAudit(failed, c.AuditBackend, c.AuditPolicyRuleEvaluator)
@@ -45,7 +62,7 @@ func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.H
 	}
 	handler = genericapifilters.WithAuthentication(handler, c.Authentication.Authenticator, failed, c.Authentication.APIAudiences, c.Authentication.RequestHeaderConfig)
 	handler = genericfilters.WithCORS(handler, c.CorsAllowedOriginList, nil, nil, nil, "true")
-	handler = withWarnings(handler)
+	handler = withWarnings(handler, s.writes)
 	handler = withEnd(handler, answerGrace)
 	handler = genericapifilters.WithRequestDeadline(handler, c.AuditBackend, c.AuditPolicyRuleEvaluator, c.LongRunningFunc, c.Serializer, c.RequestTimeout)
 	handler = genericfilters.WithWaitGroup(handler, c.LongRunningFunc, c.NonLongRunningRequestWaitGroup)
@@ -56,6 +73,7 @@ func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.H
 		handler = genericfilters.WithProbabilisticGoaway(handler, c.GoawayChance)
 	}
 	handler = s.withFarewell(handler)
+	handler = s.withCount(handler, c.LongRunningFunc)
 	handler = genericapifilters.WithCacheControl(handler)
 	handler = genericfilters.WithHSTS(handler, c.HSTSDirectives)
 	if c.ShutdownSendRetryAfter {
@@ -66,18 +84,37 @@ func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.H
 	handler = genericapifilters.WithRequestInfo(handler, c.RequestInfoResolver)
 	handler = genericapifilters.WithRequestReceivedTimestamp(handler)
 	handler = genericfilters.WithPanicRecovery(handler, c.RequestInfoResolver)
-	return withRoom(genericapifilters.WithAuditInit(handler))
+	return withRoom(s.withLast(withShortURI(genericapifilters.WithAuditInit(handler))))
+}
+
+// maxRequestURI bounds the path and query of a request, which logs, traces and audit
+// events keep. Go's bound of all headers together is 1 MB, of which 10,000 events that
+// wait for a reader would be 10 GB. The longest URIs of real clients have selectors and
+// names, of a few KB.
+const maxRequestURI = 16 << 10
+
+// withShortURI refuses requests with a longer URI, before anything looks at it.
+func withShortURI(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if len(req.RequestURI) <= maxRequestURI {
+			handler.ServeHTTP(w, req)
+			return
+		}
+		reply.Error(w, req, schema.GroupVersion{}, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusRequestURITooLong, Reason: "RequestURITooLong",
+			Message: fmt.Sprintf("the path and query of a request are limited to %d bytes, these have %d; select by fewer values, in several requests", maxRequestURI, len(req.RequestURI)),
+		}})
+	})
 }
 
 // withLimit bounds the number of requests at a time: shared out by flow schemas, or
 // with --enable-priority-and-fairness=false to all alike.
-func withLimit(handler http.Handler, c *genericapiserver.Config) http.Handler {
+func withLimit(handler http.Handler, c *genericapiserver.Config, counts *flow.Counts) http.Handler {
 	if c.FlowControl == nil {
 		return genericfilters.WithMaxInFlightLimit(handler, c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight, c.LongRunningFunc)
 	}
-	estimate := flowrequest.NewWorkEstimator(c.StorageObjectCountTracker.Get, c.FlowControl.GetInterestedWatchCount,
-		flowrequest.DefaultWorkEstimatorConfig(), c.FlowControl.GetMaxSeats)
-	return genericfilters.WithPriorityAndFairness(handler, c.LongRunningFunc, c.FlowControl, estimate, c.RequestTimeout/4)
+	estimate := counts.Estimator(c.FlowControl.GetInterestedWatchCount, c.FlowControl.GetMaxSeats)
+	return counts.Before(genericfilters.WithPriorityAndFairness(handler, c.LongRunningFunc, c.FlowControl, estimate, c.RequestTimeout/4))
 }
 
 // withReady asks clients to come back until the roles are known: they would be
@@ -106,6 +143,35 @@ func (s *signals) withFarewell(handler http.Handler) http.Handler {
 	})
 }
 
+// withCount counts the requests and watches under way, but for the server's own: two
+// atomic additions for each.
+func (s *signals) withCount(handler http.Handler, longRunning request.LongRunningRequestCheck) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if s.plane.loop.Has(req) {
+			handler.ServeHTTP(w, req)
+			return
+		}
+		count := &s.requests
+		if info, ok := request.RequestInfoFrom(req.Context()); ok && longRunning(req, info) {
+			count = &s.watching
+		}
+		count.Add(1)
+		defer count.Add(-1)
+		handler.ServeHTTP(w, req)
+	})
+}
+
+// withLast bounds how long the end of an answer may be blocked, also of those that a
+// filter gives. The server itself reads its answers.
+func (s *signals) withLast(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		handler.ServeHTTP(w, req)
+		if !s.plane.loop.Has(req) {
+			s.writes.Last(w, req)
+		}
+	})
+}
+
 // withRoom makes the stack of a request large enough for what follows.
 func withRoom(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -119,11 +185,24 @@ func withRoom(handler http.Handler) http.Handler {
 type signals struct {
 	tracing bool
 	plane   *plane
+	counts  *flow.Counts
+	// watches and writes bound what clients hold.
+	watches  *limit.Watches
+	writes   *limit.Writes
+	listener *limit.Listener
+	// denials is where denied reads are recorded, if that is wanted.
+	denials audit.Sink
 	// leaving is closed when half of the shutdown's delay has passed.
 	leaving chan struct{}
 	// notAccepting is closed when new requests are no longer accepted: the
 	// shutdown was asked for, and its delay has passed.
 	notAccepting chan struct{}
+	// requests and watching are the requests and watches under way.
+	requests, watching atomic.Int64
+	// outOfSpace reports that etcd is full.
+	outOfSpace func() bool
+	// members says which members of etcd need attention.
+	members func() string
 }
 
 // ShuttingDown implements request.ServerShutdownSignal.

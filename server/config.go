@@ -2,12 +2,15 @@ package server
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"net"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
 	"github.com/espalier-dev/espalier/server/reply"
+	"github.com/espalier-dev/espalier/server/requestinfo"
 )
 
 // genericConfig makes the configuration of k8s.io/apiserver's server of the
@@ -21,6 +24,7 @@ func genericConfig(ctx context.Context, o *Options, p *plane, s *signals) (*gene
 	if err := serving(o, c); err != nil {
 		return nil, err
 	}
+	s.limit(o.Limits, p, c)
 	if err := p.access(ctx, o, c); err != nil {
 		return nil, err
 	}
@@ -31,7 +35,7 @@ func genericConfig(ctx context.Context, o *Options, p *plane, s *signals) (*gene
 	if err := p.admit(ctx, o, c); err != nil {
 		return nil, err
 	}
-	if err := o.Audit.ApplyTo(c); err != nil {
+	if err := s.applyAudit(o.Audit, c); err != nil {
 		return nil, err
 	}
 	if err := o.Tracing.ApplyTo(nil, c); err != nil {
@@ -43,9 +47,13 @@ func genericConfig(ctx context.Context, o *Options, p *plane, s *signals) (*gene
 	c.LoopbackClientConfig = p.loop.Config()
 	s.tracing, s.plane = o.Tracing.ConfigFile != "", p
 	c.BuildHandlerChainFunc = s.chain
+	c.RequestInfoResolver = requestinfo.Resolver{}
 	// /api, /apis and /openapi change with the definitions: the router has them.
 	c.EnableDiscovery = false
 	c.SkipOpenAPIInstallation = true
+	if o.observe != nil {
+		o.observe(c)
+	}
 	return c, nil
 }
 
@@ -61,5 +69,12 @@ func serving(o *Options, c *genericapiserver.Config) error {
 	if err := o.Serving.MaybeDefaultWithSelfSignedCerts(o.Run.AdvertiseAddress.String(), names, addresses); err != nil {
 		return fmt.Errorf("making a certificate in --cert-dir, since --tls-cert-file is not given: %w", err)
 	}
-	return o.Serving.ApplyTo(&c.SecureServing)
+	if err := o.Serving.ApplyTo(&c.SecureServing); err != nil {
+		return err
+	}
+	if files, ok := c.SecureServing.Cert.(*dynamiccertificates.DynamicCertKeyPairContent); ok {
+		pair := o.Serving.ServerCert.CertKey
+		c.SecureServing.Cert = newServingCertificate(files, certificate{path: pair.CertFile, keyPath: pair.KeyFile, usage: x509.ExtKeyUsageServerAuth})
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net"
 	"os"
 	"time"
 
@@ -18,8 +19,10 @@ import (
 	"github.com/espalier-dev/espalier/server/garbage"
 	"github.com/espalier-dev/espalier/server/kinds"
 	"github.com/espalier-dev/espalier/server/leader"
+	"github.com/espalier-dev/espalier/server/quota"
 	"github.com/espalier-dev/espalier/server/rbac"
 	"github.com/espalier-dev/espalier/server/review"
+	"github.com/espalier-dev/espalier/server/signing"
 	"github.com/espalier-dev/espalier/server/vacate"
 )
 
@@ -33,7 +36,9 @@ func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Res
 		}
 	}
 	list = append(list, builtin.Events(o.EventTTL)...)
+	list = append(list, builtin.Policies(builtin.PolicyOptions{Authorizer: authorizer, Resource: p.resourceOf})...)
 	list = append(list, rbac.Resources(p.roles, authorizer)...)
+	list = append(list, signing.Resource(authorizer))
 	list = append(list, review.Resources(authorizer, p.rules, p.identity.Authenticator)...)
 	resources, err := builtin.New(builtin.Options{
 		Backend: s.backend, Admission: p.admission, Authorizer: authorizer,
@@ -47,28 +52,43 @@ func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Res
 }
 
 // controllers is what one of several servers does for all of them.
-func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *catalog.Catalog, resources *builtin.Resources) task {
-	p, all, etcd, prefix := s.plane, kinds.New(index, append(resources.Kinds(), kinds.Definitions)...), s.backend.Client(), o.Etcd.StorageConfig.Prefix
+func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *catalog.Catalog) task {
+	p, all, etcd, prefix := s.plane, s.plane.kinds.Load(), s.backend.Client(), o.Etcd.StorageConfig.Prefix
 	collector := garbage.New(garbage.Config{
 		Etcd: etcd, Prefix: prefix, Transformers: c.ResourceTransformers, Kinds: all, Client: p.metadata, Events: p.client,
 	})
 	namespaces := p.informers.Core().V1().Namespaces()
 	namespaces.Informer() // asked for before the informers are started
 	vacater := vacate.New(vacate.Config{
-		Etcd: etcd, Prefix: prefix, Kinds: all, Client: p.client, Metadata: p.metadata, Namespaces: namespaces,
+		Etcd: etcd, Prefix: prefix, Kinds: all, Client: p.client, Metadata: p.metadata, Namespaces: namespaces, Unreadable: s.unreadable,
 	})
-	return task{name: "the controllers", early: true, run: func(ctx context.Context) error {
+	quotas := quota.New(quota.Config{
+		Etcd: etcd, Prefix: prefix, Transformers: c.ResourceTransformers, Kinds: all, Client: p.client,
+		Quotas: p.informers.Core().V1().ResourceQuotas(), RequestTimeout: c.RequestTimeout,
+	})
+	return task{name: "controllers", early: true, run: func(ctx context.Context) error {
 		known := func(context.Context) (bool, error) { return p.ready() && index.HasSynced(), nil }
 		if err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, known); err != nil {
 			return err
 		}
 		return leader.Run(ctx, leader.Config{Client: p.client, Name: "espalier-controllers", Identity: name()},
-			leader.Task{Name: "garbage collection", Run: collector.Run},
-			leader.Task{Name: "deletion of namespaces", Run: vacater.Run},
-			leader.Task{Name: "default service accounts", Run: func(ctx context.Context) error { return account.Run(ctx, p.client, namespaces) }},
-			leader.Task{Name: "aggregation of roles", Run: func(ctx context.Context) error { return rbac.Aggregate(ctx, p.informers, p.client) }},
+			leader.Task{Name: "garbage-collector", Run: collector.Run},
+			leader.Task{Name: "namespace-controller", Run: vacater.Run},
+			leader.Task{Name: "quota-controller", Run: quotas.Run},
+			leader.Task{Name: "service-account-controller", Run: func(ctx context.Context) error { return account.Run(ctx, p.client, namespaces) }},
+			leader.Task{Name: "certificate-signing", Run: signing.New(p.client, o.Signing).Run},
+			leader.Task{Name: "role-aggregation", Run: func(ctx context.Context) error { return rbac.Aggregate(ctx, p.informers, p.client) }},
 		)
 	}}
+}
+
+// replicaName is how others name this replica in errors and logs.
+func replicaName(address net.Addr) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return host + " at " + address.String()
 }
 
 // name is different for every server.
@@ -78,4 +98,10 @@ func name() string {
 		host = "server"
 	}
 	return host + "_" + string(uuid.NewUUID())
+}
+
+// unreadable names the objects of a kind in a namespace that cannot be read.
+func (s *Server) unreadable(ctx context.Context, k kinds.Kind, namespace string) error {
+	_, err := s.backend.UnreadableError(ctx, k.Resource.GroupResource(), k.Prefix+"/"+namespace)
+	return err
 }

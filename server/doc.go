@@ -13,8 +13,9 @@
 //
 // # Invariants
 //
-// Nothing is open by default: TLS only, clients are known by certificates, and
-// one group is let in. Whoever is not known learns that the server is alive.
+// Nothing is open by default: the server speaks TLS only, authenticates every
+// client, and authorizes every request by RBAC. Anonymous clients reach the
+// health endpoints only.
 //
 // A process may have several servers, one after the other or at a time: a
 // Server owns its connection to etcd, its port and its goroutines, and when

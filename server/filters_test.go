@@ -16,10 +16,14 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 )
 
+// grace is for the answers. It is long enough for a machine that has other things to
+// do: a write of TLS that comes too late leaves a broken record behind.
+const grace = time.Second
+
 // limited serves with a deadline for every request, over HTTP/2 or HTTP/1.
 func limited(t *testing.T, http2 bool, timeout time.Duration, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	ended := withEnd(handler, 100*time.Millisecond)
+	ended := withEnd(handler, grace)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		ctx, cancel := context.WithTimeout(req.Context(), timeout)
 		defer cancel()
@@ -124,6 +128,80 @@ func TestDeadlineLeavesOthersAlone(t *testing.T) {
 	})
 }
 
+// TestNextRequestOfTheConnection: a deadline is that of one request, and not of those
+// that follow on its connection. With HTTP/1 that is announced to be closed, or is as
+// before if the answer had begun.
+func TestNextRequestOfTheConnection(t *testing.T) {
+	forBothProtocols(t, func(t *testing.T, http2 bool) {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			for _, path := range []string{"/late", "/unread", "/begun"} {
+				t.Run(method+path, func(t *testing.T) { nextRequest(t, http2, method, path) })
+			}
+		}
+	})
+}
+
+func nextRequest(t *testing.T, http2 bool, method, path string) {
+	t.Parallel() // they sleep most of the time
+	const timeout = 200 * time.Millisecond
+	s := limited(t, http2, timeout, func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == "/next" {
+			time.Sleep(timeout / 4) // a canceled connection is noticed
+			if err := req.Context().Err(); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+			}
+			return
+		}
+		if req.URL.Path == "/late" || req.URL.Path == "/begun" {
+			_, _ = io.Copy(io.Discard, req.Body)
+		}
+		if req.URL.Path == "/begun" {
+			w.Header().Set("Content-Length", "5")
+			w.WriteHeader(http.StatusOK)
+		}
+		<-req.Context().Done()
+		time.Sleep(timeout / 10)
+		if req.URL.Path == "/begun" {
+			_, _ = w.Write([]byte("late\n"))
+			return
+		}
+		http.Error(w, "late", http.StatusGatewayTimeout)
+	})
+	// The wait is longer than the time that the late answer had.
+	for range 2 {
+		var body io.Reader
+		if method == http.MethodPost {
+			body = strings.NewReader("hello")
+		}
+		req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := s.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || string(content) != "late\n" {
+			t.Errorf("the late answer: %q %v", content, err)
+		}
+		if want := !http2 && path != "/begun"; resp.Close != want {
+			t.Errorf("the connection is announced to be closed: %v", resp.Close)
+		}
+		time.Sleep(3 * grace / 2)
+		resp, err = s.Client().Get(s.URL + "/next")
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, _ = io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("the next request: %s %s", resp.Status, content)
+		}
+	}
+}
+
 func TestRequestsWithoutDeadline(t *testing.T) {
 	called := false
 	handler := withEnd(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }), time.Second)
@@ -137,7 +215,7 @@ func TestRequestsWithoutDeadline(t *testing.T) {
 func warned(t *testing.T, handler http.HandlerFunc) []string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	withWarnings(handler).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	withWarnings(handler, nil).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 	return w.Result().Header.Values("Warning")
 }
 

@@ -18,16 +18,11 @@ const checkEvery = time.Second
 // addHealthChecks makes /readyz and /healthz depend on etcd, on the definitions
 // being known for certain and on the roles being known. /livez does not: a server that is started anew does
 // not bring etcd back.
-func addHealthChecks(c *genericapiserver.Config, etcd func(context.Context) error, synced, ready func() bool) {
+func addHealthChecks(c *genericapiserver.Config, etcd func(context.Context) error, unsynced func() error, ready func() bool) {
 	limited := &rareCheck{check: etcd}
 	checks := []healthz.HealthChecker{
 		healthz.NamedCheck("etcd", func(req *http.Request) error { return limited.result(req.Context()) }),
-		healthz.NamedCheck("definitions", func(*http.Request) error {
-			if !synced() {
-				return errors.New("the definitions have not been read yet, or other servers on this etcd do not know of this one")
-			}
-			return nil
-		}),
+		healthz.NamedCheck("definitions", func(*http.Request) error { return unsynced() }),
 		healthz.NamedCheck("access", func(*http.Request) error {
 			if !ready() {
 				return errors.New("roles, bindings and default objects have not been read or created yet")
@@ -57,4 +52,18 @@ func (r *rareCheck) result(ctx context.Context) error {
 		r.at = time.Now()
 	}
 	return r.err
+}
+
+// etcdWarnings are what an operator should know of an etcd that answers.
+func (s *signals) etcdWarnings() string {
+	var out string
+	if s.outOfSpace != nil && s.outOfSpace() {
+		out += "[!]etcd warning: out of space; writes are refused with 507, reads and deletes go on\n"
+	}
+	if s.members != nil {
+		if text := s.members(); text != "" {
+			out += "[!]etcd warning: " + text + "\n"
+		}
+	}
+	return out
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -25,8 +26,9 @@ import (
 )
 
 var (
-	crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	webs = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "webs"}
+	crds     = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	bindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
+	webs     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "webs"}
 )
 
 func webDefinition() *unstructured.Unstructured {
@@ -220,9 +222,8 @@ func TestDrain(t *testing.T) {
 // TestTwoServersAtATime has two on one etcd with one prefix: what one
 // establishes the other serves.
 func TestTwoServersAtATime(t *testing.T) {
-	prefix := etcdtest.Prefix(t)
-	shared := func(o *server.Options) { o.Etcd.StorageConfig.Prefix = prefix }
-	one, other := start(t, shared), start(t, shared)
+	s := newSite(t)
+	one, other := start(t, s.replica(nil)), start(t, s.replica(nil))
 	define(t, one.dynamic(t))
 	if _, err := other.dynamic(t).Resource(webs).Namespace("default").Create(t.Context(), web("shop", "x"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -259,5 +260,44 @@ resources:
 	}
 	if value := held.Kvs[0].Value; bytes.Contains(value, []byte("secret")) || !bytes.HasPrefix(value, []byte("k8s:enc:aescbc:v1:one:")) {
 		t.Errorf("etcd holds %q", value)
+	}
+}
+
+// An object that does not fit into etcd is the client's mistake: 413, with the limit
+// and what to do.
+func TestObjectTooLargeForEtcd(t *testing.T) {
+	r := start(t)
+	client := r.dynamic(t)
+	if _, err := client.Resource(crds).Create(t.Context(), webDefinition(), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	objects := client.Resource(webs).Namespace("default")
+	small, err := objects.Create(t.Context(), web("small", "x"), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{1_700_000, 2_500_000} { // etcd refuses the first, its client the second
+		data := strings.Repeat("x", size)
+		_, create := objects.Create(t.Context(), web("large", data), metav1.CreateOptions{})
+		_, patch := objects.Patch(t.Context(), "small", types.MergePatchType, []byte(`{"spec":{"host":"`+data+`"}}`), metav1.PatchOptions{})
+		changed := web("small", data)
+		changed.SetResourceVersion(small.GetResourceVersion())
+		_, update := objects.Update(t.Context(), changed, metav1.UpdateOptions{})
+		for what, err := range map[string]error{"create": create, "patch": patch, "update": update} {
+			if !apierrors.IsRequestEntityTooLargeError(err) || !strings.Contains(err.Error(), "1.5 MiB") || !strings.Contains(err.Error(), "split it") {
+				t.Errorf("%s of %d bytes: %.300v", what, size, err)
+			}
+		}
+	}
+}
+
+// No key has a namespace of this name; see requestinfo.Check.
+func TestNamespaceThatCannotBe(t *testing.T) {
+	r := start(t)
+	client := r.member(t, "system:masters")
+	for _, path := range []string{"/api/v1/namespaces/%2e%2e/configmaps", "/api/v1/namespaces/%2e%2e/configmaps/a", "/api/v1/namespaces/%2e/secrets"} {
+		if code, body := get(t, client, r.url+path); code != http.StatusBadRequest || !strings.Contains(body, "Namespace parameter invalid") {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
 	}
 }

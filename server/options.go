@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -18,7 +19,10 @@ import (
 	"k8s.io/component-base/metrics"
 
 	"github.com/espalier-dev/espalier/server/identity"
+	"github.com/espalier-dev/espalier/server/plugins"
+	"github.com/espalier-dev/espalier/server/signing"
 	"github.com/espalier-dev/espalier/server/store"
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 // Options are what the flags of `espalier serve` set: those of kube-apiserver
@@ -28,13 +32,16 @@ type Options struct {
 	Serving       *options.SecureServingOptions
 	Identity      *identity.Options
 	Authorization *Authorization
+	Signing       *signing.Options
 	Admission     *options.AdmissionOptions
+	Webhooks      *webhook.Options
 	Etcd          *options.EtcdOptions
 	Audit         *options.AuditOptions
 	Feature       *options.FeatureOptions
 	Tracing       *options.TracingOptions
 	Logs          *logsapi.LoggingConfiguration
 	Metrics       *metrics.Options
+	Limits        *Limits
 
 	// ProtectInstances refuses to delete definitions that have instances.
 	ProtectInstances bool
@@ -46,8 +53,15 @@ type Options struct {
 	FieldValidation string
 	// IdleTimeout is how long what serves a resource is kept without use.
 	IdleTimeout time.Duration
+	// AllowSettingsMismatch names flags whose values may conflict with those of other
+	// replicas.
+	AllowSettingsMismatch []string
 	// Version is the program's, for /version and the logs.
 	Version string
+
+	// observe, if not nil, sees the configuration when it is complete: the tests
+	// of this package record what filters and handlers are told.
+	observe func(*genericapiserver.Config)
 }
 
 // fieldValidations are the values of --field-validation, and what requests say.
@@ -67,13 +81,16 @@ func NewOptions() *Options {
 		Serving:       options.NewSecureServingOptions(),
 		Identity:      identity.NewOptions(),
 		Authorization: newAuthorization(),
-		Admission:     options.NewAdmissionOptions(),
+		Signing:       signing.NewOptions(),
+		Admission:     plugins.NewFlags(),
+		Webhooks:      &webhook.Options{},
 		Etcd:          options.NewEtcdOptions(storagebackend.NewDefaultConfig("/registry", nil)),
 		Audit:         options.NewAuditOptions(),
 		Feature:       options.NewFeatureOptions(),
 		Tracing:       options.NewTracingOptions(),
 		Logs:          logsapi.NewLoggingConfiguration(),
 		Metrics:       metrics.NewOptions(),
+		Limits:        newLimits(),
 
 		ProtectInstances: true,
 		EventTTL:         time.Hour,
@@ -102,7 +119,9 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	var sets cliflag.NamedFlagSets
 	o.Identity.AddFlags(sets.FlagSet("authentication"))
 	o.Authorization.addFlags(sets.FlagSet("authorization"))
+	o.Signing.AddFlags(sets.FlagSet("certificates"))
 	o.Admission.AddFlags(sets.FlagSet("admission"))
+	o.Webhooks.AddFlags(sets.FlagSet("webhooks"))
 	o.Serving.AddFlags(sets.FlagSet("secure serving"))
 	o.Etcd.AddFlags(sets.FlagSet("etcd"))
 	sets.FlagSet("etcd").BoolVar(&o.EtcdInsecure, "etcd-insecure", o.EtcdInsecure,
@@ -116,8 +135,15 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	objects.DurationVar(&o.EventTTL, "event-ttl", o.EventTTL, "How long events are kept.")
 	objects.DurationVar(&o.IdleTimeout, "idle-timeout", o.IdleTimeout,
 		"How long the handlers and the watch cache of a resource are kept without use.")
+	sets.FlagSet("replicas").StringSliceVar(&o.AllowSettingsMismatch, "allow-settings-mismatch", o.AllowSettingsMismatch,
+		"Names of flags, without dashes, whose values may conflict with those of replicas that run on the same etcd. Without it such a replica does not start. "+
+			"Use it while you change the flag by a rolling restart, and remove it afterwards.")
 	o.Run.AddUniversalFlags(sets.FlagSet("requests"))
+	o.Limits.addFlags(sets.FlagSet("clients"))
 	o.Audit.AddFlags(sets.FlagSet("auditing"))
+	sets.FlagSet("auditing").Lookup("audit-log-path").Usage = "File of the audit log; - is standard output. With an empty path nothing is logged."
+	sets.FlagSet("auditing").Lookup("audit-policy-file").Usage = "File with the audit policy. " +
+		"Without it the server records changes, requests for tokens, access to secrets, and requests that were denied: who, when, from where and what, without contents."
 	o.Feature.AddFlags(sets.FlagSet("features"))
 	o.Tracing.AddFlags(sets.FlagSet("traces"))
 	o.Metrics.AddFlags(sets.FlagSet("metrics"))

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/espalier-dev/espalier/internal/build"
 )
 
 // parsed returns the options that flags make.
@@ -112,11 +114,11 @@ func TestOpenEtcd(t *testing.T) {
 }
 
 func TestKubernetesRelease(t *testing.T) {
-	build := &debug.BuildInfo{Deps: []*debug.Module{{Path: "k8s.io/api", Version: "v0.1.0"}, {Path: "k8s.io/apiserver", Version: "v0.37.2"}}}
-	if got := kubernetesRelease(build); got != "v1.37.2" {
+	info := &debug.BuildInfo{Deps: []*debug.Module{{Path: "k8s.io/api", Version: "v0.1.0"}, {Path: "k8s.io/apiserver", Version: "v0.37.2"}}}
+	if got := kubernetesRelease(build.Read(info)); got != "v1.37.2" {
 		t.Errorf("got %s", got)
 	}
-	if got := kubernetesRelease(&debug.BuildInfo{}); !strings.HasPrefix(got, "v1.") || !strings.HasSuffix(got, ".0") {
+	if got := kubernetesRelease(build.Read(&debug.BuildInfo{})); !strings.HasPrefix(got, "v1.") || !strings.HasSuffix(got, ".0") {
 		t.Errorf("without build information: %s", got)
 	}
 	if got := buildMetadata("v0.0.0-20261115-abc+dirty ä"); got != "0.0.0-20261115-abc-dirty--" {

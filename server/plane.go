@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/request/union"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -25,10 +26,12 @@ import (
 
 	"github.com/espalier-dev/espalier/server/flow"
 	"github.com/espalier-dev/espalier/server/identity"
+	"github.com/espalier-dev/espalier/server/kinds"
 	"github.com/espalier-dev/espalier/server/loopback"
 	"github.com/espalier-dev/espalier/server/plugins"
 	"github.com/espalier-dev/espalier/server/rbac"
 	"github.com/espalier-dev/espalier/server/token"
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 // plane is what makes a control plane of a server of resources: who is who, who
@@ -40,12 +43,15 @@ type plane struct {
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 	informers informers.SharedInformerFactory
+	kinds     atomic.Pointer[kinds.Kinds] // set when the resources are built, after what admits to them
 
-	roles     *rbac.Authorizer
-	rules     authorizer.RuleResolver
-	identity  *identity.Authentication
-	accounts  token.Stores
-	admission *plugins.Chain
+	roles         *rbac.Authorizer
+	rules         authorizer.RuleResolver
+	authorization *authorization
+	identity      *identity.Authentication
+	accounts      token.Stores
+	admission     *plugins.Chain
+	webhooks      *webhook.Client
 
 	fair     bool        // requests are shared out by flow schemas
 	prepared atomic.Bool // what must be there is there
@@ -97,17 +103,33 @@ func (p *plane) access(ctx context.Context, o *Options, c *genericapiserver.Conf
 	}
 	c.Authentication.APIAudiences = p.identity.Audiences
 	c.Authentication.Authenticator = union.New(p.loop, p.identity.Authenticator)
-	c.Authorization.Authorizer, p.rules, err = o.Authorization.build(p.roles)
-	return err
+	if p.authorization, err = o.Authorization.build(p.roles, c.APIServerID); err != nil {
+		return err
+	}
+	c.Authorization.Authorizer, p.rules = p.authorization, p.authorization
+	return nil
 }
 
 // admit makes the chain of admission plugins.
 func (p *plane) admit(ctx context.Context, o *Options, c *genericapiserver.Config) (err error) {
+	if p.webhooks, err = webhook.New(*o.Webhooks); err != nil {
+		return err
+	}
 	p.admission, err = plugins.New(ctx, plugins.Options{
 		Flags: o.Admission, Client: p.client, Dynamic: p.dynamic, Informers: p.informers,
-		Authorizer: c.Authorization.Authorizer, ServerID: c.APIServerID,
+		Authorizer: c.Authorization.Authorizer, ServerID: c.APIServerID, Kinds: p.kinds.Load, Webhooks: p.webhooks,
 	})
 	return err
+}
+
+// resourceOf returns the resource of a kind in a version that is served.
+func (p *plane) resourceOf(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool) {
+	all := p.kinds.Load()
+	if all == nil {
+		return schema.GroupVersionResource{}, false
+	}
+	kind, ok := all.ByVersionKind(gvk)
+	return kind.Resource, ok
 }
 
 // ready reports whether requests get the answers that they ought to get.
@@ -116,20 +138,21 @@ func (p *plane) ready() bool { return p.prepared.Load() && p.roles.HasSynced() }
 // tasks are what runs beside requests. handler is that of all requests.
 func (p *plane) tasks(s *Server) []task {
 	return []task{
-		{name: "the way into itself", run: func(ctx context.Context) error { return p.loop.Serve(ctx, s.Handler()) }},
+		{name: "loopback", run: func(ctx context.Context) error { return p.loop.Serve(ctx, s.Handler()) }},
 		// The last requests go by what is known by then.
-		{name: "the informers", early: true, run: func(ctx context.Context) error {
+		{name: "informers", early: true, run: func(ctx context.Context) error {
 			p.informers.Start(ctx.Done())
 			<-ctx.Done()
 			p.informers.Shutdown()
 			return ctx.Err()
 		}},
-		{name: "the files of identities", run: func(ctx context.Context) error {
+		{name: "authentication-files", run: func(ctx context.Context) error {
 			p.identity.Run(ctx)
 			<-ctx.Done()
 			return ctx.Err()
 		}},
-		{name: "what must be there", run: p.prepare},
+		{name: "authorization-configuration", run: p.authorization.Run},
+		{name: "default-objects", run: p.prepare},
 	}
 }
 
@@ -200,7 +223,7 @@ func persist(ctx context.Context, what string, try func() error) error {
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
-		klog.ErrorS(err, "Something that must be there could not be created yet", "what", what)
+		klog.ErrorS(err, "Failed to create default objects, retrying", "what", what)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", what, ctx.Err())

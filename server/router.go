@@ -11,6 +11,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/espalier-dev/espalier/server/reply"
+	"github.com/espalier-dev/espalier/server/store"
 )
 
 // definitionGroup is the API group of the definitions themselves.
@@ -24,8 +25,7 @@ const definitionGroup = "apiextensions.k8s.io"
 //	/apis/G/V/…                                       ──▶ custom
 //	/openapi/v2, /openapi/v3, /openapi/v3/…           ──▶ publish
 type router struct {
-	synced      func() bool // the definitions are known, and changes of them wait for this server
-	validation  string      // fieldValidation of requests that do not say, except for custom resources; empty for the API's own default
+	validation  string // fieldValidation of requests that do not say, except for custom resources; empty for the API's own default
 	discovery   http.Handler
 	builtin     builtIn
 	definitions http.Handler
@@ -43,33 +43,26 @@ type builtIn interface {
 func (r *router) install(s *genericapiserver.GenericAPIServer) {
 	mux := s.Handler.NonGoRestfulMux
 	for _, path := range []string{"/api", "/apis"} {
-		mux.Handle(path, r.whenSynced(r.discovery))
+		mux.Handle(path, r.discovery)
 	}
-	served := r.builtInFirst(r.whenSynced(http.HandlerFunc(r.group)))
+	served := r.builtInFirst(http.HandlerFunc(r.group))
 	mux.UnlistedHandlePrefix("/api/", served)
 	mux.UnlistedHandlePrefix("/apis/", served)
 	for _, path := range []string{"/openapi/v2", "/openapi/v3"} {
-		mux.Handle(path, r.whenSynced(r.publish))
+		mux.Handle(path, r.publish)
 	}
-	mux.UnlistedHandlePrefix("/openapi/v3/", r.whenSynced(r.publish))
-}
-
-// whenSynced asks clients to come back while the definitions are being read:
-// they would take "not found" for an answer.
-func (r *router) whenSynced(handler http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if r.synced() {
-			handler.ServeHTTP(w, req)
-			return
-		}
-		notYet(w, req, "the server does not know the definitions yet, please try again")
-	})
+	mux.UnlistedHandlePrefix("/openapi/v3/", r.publish)
 }
 
 // notYet asks a client to come back.
 func notYet(w http.ResponseWriter, req *http.Request, why string) {
 	err := apierrors.NewServiceUnavailable(why)
 	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	refuse(w, req, err)
+}
+
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, req *http.Request, err error) {
 	var version schema.GroupVersion
 	if info, ok := request.RequestInfoFrom(req.Context()); ok {
 		version = schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
@@ -83,6 +76,9 @@ func (r *router) builtInFirst(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		info, ok := request.RequestInfoFrom(req.Context())
 		if ok && info.IsResourceRequest && r.builtin.Serves(info.APIGroup, info.APIVersion) {
+			if !isRead(info.Verb) {
+				req = req.WithContext(store.Conditional(req.Context()))
+			}
 			r.builtin.ServeHTTP(w, r.withValidation(req, info))
 			return
 		}

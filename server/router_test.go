@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/espalier-dev/espalier/server/catalog"
+	"github.com/espalier-dev/espalier/server/requestinfo"
 )
 
 // station answers with its name and the query it gets.
@@ -29,19 +31,19 @@ func (coreOnly) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func ask(t *testing.T, r *router, method, target string) *httptest.ResponseRecorder {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), method, target, nil)
-	info, err := (&request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}).NewRequestInfo(req)
+	info, err := requestinfo.Resolver{}.NewRequestInfo(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	r.builtInFirst(r.whenSynced(http.HandlerFunc(r.group))).ServeHTTP(w, req.WithContext(request.WithRequestInfo(req.Context(), info)))
+	r.builtInFirst(http.HandlerFunc(r.group)).ServeHTTP(w, req.WithContext(request.WithRequestInfo(req.Context(), info)))
 	return w
 }
 
 func TestRouter(t *testing.T) {
 	r := &router{
-		synced: func() bool { return true }, validation: "Strict",
-		builtin: coreOnly{}, discovery: station("discovery"), definitions: station("definitions"), custom: station("custom"),
+		validation: "Strict",
+		builtin:    coreOnly{}, discovery: station("discovery"), definitions: station("definitions"), custom: station("custom"),
 	}
 	const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	for _, test := range []struct{ method, target, want string }{
@@ -66,13 +68,19 @@ func TestRouter(t *testing.T) {
 	}
 }
 
-func TestRouterBeforeDefinitionsAreKnown(t *testing.T) {
-	r := &router{synced: func() bool { return false }, builtin: coreOnly{}}
+func TestBeforeDefinitionsAreRead(t *testing.T) {
+	k := &knowledge{index: catalog.New(nil)}
+	r := &router{
+		builtin: coreOnly{}, discovery: k.discoverable(station("discovery")),
+		definitions: k.read(station("definitions")), custom: k.known(station("custom")),
+	}
 	if w := ask(t, r, "GET", "/api/v1/namespaces"); w.Code != http.StatusOK {
 		t.Errorf("built-in resources wait: %d", w.Code)
 	}
-	w := ask(t, r, "GET", "/apis/example.com/v1/webs")
-	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "does not know the definitions yet") {
-		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	for _, target := range []string{"/apis/example.com/v1/webs", "/apis/example.com", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"} {
+		w := ask(t, r, "GET", target)
+		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), errUnread.Error()) {
+			t.Errorf("%s: %d %v %s", target, w.Code, w.Header(), w.Body)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 )
 
@@ -19,6 +20,7 @@ import (
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	s.joined = nil // leaves by itself
 	// Tasks outlive the context: the last requests need them.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running, early sync.WaitGroup
@@ -30,15 +32,18 @@ func (s *Server) Run(ctx context.Context) error {
 		group.Go(func() {
 			err := t.run(life)
 			if life.Err() == nil {
-				cancel(fmt.Errorf("%s has ended: %w", t.name, errors.Join(err, errEnded)))
+				cancel(&stoppedTask{t.name, err})
 			}
 		})
 	}
 	// What is given back when the server ends is given back through its own API.
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
+	ended, finish := context.WithCancel(context.WithoutCancel(ctx))
+	defer finish()
 	running.Go(func() {
 		<-ctx.Done()
+		klog.InfoS("Shutting down", "cause", context.Cause(ctx), "delay", s.generic.ShutdownDelayDuration)
 		within(partingTime, early.Wait)
 		end()
 		// The load balancer has the first half to notice, clients have the second.
@@ -46,14 +51,42 @@ func (s *Server) Run(ctx context.Context) error {
 		close(s.signals.leaving)
 		time.Sleep(s.generic.ShutdownDelayDuration - s.generic.ShutdownDelayDuration/2)
 		close(s.signals.notAccepting)
+		klog.InfoS("Draining", "requests", s.signals.requests.Load(), "watches", s.signals.watching.Load())
+		s.signals.drain(ended)
 	})
-	klog.InfoS("Serving", "address", s.Address(), "version", s.generic.EffectiveVersion.Info().GitVersion)
+	klog.InfoS("Starting", "address", s.Address(), "version", s.generic.EffectiveVersion.Info().GitVersion, "etcd", s.backend.Client().Endpoints())
+	running.Go(func() { s.announce(ctx) })
 	err := s.prepared.RunWithContext(serving)
-	cancel(nil)
+	finish()
+	cancel(errServing)
 	early.Wait()
 	stop()
 	running.Wait()
-	return errors.Join(err, s.failure(ctx), s.Close())
+	err = errors.Join(err, s.failure(ctx), s.Close())
+	uptime := time.Since(s.started).Round(time.Millisecond)
+	if err != nil {
+		klog.ErrorS(err, "Stopped", "cause", context.Cause(ctx), "uptime", uptime)
+	} else {
+		klog.InfoS("Stopped", "cause", context.Cause(ctx), "uptime", uptime)
+	}
+	return err
+}
+
+// errServing is the cause if the server has ended before it was asked to.
+var errServing = errors.New("serving failed")
+
+// readyPoll is how often the server looks whether it is ready, until it is.
+const readyPoll = 20 * time.Millisecond
+
+// announce logs when /readyz answers 200 for the first time.
+func (s *Server) announce(ctx context.Context) {
+	client := s.plane.client.CoreV1().RESTClient()
+	ready := func(ctx context.Context) (bool, error) {
+		return client.Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
+	}
+	if wait.PollUntilContextCancel(ctx, readyPoll, true, ready) == nil {
+		klog.InfoS("Ready", "after", time.Since(s.started).Round(time.Millisecond))
+	}
 }
 
 // partingTime is how long those wait who have to, for tasks that end first.
@@ -69,13 +102,27 @@ func within(d time.Duration, wait func()) {
 	}
 }
 
-// errEnded marks the end of a task that has no end.
-var errEnded = errors.New("it ought to run as long as the server")
+// stoppedTask is that a task has stopped that requests depend on.
+type stoppedTask struct {
+	name string
+	err  error
+}
+
+// Error implements error.
+func (s *stoppedTask) Error() string {
+	if s.err == nil {
+		return fmt.Sprintf("critical task %q stopped", s.name)
+	}
+	return fmt.Sprintf("critical task %q stopped: %v", s.name, s.err)
+}
+
+// Unwrap returns why it has stopped.
+func (s *stoppedTask) Unwrap() error { return s.err }
 
 // failure is why the server has come to an end, unless it was asked to.
 func (s *Server) failure(ctx context.Context) error {
-	if cause := context.Cause(ctx); errors.Is(cause, errEnded) {
-		return cause
+	if stopped := (*stoppedTask)(nil); errors.As(context.Cause(ctx), &stopped) {
+		return stopped
 	}
 	return nil
 }

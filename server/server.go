@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"github.com/espalier-dev/espalier/server/replica"
 	"github.com/espalier-dev/espalier/server/store"
 )
 
@@ -21,9 +23,16 @@ type Server struct {
 	listener net.Listener
 	backend  *store.Backend
 	plane    *plane
-	tasks    []task
-	stop     context.CancelFunc // ends what New has started
-	close    func() error
+	agreed   *agreement
+	// knowledge is how well the CRDs are known.
+	knowledge *knowledge
+	started   time.Time
+
+	unobserve func()          // ends its metrics
+	joined    *replica.Member // until Run has it
+	tasks     []task
+	stop      context.CancelFunc // ends what New has started
+	close     func() error
 }
 
 // task is what runs beside requests, until its context ends.
@@ -42,8 +51,9 @@ func New(ctx context.Context, o *Options) (_ *Server, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	agreed := newAgreement(o)
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Server{signals: &signals{leaving: make(chan struct{}), notAccepting: make(chan struct{})}, stop: stop}
+	s := &Server{agreed: agreed, started: time.Now(), signals: &signals{leaving: make(chan struct{}), notAccepting: make(chan struct{})}, stop: stop}
 	s.close = sync.OnceValue(s.release)
 	defer func() {
 		if err != nil {
@@ -65,11 +75,13 @@ func New(ctx context.Context, o *Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	addHealthChecks(config, s.backend.Healthy, routes.synced, s.plane.ready)
+	s.signals.outOfSpace, s.signals.members = s.backend.OutOfSpace, s.backend.MembersWarning
+	addHealthChecks(config, s.backend.Healthy, s.knowledge.unread, s.plane.ready)
 	generic, err := config.Complete(nil).New("espalier", genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, err
 	}
+	s.unobserve = observe(s, o, config)
 	routes.install(generic)
 	s.plane.identity.Issuer.Install(generic.Handler.NonGoRestfulMux)
 	s.generic, s.prepared = generic, generic.PrepareRun()
@@ -79,7 +91,7 @@ func New(ctx context.Context, o *Options) (_ *Server, err error) {
 // openBackend connects to etcd.
 func openBackend(ctx context.Context, o *Options, c *genericapiserver.Config) (*store.Backend, error) {
 	config := store.Config{Config: o.Etcd.StorageConfig, Transformers: c.ResourceTransformers, Idle: o.IdleTimeout}
-	config.StorageObjectCountTracker = c.StorageObjectCountTracker
+	config.MaxBehind, config.MaxBehindSum = int64(o.Limits.WatchBehind), int64(o.Limits.WatchBehindSum)
 	config.Transport.TracerProvider = nil
 	if o.Tracing.ConfigFile != "" {
 		config.Transport.TracerProvider = c.TracerProvider
@@ -104,11 +116,17 @@ func (s *Server) Close() error { return s.close() }
 // release gives back the port and the connection to etcd.
 func (s *Server) release() error {
 	s.stop()
+	if s.unobserve != nil {
+		s.unobserve()
+	}
 	var errs []error
 	if s.listener != nil {
 		if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
+	}
+	if s.joined != nil {
+		s.joined.Leave(context.Background())
 	}
 	if s.backend != nil {
 		errs = append(errs, s.backend.Close())

@@ -9,21 +9,26 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/klog/v2"
 
+	"github.com/espalier-dev/espalier/server/builtin"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/convert"
 	"github.com/espalier-dev/espalier/server/custom"
 	"github.com/espalier-dev/espalier/server/definition"
 	"github.com/espalier-dev/espalier/server/discovery"
+	"github.com/espalier-dev/espalier/server/flow"
+	"github.com/espalier-dev/espalier/server/kinds"
 	"github.com/espalier-dev/espalier/server/lifecycle"
 	"github.com/espalier-dev/espalier/server/object"
-	"github.com/espalier-dev/espalier/server/plugins"
 	"github.com/espalier-dev/espalier/server/publish"
 	"github.com/espalier-dev/espalier/server/replica"
+	"github.com/espalier-dev/espalier/server/requestinfo"
 	"github.com/espalier-dev/espalier/server/resource"
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 // stations builds what serves requests, from the definitions outwards, and the
@@ -38,11 +43,16 @@ func (s *Server) stations(ctx context.Context, o *Options, c *genericapiserver.C
 		return nil, err
 	}
 	index := catalog.New(definitions.Store().Storage.Storage)
+	s.plane.kinds.Store(kinds.New(index, append(resources.Kinds(), kinds.Definitions)...))
+	s.knowledge = &knowledge{index: index}
 	objects, err := s.objects(o, c, index)
 	if err != nil {
 		return nil, err
 	}
-	member, err := s.member(ctx, o, index)
+	s.knowledge.adopted = objects.Adopted
+	s.signals.counts = &flow.Counts{Resource: keys(resources, index), Count: s.backend.Count}
+	c.StorageObjectCountTracker = s.signals.counts
+	member, err := s.member(ctx, o, index, objects)
 	if err != nil {
 		return nil, err
 	}
@@ -51,24 +61,46 @@ func (s *Server) stations(ctx context.Context, o *Options, c *genericapiserver.C
 	})
 	answerWhenSettled(definitions, controller)
 	s.tasks = append(s.tasks,
-		task{name: "the index of definitions", run: index.Run},
-		task{name: "the life cycle of definitions", run: controller.Run},
-		task{name: "the custom resources", run: objects.Run},
-		s.controllers(o, c, index, resources),
+		task{name: "crd-catalog", run: index.Run},
+		task{name: "crd-controller", run: controller.Run},
+		task{name: "custom-resources", run: objects.Run},
+		s.controllers(o, c, index),
 	)
 	s.tasks = append(s.tasks, s.plane.tasks(s)...)
 	r := &router{
-		synced:      func() bool { return index.HasSynced() && member.Current() },
 		builtin:     resources,
-		discovery:   discovery.New(index, append(resources.Discovery(), discovery.APIExtensions())...),
-		definitions: serveDefinitions(definitions),
-		custom:      objects,
-		publish:     publish.New(index, append(resources.OpenAPI(), publish.APIExtensions()...)...),
+		discovery:   s.knowledge.discoverable(discovery.New(index, append(resources.Discovery(), discovery.APIExtensions())...)),
+		definitions: s.knowledge.read(serveDefinitions(definitions)),
+		custom:      s.knowledge.known(objects),
+		publish:     s.knowledge.discoverable(publish.New(index, append(resources.OpenAPI(), publish.APIExtensions()...)...)),
 	}
 	if o.FieldValidation != "warn" {
 		r.validation = fieldValidations[o.FieldValidation]
 	}
 	return r, nil
+}
+
+// keys returns what knows the keys of resources in etcd.
+func keys(builtIn *builtin.Resources, index *catalog.Catalog) func(schema.GroupResource) (string, bool) {
+	definitions := schema.GroupResource{Group: definitionGroup, Resource: "customresourcedefinitions"}
+	fixed := map[schema.GroupResource]string{definitions: catalog.Key}
+	for _, r := range builtIn.All() {
+		if key, ok := r.Key(); ok {
+			fixed[schema.GroupResource{Group: r.Group, Resource: r.Plural}] = key
+		}
+	}
+	for _, r := range builtIn.All() {
+		if key, ok := fixed[r.Alias]; ok {
+			fixed[schema.GroupResource{Group: r.Group, Resource: r.Plural}] = key
+		}
+	}
+	return func(r schema.GroupResource) (string, bool) {
+		if key, ok := fixed[r]; ok {
+			return key, true
+		}
+		e := index.Resource(r.Group, r.Resource)
+		return "/" + r.Group + "/" + r.Resource, e != nil && e.Established
+	}
 }
 
 // definitions is the resource of the definitions themselves.
@@ -107,7 +139,7 @@ func answerWhenSettled(d *definition.Definitions, c *lifecycle.Controller) {
 func serveDefinitions(d *definition.Definitions) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		info, ok := request.RequestInfoFrom(req.Context())
-		if !ok || info.Resource != "customresourcedefinitions" || info.Namespace != "" {
+		if !ok || info.Resource != "customresourcedefinitions" || !requestinfo.InScope(info, false) {
 			http.NotFound(w, req)
 			return
 		}
@@ -122,7 +154,7 @@ func serveDefinitions(d *definition.Definitions) http.Handler {
 
 // objects are the custom resources.
 func (s *Server) objects(o *Options, c *genericapiserver.Config, index *catalog.Catalog) (*custom.Server, error) {
-	conversion, err := convert.NewFactory(plugins.NoServices{}, nil)
+	conversion, err := convert.NewFactory(webhook.NoServices{}, s.plane.webhooks)
 	if err != nil {
 		return nil, err
 	}
@@ -130,27 +162,35 @@ func (s *Server) objects(o *Options, c *genericapiserver.Config, index *catalog.
 		Catalog: index, Backend: s.backend, Conversion: conversion, NotFound: http.NotFoundHandler(),
 		Admission: s.plane.admission, Authorizer: c.Authorization.Authorizer, FieldValidation: fieldValidations[o.FieldValidation],
 		MaxRequestBodyBytes: c.MaxRequestBodyBytes, RequestTimeout: c.RequestTimeout, MinRequestTimeout: minRequestTimeout(c),
-		Idle: o.IdleTimeout, Uncached: !o.Etcd.EnableWatchCache,
+		Idle: o.IdleTimeout, Uncached: !o.Etcd.EnableWatchCache, Current: s.knowledge.current,
 	}), nil
 }
 
 // member makes this server known to others on the same etcd. It joins before
 // the definitions are read, and is built last: it tells of a change after all
 // that serve by it have heard of it.
-func (s *Server) member(ctx context.Context, o *Options, index *catalog.Catalog) (*replica.Member, error) {
+func (s *Server) member(ctx context.Context, o *Options, index *catalog.Catalog, objects *custom.Server) (*replica.Member, error) {
+	s.agreed.keys = s.plane.identity.Issuer.KeyIDs
+	s.agreed.authorization = s.plane.authorization.inForce
+	s.agreed.fixed.Replica = replicaName(s.Address())
 	member, err := replica.Join(ctx, s.backend.Client(), replica.Options{
-		Prefix:  o.Etcd.StorageConfig.Prefix,
-		CatchUp: index.CatchUp,
+		Prefix:   o.Etcd.StorageConfig.Prefix,
+		CatchUp:  s.knowledge.catchUp,
+		Settings: s.agreed.bytes,
+		Conflict: s.agreed.conflict,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("joining the other servers on this etcd: %w", err)
+		return nil, fmt.Errorf("joining the other replicas on this etcd: %w", err)
 	}
+	s.joined = member
+	s.knowledge.member.Store(member)
+	s.agreed.warn(member.Met())
 	s.tasks = append(s.tasks,
-		task{name: "the membership among replicas", run: func(ctx context.Context) error {
+		task{name: "replica-membership", run: func(ctx context.Context) error {
 			member.Run(ctx)
 			return ctx.Err()
 		}},
-		task{name: "the report to other replicas", run: reports(index, member)},
+		task{name: "replica-progress", run: reports(index, objects, member)},
 	)
 	return member, nil
 }
@@ -158,7 +198,7 @@ func (s *Server) member(ctx context.Context, o *Options, index *catalog.Catalog)
 // reports tells other replicas up to which revision this one knows the
 // definitions. A change alone does not say that: what a new list brings is in
 // the order of names.
-func reports(index *catalog.Catalog, member *replica.Member) func(context.Context) error {
+func reports(index *catalog.Catalog, objects *custom.Server, member *replica.Member) func(context.Context) error {
 	var latest atomic.Uint64
 	wake := make(chan struct{}, 1)
 	index.Subscribe(func(_, updated *catalog.Entry) {
@@ -183,7 +223,11 @@ func reports(index *catalog.Catalog, member *replica.Member) func(context.Contex
 			if err := index.WaitFor(ctx, latest.Load()); err != nil {
 				return err
 			}
-			member.Saw(index.Revision())
+			revision := index.Revision()
+			if err := objects.Adopted(ctx); err != nil {
+				return err
+			}
+			member.Saw(revision)
 			select {
 			case <-wake:
 			case <-ctx.Done():

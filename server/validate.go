@@ -26,8 +26,10 @@ func (o *Options) Validate() error {
 	errs = append(errs, o.Feature.Validate()...)
 	errs = append(errs, o.Tracing.Validate()...)
 	errs = append(errs, o.Metrics.Validate()...)
+	errs = append(errs, o.Limits.validate()...)
 	errs = append(errs, logsapi.Validate(o.Logs, utilfeature.DefaultFeatureGate, nil).ToAggregate())
 	errs = append(errs, o.validateAccess()...)
+	errs = append(errs, o.validateMismatch()...)
 	if _, ok := fieldValidations[o.FieldValidation]; !ok {
 		errs = append(errs, fmt.Errorf("--field-validation is warn, strict or ignore, not %q", o.FieldValidation))
 	}
@@ -49,26 +51,18 @@ func (o *Options) Validate() error {
 func (o *Options) validateAccess() []error {
 	errs := o.Identity.Validate()
 	errs = append(errs, o.Authorization.validate()...)
+	errs = append(errs, o.Signing.Validate()...)
 	errs = append(errs, o.Admission.Validate()...)
+	errs = append(errs, o.Webhooks.Validate())
 	errs = append(errs, o.validateTLS()...)
 	errs = append(errs, o.validateAudit()...)
 	errs = append(errs, o.validateOrigins()...)
 	return append(errs, o.validateFiles()...)
 }
 
-// validateAudit refuses settings by which nothing is recorded, though somebody
-// wants it to be.
+// validateAudit refuses a policy by which nothing is recorded.
 func (o *Options) validateAudit() []error {
-	policy, sink := o.Audit.PolicyFile, ""
-	if o.Audit.LogOptions.Path != "" {
-		sink = "--audit-log-path"
-	} else if o.Audit.WebhookOptions.ConfigFile != "" {
-		sink = "--audit-webhook-config-file"
-	}
-	switch {
-	case sink != "" && policy == "":
-		return []error{fmt.Errorf("%s is given without --audit-policy-file: nothing would be recorded; give a policy, which says what is", sink)}
-	case sink == "" && policy != "":
+	if o.Audit.PolicyFile != "" && o.Audit.LogOptions.Path == "" && o.Audit.WebhookOptions.ConfigFile == "" {
 		return []error{errors.New("--audit-policy-file is given without --audit-log-path and --audit-webhook-config-file: what is recorded would go nowhere; give one of them")}
 	}
 	return nil

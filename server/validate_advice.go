@@ -1,10 +1,14 @@
 package server
 
 import (
+	"crypto/x509"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/client-go/util/cert"
 )
 
 // Advice returns what may be meant as it is set, but rarely is: what, why, and what
@@ -13,6 +17,9 @@ func (o *Options) Advice() []string {
 	advice := append(o.adviseEtcd(), o.adviseAccess()...)
 	if o.Run.MaxRequestsInFlight+o.Run.MaxMutatingRequestsInFlight == 0 {
 		advice = append(advice, "--max-requests-inflight and --max-mutating-requests-inflight are 0: nothing keeps clients from asking for more at a time than the server has memory for; give both a limit")
+	}
+	if len(o.AllowSettingsMismatch) > 0 {
+		advice = append(advice, fmt.Sprintf("--allow-settings-mismatch is %s: replicas with conflicting values run side by side; remove it when all replicas have the same value", strings.Join(o.AllowSettingsMismatch, ",")))
 	}
 	for _, file := range append(o.files(), namedFile{flag: "--audit-log-path", path: o.Audit.LogOptions.Path, secret: true}) {
 		if info, err := os.Stat(file.path); err == nil && file.secret && othersMay(info, 0o004) {
@@ -50,11 +57,42 @@ func (o *Options) adviseAccess() (advice []string) {
 		advice = append(advice, fmt.Sprintf("--service-account-signing-key-file is not given: the key that signs tokens is made and kept in %s; another server on the same etcd does not accept the tokens of this one, "+
 			"and all are void when the folder is lost; give all servers the same key", o.Serving.ServerCert.CertDirectory))
 	}
+	if user := o.servingUser(); user != "" {
+		advice = append(advice, fmt.Sprintf("--tls-cert-file: a CA of --client-ca-file has signed the server's certificate for clients, too: who has its key is the user %q; "+
+			"have a certificate signed with extendedKeyUsage=serverAuth alone", user))
+	}
 	if o.Identity.TokenFile != "" {
 		advice = append(advice, "--token-auth-file: its tokens never expire, and lie in the file as they are; use certificates, service accounts or --authentication-config")
 	}
-	if !slices.Contains(o.Authorization.Modes, modeRBAC) {
-		advice = append(advice, "--authorization-mode is without RBAC: roles and bindings can be written, and give nobody anything; add RBAC unless the webhook decides everything")
+	if config, _, err := o.Authorization.configuration(); err == nil && !slices.ContainsFunc(config.Authorizers, func(c apiserver.AuthorizerConfiguration) bool { return c.Type == modeRBAC }) {
+		flag := "--authorization-mode"
+		if o.Authorization.ConfigFile != "" {
+			flag = authorizationConfigFlag
+		}
+		advice = append(advice, flag+" is without RBAC: roles and bindings can be written, and give nobody anything; add RBAC unless the webhook decides everything")
 	}
 	return advice
+}
+
+// servingUser is the user that the server's own certificate makes of who has its key;
+// empty if clients are not accepted with it.
+func (o *Options) servingUser() string {
+	served, err := cert.CertsFromFile(o.Serving.ServerCert.CertKey.CertFile)
+	if err != nil || len(served) == 0 {
+		return ""
+	}
+	roots, err := cert.NewPool(o.Identity.ClientCAFile)
+	if err != nil {
+		return ""
+	}
+	intermediates := x509.NewCertPool()
+	for _, c := range served[1:] {
+		intermediates.AddCert(c)
+	}
+	leaf := served[0]
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	if err != nil || len(leaf.ExtKeyUsage) == 0 { // clients are not accepted without a usage
+		return ""
+	}
+	return leaf.Subject.CommonName
 }

@@ -38,10 +38,12 @@ func (o *Options) files() []namedFile {
 		{flag: "--service-account-signing-key-file", path: o.Identity.ServiceAccounts.SigningKeyFile, secret: true},
 		{flag: "--client-ca-file", path: o.Identity.ClientCAFile},
 		{flag: "--requestheader-client-ca-file", path: o.Identity.RequestHeader.ClientCAFile},
+		{flag: "--cluster-signing-key-file", path: o.Signing.KeyFile, secret: true},
 		{flag: "--token-auth-file", path: o.Identity.TokenFile, secret: true},
 		{flag: "--authentication-config", path: o.Identity.ConfigurationFile},
 		{flag: "--authentication-token-webhook-config-file", path: o.Identity.Webhook.ConfigFile, secret: true},
 		{flag: "--authorization-webhook-config-file", path: o.Authorization.WebhookConfigFile, secret: true, read: kubeconfig},
+		{flag: authorizationConfigFlag, path: o.Authorization.ConfigFile, read: readAuthorization},
 		{flag: "--admission-control-config-file", path: o.Admission.ConfigFile, read: present},
 		{flag: "--encryption-provider-config", path: o.Etcd.EncryptionProviderConfigFilepath, secret: true, read: o.readEncryption},
 		{flag: "--audit-policy-file", path: o.Audit.PolicyFile, read: func(path string) error { _, err := policy.LoadPolicyFromFile(path); return err }},
@@ -107,20 +109,44 @@ var encryptions = func() apiruntime.Decoder {
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder(apiserver.SchemeGroupVersion)
 }()
 
-// readEncryption reads what says how objects are encrypted, without talking to a key
-// management service.
+// readEncryption says what is wrong with a file that says how objects are encrypted.
 func (o *Options) readEncryption(path string) error {
+	_, err := o.parseEncryption(path)
+	return err
+}
+
+// parseEncryption reads what says how objects are encrypted, without talking to a key
+// management service.
+func (o *Options) parseEncryption(path string) (*apiserver.EncryptionConfiguration, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	object, kind, err := encryptions.Decode(data, nil, nil)
 	if err != nil {
-		return fmt.Errorf("%s: %w; give an EncryptionConfiguration of apiserver.config.k8s.io/v1", path, err)
+		return nil, fmt.Errorf("%s: %w; give an EncryptionConfiguration of apiserver.config.k8s.io/v1", path, err)
 	}
 	config, ok := object.(*apiserver.EncryptionConfiguration)
 	if !ok {
-		return fmt.Errorf("%s holds the kind %s; give an EncryptionConfiguration of apiserver.config.k8s.io/v1", path, kind.Kind)
+		return nil, fmt.Errorf("%s holds the kind %s; give an EncryptionConfiguration of apiserver.config.k8s.io/v1", path, kind.Kind)
 	}
-	return validation.ValidateEncryptionConfiguration(config, o.Etcd.EncryptionProviderConfigAutomaticReload).ToAggregate()
+	return config, validation.ValidateEncryptionConfiguration(config, o.Etcd.EncryptionProviderConfigAutomaticReload).ToAggregate()
+}
+
+// readAuthorization reads an AuthorizationConfiguration and the kubeconfigs that it
+// names, without talking to a webhook.
+func readAuthorization(path string) error {
+	config, _, err := loadAuthorization(path)
+	if err != nil {
+		return err
+	}
+	for _, c := range config.Authorizers {
+		if c.Webhook == nil {
+			continue
+		}
+		if _, err := webhook.LoadKubeconfig(*c.Webhook.ConnectionInfo.KubeConfigFile, nil); err != nil {
+			return fmt.Errorf("webhook %s: %w", c.Name, err)
+		}
+	}
+	return nil
 }

@@ -94,8 +94,10 @@ func TestRefused(t *testing.T) {
 		{"etcd for all to hear", flags("--etcd-servers=http://etcd:2379", "--etcd-cafile=", "--etcd-certfile=", "--etcd-keyfile="), "--etcd-servers: http://etcd:2379 is on another machine and not encrypted"},
 		{"no time for requests", flags("--request-timeout=0s"), "--request-timeout is 0s"},
 		{"all web sites", flags("--cors-allowed-origins=^.*$"), `--cors-allowed-origins has "^.*$", which every web site matches`},
-		{"audit without policy", func(g *ground) []string { return []string{"--audit-log-path=" + g.dir + "/audit.log"} },
-			"--audit-log-path is given without --audit-policy-file: nothing would be recorded"},
+		{"two authorizations", func(g *ground) []string {
+			return []string{"--authorization-config=" + g.file("authorization", []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: RBAC, name: rbac}]\n")), "--authorization-mode=RBAC", "--authorization-webhook-version=v1"}
+		},
+			"--authorization-config is given together with --authorization-mode, --authorization-webhook-version: only one of them can decide"},
 		{"audit to nowhere", func(g *ground) []string { return []string{"--audit-policy-file=" + g.file("policy", []byte(policy))} },
 			"--audit-policy-file is given without --audit-log-path"},
 		{"audit policy of nothing", func(g *ground) []string {
@@ -240,6 +242,11 @@ func TestAdvice(t *testing.T) {
 			return []string{"--token-auth-file=" + g.file("tokens", []byte("secret,alice,1\n"))}
 		},
 			"--token-auth-file: its tokens never expire"},
+		{"a server's certificate for clients", func(g *ground) []string {
+			cert, key := g.authority.Client(g.t, "server", time.Hour)
+			return []string{"--tls-cert-file=" + g.file("both.crt", cert), "--tls-private-key-file=" + g.file("both.key", key)}
+		},
+			"--tls-cert-file: a CA of --client-ca-file has signed the server's certificate for clients, too: who has its key is the user \"server\""},
 		{"no roles", flags("--authorization-mode=Webhook"), "--authorization-mode is without RBAC"},
 		{"no limits", flags("--enable-priority-and-fairness=false", "--max-requests-inflight=0", "--max-mutating-requests-inflight=0"), "nothing keeps clients from asking"},
 		{"a key for all to read", func(g *ground) []string { g.open(g.key, 0o644); return nil }, "--tls-private-key-file: everybody on this machine can read"},

@@ -1,12 +1,14 @@
 package server
 
 import (
-	"runtime/debug"
+	"cmp"
 	"strings"
 
 	apiversion "k8s.io/apimachinery/pkg/version"
 	basecompatibility "k8s.io/component-base/compatibility"
 	baseversion "k8s.io/component-base/version"
+
+	"github.com/espalier-dev/espalier/internal/build"
 )
 
 // reportedVersion is an effective version whose Info, which /version shows, is
@@ -24,43 +26,25 @@ func (v reportedVersion) Info() *apiversion.Info {
 	if info == nil {
 		return nil
 	}
-	build, ok := debug.ReadBuildInfo()
-	if !ok {
-		build = &debug.BuildInfo{}
-	}
-	info.GitVersion = kubernetesRelease(build)
+	this := build.This()
+	info.GitVersion = kubernetesRelease(this)
 	if metadata := buildMetadata(v.program); metadata != "" {
 		info.GitVersion += "+espalier." + metadata
 	}
-	info.GitCommit, info.GitTreeState, info.BuildDate = "", "", ""
-	for _, setting := range build.Settings {
-		switch setting.Key {
-		case "vcs.revision":
-			info.GitCommit = setting.Value
-		case "vcs.time":
-			info.BuildDate = setting.Value
-		case "vcs.modified":
-			info.GitTreeState = "clean"
-			if setting.Value == "true" {
-				info.GitTreeState = "dirty"
-			}
-		}
+	info.GitCommit, info.BuildDate, info.GitTreeState = this.Commit, this.Date, ""
+	switch {
+	case this.Modified:
+		info.GitTreeState = "dirty"
+	case this.Known:
+		info.GitTreeState = "clean"
 	}
 	return info
 }
 
-// kubernetesRelease is the release that k8s.io/apiserver belongs to: its
-// v0.37.2 is of Kubernetes v1.37.2.
-func kubernetesRelease(build *debug.BuildInfo) string {
-	for _, dependency := range build.Deps {
-		if dependency.Path != "k8s.io/apiserver" {
-			continue
-		}
-		if release, ok := strings.CutPrefix(dependency.Version, "v0."); ok {
-			return "v1." + release
-		}
-	}
-	return "v" + baseversion.DefaultKubeBinaryVersion + ".0"
+// kubernetesRelease is the release that the libraries belong to, or at least the
+// series of releases.
+func kubernetesRelease(this build.Info) string {
+	return cmp.Or(this.Kubernetes, "v"+baseversion.DefaultKubeBinaryVersion+".0")
 }
 
 // buildMetadata makes a version fit behind the plus sign of another one.

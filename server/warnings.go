@@ -8,6 +8,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
 	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/espalier-dev/espalier/server/limit"
 )
 
 // Limits of the warnings of one response, in runes: beyond the first each is
@@ -24,10 +26,15 @@ const (
 // Warnings may come from another goroutine than the one that answers, such as
 // an update that goes on after its request has timed out, and headers are not
 // made for that: so only the goroutine that answers touches them.
-func withWarnings(handler http.Handler) http.Handler {
+//
+// The same writer guards against clients that do not read: a second one would be
+// two more allocations for every request.
+func withWarnings(handler http.Handler, writes *limit.Writes) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		warnings := &warningRecorder{}
 		writer := &warningWriter{ResponseWriter: w, warnings: warnings}
+		writer.guard.Watch(w, writes)
+		defer writer.guard.Done()
 		req = req.WithContext(warning.WithWarningRecorder(req.Context(), warnings))
 		handler.ServeHTTP(responsewriter.WrapForHTTP1Or2(writer), req)
 		writer.seal() // an answer without a body
@@ -82,6 +89,7 @@ type warningWriter struct {
 	http.ResponseWriter
 	warnings *warningRecorder
 	done     bool
+	guard    limit.Guard
 }
 
 var _ responsewriter.UserProvidedDecorator = (*warningWriter)(nil)
@@ -98,15 +106,13 @@ func (w *warningWriter) WriteHeader(code int) {
 // Write implements http.ResponseWriter.
 func (w *warningWriter) Write(data []byte) (int, error) {
 	w.seal()
-	return w.ResponseWriter.Write(data)
+	return w.guard.Write(data)
 }
 
 // Flush implements http.Flusher.
 func (w *warningWriter) Flush() {
 	w.seal()
-	if flusher, ok := w.ResponseWriter.(http.Flusher); ok {
-		flusher.Flush()
-	}
+	w.guard.Flush()
 }
 
 // seal writes the warnings into the headers.

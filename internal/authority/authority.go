@@ -105,9 +105,17 @@ func (a *Authority) Save(dir string) error {
 func (a *Authority) Expires() time.Time { return a.cert.NotAfter }
 
 // Server signs a certificate for a server that is known by these names and
-// addresses. Etcd's members are each other's clients, so that it serves as a
-// client's, too.
+// addresses. No server accepts it as a client's.
 func (a *Authority) Server(hosts ...string) (Pair, error) {
+	return a.server(hosts, x509.ExtKeyUsageServerAuth)
+}
+
+// Peer signs a certificate for a member of etcd. Members are each other's clients.
+func (a *Authority) Peer(hosts ...string) (Pair, error) {
+	return a.server(hosts, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+}
+
+func (a *Authority) server(hosts []string, uses ...x509.ExtKeyUsage) (Pair, error) {
 	if len(hosts) == 0 {
 		return Pair{}, errors.New("a server has a name or an address")
 	}
@@ -115,7 +123,7 @@ func (a *Authority) Server(hosts ...string) (Pair, error) {
 	if err != nil {
 		return Pair{}, err
 	}
-	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	t.ExtKeyUsage = uses
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
 			t.IPAddresses = append(t.IPAddresses, ip)
@@ -128,11 +136,17 @@ func (a *Authority) Server(hosts ...string) (Pair, error) {
 
 // Client signs a certificate for a user and its groups.
 func (a *Authority) Client(user string, groups ...string) (Pair, error) {
-	t, err := template(pkix.Name{CommonName: user, Organization: groups}, time.Until(a.Expires()))
+	return a.Certificate(pkix.Name{CommonName: user, Organization: groups}, x509.ExtKeyUsageClientAuth)
+}
+
+// Certificate signs a certificate for the given uses. Without any, it does not say
+// what it is for.
+func (a *Authority) Certificate(subject pkix.Name, uses ...x509.ExtKeyUsage) (Pair, error) {
+	t, err := template(subject, time.Until(a.Expires()))
 	if err != nil {
 		return Pair{}, err
 	}
-	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	t.ExtKeyUsage = uses
 	return a.sign(t)
 }
 

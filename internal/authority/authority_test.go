@@ -36,6 +36,13 @@ func TestCertificatesAreThoseOfTheAuthority(t *testing.T) {
 	if _, err := client.Verify(x509.VerifyOptions{Roots: roots}); err == nil {
 		t.Error("a client's certificate is good for a server")
 	}
+	forClients := x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	if _, err := server.Verify(forClients); err == nil {
+		t.Error("a server's certificate is good for a client")
+	}
+	if _, err := leaf(t, must(t)(a.Peer("127.0.0.1"))).Verify(forClients); err != nil {
+		t.Errorf("a member of etcd: %v", err)
+	}
 	if s := client.Subject; s.CommonName != "jane" || strings.Join(s.Organization, ",") != "a,b" {
 		t.Errorf("got %v", s)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -28,6 +27,7 @@ import (
 type developing struct {
 	dir       string
 	temporary bool
+	trust     bool // data that somebody else made
 	address   string
 	port      uint16
 	hosts     []string
@@ -50,6 +50,10 @@ Everything is kept in a folder, .espalier in the current one unless --data-dir n
 another: a project has its own, and starts again where it was. Git ignores the
 folder. Whoever can read it can do everything: it has the key of the CA. To start
 anew, remove it; with --temporary nothing is kept at all.
+
+Dev uses only the data that it made itself, for this user on this machine: a key in
+your state folder (~/.local/state/espalier) proves it. A data folder that came with a
+repository is refused, since somebody else may have its keys.
 
 With --crds the CustomResourceDefinitions of files and folders are loaded before it
 is ready, and again whenever the files change. A file with a mistake is reported as
@@ -85,17 +89,19 @@ Exit codes: 0 stopped by a signal, 2 could not run.`,
 	dataDirFlag(cmd, &d.dir)
 	d.addFlags(cmd.Flags())
 	cmd.MarkFlagsMutuallyExclusive("data-dir", "temporary")
+	cmd.MarkFlagsMutuallyExclusive("trust-data-dir", "temporary")
 	cmd.AddCommand(newDevUser(a))
 	return cmd
 }
 
 func dataDirFlag(cmd *cobra.Command, into *string) {
-	cmd.Flags().StringVar(into, "data-dir", ".espalier", "folder of everything that is kept")
+	cmd.Flags().StringVar(into, "data-dir", defaultDataDir, "folder of everything that is kept")
 	must(cmd.MarkFlagDirname("data-dir"))
 }
 
 func (d *developing) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&d.temporary, "temporary", false, "keep nothing")
+	flags.BoolVar(&d.trust, "trust-data-dir", false, "use a data folder that another machine, another user or an earlier version made; never one that came with a repository")
 	flags.StringVar(&d.address, "address", "127.0.0.1", "address to listen on; 0.0.0.0 is all of them")
 	flags.Uint16Var(&d.port, "port", 6443, "port to listen on; 0 is a free one")
 	flags.StringSliceVar(&d.hosts, "host", nil, "further name or address by which clients know this machine, for the certificate")
@@ -110,13 +116,10 @@ var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
 // run is the life of a control plane.
 func (d *developing) run(ctx context.Context, a *app) error {
-	ctx, stop := signal.NotifyContext(ctx, endSignals...)
+	ctx, stop := untilSignal(ctx, endSignals...)
 	defer stop()
 	hush := sync.OnceFunc(hushLogs)
-	context.AfterFunc(ctx, func() {
-		signal.Reset(endSignals...) // the second one ends it at once
-		hush()
-	})
+	context.AfterFunc(ctx, hush)
 	if err := d.check(); err != nil {
 		return err
 	}
@@ -205,8 +208,8 @@ func (d *developing) start(ctx context.Context) (*local.Plane, error) {
 		Configure: func(o *server.Options) { must(d.configure(o)) }, // check has tried
 	}
 	if !d.temporary {
-		o.Dir = d.dir
-		if err := makeDataDir(d.dir); err != nil {
+		var err error
+		if o.Dir, err = ownData(d.dir, d.trust); err != nil {
 			return nil, err
 		}
 	}
@@ -217,9 +220,13 @@ func (d *developing) start(ctx context.Context) (*local.Plane, error) {
 	if err != nil {
 		return nil, d.explain(err)
 	}
+	if d.temporary {
+		d.dir = plane.Dir()
+		_ = ownTemporary(d.dir) // without a state folder there is no 'dev user', which says why
+	}
 	kubeconfig, err := local.Kubeconfig(plane.Config())
 	if err == nil {
-		err = writeSecret(filepath.Join(plane.Dir(), kubeconfigName), kubeconfig)
+		err = writeSecret(filepath.Join(d.dir, kubeconfigName), kubeconfig)
 	}
 	if err != nil {
 		return nil, errors.Join(err, plane.Stop())
@@ -294,7 +301,7 @@ func (d *developing) greeting(plane *local.Plane, definitions int) string {
 	if d.beyond() {
 		fmt.Fprintf(&text, "It listens beyond this machine: who has a certificate or a token comes in, nobody else\n")
 	}
-	fmt.Fprintf(&text, "\nIn another terminal:\n\n  %s\n  kubectl get crd\n\nCtrl-C stops it.\n", exportLine(filepath.Join(plane.Dir(), kubeconfigName)))
+	fmt.Fprintf(&text, "\nIn another terminal:\n\n  %s\n  kubectl get crd\n\nCtrl-C stops it.\n", exportLine(filepath.Join(d.dir, kubeconfigName)))
 	return text.String()
 }
 

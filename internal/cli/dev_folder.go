@@ -15,17 +15,33 @@ import (
 // kubeconfigName is the administrator's, in the data folder.
 const kubeconfigName = "kubeconfig"
 
-// makeDataDir makes the folder, unless it is there, and has git ignore it. What
-// others have made is left as it is: it may be a project.
+// defaultDataDir is the data folder unless --data-dir names another.
+const defaultDataDir = ".espalier"
+
+// makeDataDir makes the folder, unless it is there, and has git ignore it: it holds
+// keys. A folder of another name that is there may be a project, and is left as it is.
 func makeDataDir(dir string) error {
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+	info, err := os.Lstat(dir)
+	switch {
+	case err == nil && info.Mode()&os.ModeSymlink != 0:
+		return fmt.Errorf("%s is a symbolic link, which a repository can bring along: remove it, or name the folder itself with --data-dir", dir)
+	case err == nil && filepath.Base(dir) != defaultDataDir:
+		return nil
+	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), 0o600)
+	ignore := filepath.Join(dir, ".gitignore")
+	if text, err := readOwner(ignore); err == nil && text == ignoreAll {
+		return nil
+	}
+	return writeSecret(ignore, []byte(ignoreAll))
 }
+
+// ignoreAll has git ignore a folder.
+const ignoreAll = "*\n"
 
 // writeSecret writes a file that its owner alone may read. Who reads it meanwhile
 // has all of the old one or all of the new one.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/espalier-dev/espalier/internal/authority"
 )
 
 // devWeb is a definition; %s are further properties of the spec.
@@ -284,7 +288,7 @@ func TestDevKeepsItsFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ says, args string }{
-		{"espalier: .espalier/etcd is in use by another process: stop that one, or use another folder\n", "dev --port 0"},
+		{"/etcd is in use by another process: stop that one, or use another folder\n", "dev --port 0"},
 		{"espalier: cannot listen on port " + port + " of 127.0.0.1, another program may have it", "dev --temporary --port " + port},
 	} {
 		said, err := devOutput(t, dir, strings.Fields(c.args)...)
@@ -297,8 +301,12 @@ func TestDevKeepsItsFolder(t *testing.T) {
 	if !strings.HasSuffix(d.out.String(), "Ctrl-C stops it.\nStopped.\n") {
 		t.Error("it does not say that it has stopped")
 	}
-	for name, mode := range map[string]os.FileMode{"kubeconfig": 0o600, "users/bob.kubeconfig": 0o600, "pki/ca.key": 0o600, "": 0o700} {
-		if info, err := os.Stat(filepath.Join(dir, ".espalier", name)); err != nil || info.Mode().Perm() != mode {
+	for name, mode := range map[string]os.FileMode{"kubeconfig": 0o600, "users/bob.kubeconfig": 0o600, "owner": 0o600, "data-*": 0o700, "data-*/pki/ca.key": 0o600, "": 0o700} {
+		found, err := filepath.Glob(filepath.Join(dir, ".espalier", name))
+		if err != nil || len(found) != 1 {
+			t.Fatalf(".espalier/%s: %q, %v", name, found, err)
+		}
+		if info, err := os.Stat(found[0]); err != nil || info.Mode().Perm() != mode {
 			t.Errorf(".espalier/%s: %v, %v", name, info.Mode(), err)
 		}
 	}
@@ -414,5 +422,64 @@ func TestDevPolls(t *testing.T) {
 	case <-w.changes:
 		t.Error("a change is told twice")
 	default:
+	}
+}
+
+// devStatus is the answer to a request with another certificate than the
+// kubeconfig's.
+func devStatus(t *testing.T, kubeconfig string, pair authority.Pair) int {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.CertData, config.KeyData = pair.Cert, pair.Key
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host+"/api/v1/namespaces", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+// Data without its log is said to be so, and a signal ends what cannot start.
+func TestDevWithoutLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := startDev(t, dir, "--port", "0")
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	<-d.done
+	logs, err := filepath.Glob(filepath.Join(dir, ".espalier", "data-*", "etcd", "member", "wal"))
+	if err != nil || len(logs) != 1 {
+		t.Fatalf("logs of etcd: %v, %v", logs, err)
+	}
+	if err := os.RemoveAll(logs[0]); err != nil {
+		t.Fatal(err)
+	}
+	again := runDev(t, dir, "--port", "0")
+	select {
+	case <-again.done:
+	case <-time.After(20 * time.Second):
+		_ = again.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-again.done:
+			t.Fatal("it hangs until it is told to end")
+		case <-time.After(20 * time.Second):
+			t.Fatal("it hangs, also after SIGTERM")
+		}
+	}
+	if code := again.cmd.ProcessState.ExitCode(); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	if text := again.err.String(); !strings.Contains(text, "write-ahead log is missing") || !strings.Contains(text, "remove it to start with no data") {
+		t.Errorf("it says %q", text)
 	}
 }

@@ -70,10 +70,14 @@ func (n *newcomer) run(a *app, name string) error {
 		if strings.ContainsAny(name, `/\`) || name == "." || name == ".." {
 			return fmt.Errorf("%q cannot be the name of a file: say with --output where to write", name)
 		}
-		n.file = filepath.Join(n.dir, "users", name+".kubeconfig")
-		if err := os.MkdirAll(filepath.Dir(n.file), 0o700); err != nil {
+		users := filepath.Join(n.dir, "users")
+		if err := os.MkdirAll(users, 0o700); err != nil {
 			return err
 		}
+		if info, err := os.Lstat(users); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s is not a folder: remove it, or say with --output where to write", users)
+		}
+		n.file = filepath.Join(users, name+".kubeconfig")
 	}
 	if err := writeSecret(n.file, data); err != nil {
 		return err
@@ -85,6 +89,10 @@ func (n *newcomer) run(a *app, name string) error {
 // sign makes a certificate for a user. Where the server is, the administrator's
 // kubeconfig says.
 func (n *newcomer) sign(name string) (*rest.Config, error) {
+	data, err := findOwnData(n.dir)
+	if err != nil {
+		return nil, err
+	}
 	admin, err := clientcmd.LoadFromFile(filepath.Join(n.dir, kubeconfigName))
 	if err != nil {
 		return nil, err
@@ -93,7 +101,7 @@ func (n *newcomer) sign(name string) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(n.dir, kubeconfigName), err)
 	}
-	signer, err := authority.Load(filepath.Join(n.dir, "pki"))
+	signer, err := authority.Load(filepath.Join(data, "pki"))
 	if err != nil {
 		return nil, err
 	}

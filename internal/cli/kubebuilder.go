@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/klog/v2"
 
+	"github.com/espalier-dev/espalier/internal/build"
 	"github.com/espalier-dev/espalier/internal/kubebuilder"
 )
 
@@ -34,17 +34,14 @@ func disguise(program string) func(context.Context, *app, []string) int {
 }
 
 // likeAPIServer is what kube-apiserver does, and `serve` does not unless it is told
-// to: tests delete definitions that have objects, and have no time for a polite end.
-var likeAPIServer = []string{"--protect-instances=false", "--shutdown-watch-termination-grace-period=0s"}
+// to: tests delete definitions that have objects, have webhooks on this machine, and
+// have no time for a polite end.
+var likeAPIServer = []string{"--protect-instances=false", "--shutdown-watch-termination-grace-period=0s", "--webhook-allowed-networks=0.0.0.0/0,::/0"}
 
 // asAPIServer runs `serve` with the arguments of kube-apiserver.
 func asAPIServer(ctx context.Context, a *app, args []string) int {
 	if slices.ContainsFunc(args, func(arg string) bool { return arg == "--version" || strings.HasPrefix(arg, "--version=") }) {
-		build, ok := debug.ReadBuildInfo()
-		if !ok {
-			build = &debug.BuildInfo{}
-		}
-		fmt.Fprintln(a.out, "Kubernetes", kubernetesOf(build))
+		fmt.Fprintln(a.out, "Kubernetes", aboutBuild(build.This()).Kubernetes)
 		return exitNothing
 	}
 	args, ignored := kubebuilder.Arguments(args)

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -17,6 +18,10 @@ var update = flag.Bool("update", false, "rewrite what the scripts expect")
 // TestMain makes this test binary the program itself when it is called by the
 // program's name, linked as a plugin of kubectl too.
 func TestMain(m *testing.M) {
+	// The key of `espalier dev` is not the developer's own.
+	if _, set := os.LookupEnv("XDG_STATE_HOME"); !set {
+		must(os.Setenv("XDG_STATE_HOME", filepath.Join(os.TempDir(), "espalier-test-state")))
+	}
 	program := func() {
 		os.Exit(Main(context.Background(), os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}

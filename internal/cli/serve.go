@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 
@@ -21,6 +20,7 @@ import (
 func newServe(a *app) *cobra.Command {
 	o := server.NewOptions()
 	o.Version = Version()
+	o.RecordAudit()
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run an API server for CRDs and their objects, on etcd",
@@ -41,9 +41,14 @@ in a file instead (--config), under the same names; --print-config makes such a
 file of flags. What is on the command line wins over the file. --check says what is
 wrong with both, and with the files that they name, without opening a port.
 
+Who changed what, who read secrets and who was denied is recorded, without contents, as
+lines of JSON on standard output (--audit-log-path, --audit-policy-file); the log is on
+standard error.
+
 The first SIGTERM or interrupt ends the server in order: /readyz fails at once; after
 --shutdown-delay-duration no new requests are taken, and those that have begun are
-finished. The second one ends it at once.
+finished. Requests that have not ended --request-timeout and ten seconds later are
+broken off. The second signal ends the server at once.
 
 Exit codes: 0 stopped by a signal, or nothing wrong (--check), 2 could not run.`,
 		Example: a.example(`
@@ -127,12 +132,19 @@ func checkServing(a *app, o *server.Options) error {
 // serve runs the server until a signal asks it to stop. The second signal does
 // not wait for requests to be finished.
 func serve(ctx context.Context, o *server.Options) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 	defer klog.Flush()
+	defer endWithin(ctx, o.Run.ShutdownDelayDuration+o.Run.RequestTimeout+endGrace, os.Exit)()
 	advice := o.Advice() // of the settings as they are given: New fills in some
 	s, err := server.New(ctx, o)
+	if ctx.Err() != nil {
+		klog.InfoS("Stopped before it was ready", "cause", context.Cause(ctx), "err", err)
+		if s != nil {
+			return s.Close()
+		}
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -178,6 +178,7 @@ var samples = map[string][]string{
 	"bool": {"true"}, "int": {"7"}, "int64": {"7"}, "float32": {"0.5"}, "float64": {"0.005"}, "duration": {"1h2m0s"}, "string": {"a: b #", "yes", "1.30"}, "ip": {"::1"},
 	"stringSlice": {"a,b", "null"}, "stringArray": {"a,b", "c"}, "int32Slice": {"29,23"}, "stringToString": {"a=b,c", "d=e"}, "Level": {"3"}, "pattern=N,...": {"a=1,b/*=2"},
 	"colonSeparatedMultimapStringString": {"A=true,kube:B=false", "A=false"}, "namedCertKey": {"a.crt,a.key", "b.crt,b.key:*.b,c"}, "quantity": {"64Ki"},
+	"bytes": {"64Mi"},
 }
 
 // TestPrintedConfigIsRead sets every flag, prints it, and reads it again.

@@ -113,15 +113,15 @@ func clientOf(t *testing.T, authority *certtest.Authority) *http.Client {
 	return &http.Client{Timeout: drainPatience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}}}
 }
 
-func startEtcd(t *testing.T) string {
+func startEtcd(t *testing.T, flags ...string) string {
 	t.Helper()
 	binary, err := etcdtest.Binary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	client, peer := fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
-	cmd := exec.Command(binary, "--data-dir", t.TempDir(), "--name", "one", "--log-level", "error", "--unsafe-no-fsync",
-		"--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "one="+peer)
+	cmd := exec.Command(binary, append(flags, "--data-dir", t.TempDir(), "--name", "one", "--log-level", "error", "--unsafe-no-fsync",
+		"--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "one="+peer)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/internal/build"
 )
 
 // about is what the program knows of itself.
@@ -44,11 +46,7 @@ Kubernetes whose behaviour it has, and what it was built with and for.`,
 }
 
 func (a *app) version(format string) error {
-	build, ok := debug.ReadBuildInfo()
-	if !ok {
-		build = &debug.BuildInfo{}
-	}
-	this := aboutBuild(build)
+	this := aboutBuild(build.This())
 	var text []byte
 	var err error
 	switch format {
@@ -69,46 +67,20 @@ func (a *app) version(format string) error {
 	return err
 }
 
-// aboutBuild reads what the Go command has written into the program.
-func aboutBuild(build *debug.BuildInfo) about {
-	this := about{Version: Version(), Kubernetes: kubernetesOf(build), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	for _, setting := range build.Settings {
-		switch setting.Key {
-		case "vcs.revision":
-			this.Commit = setting.Value
-		case "vcs.time":
-			this.Date = setting.Value
-		case "vcs.modified":
-			this.Modified = setting.Value == "true"
-		}
+// aboutBuild adds what the Go command has written into the program.
+func aboutBuild(b build.Info) about {
+	return about{
+		Version: Version(), Commit: b.Commit, Date: b.Date, Modified: b.Modified,
+		Kubernetes: cmp.Or(b.Kubernetes, "unknown"), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
-	return this
-}
-
-// kubernetesOf is the release that the libraries belong to: k8s.io/apiserver v0.37.2
-// is of Kubernetes v1.37.2.
-func kubernetesOf(build *debug.BuildInfo) string {
-	for _, dependency := range build.Deps {
-		if release, ok := strings.CutPrefix(dependency.Version, "v0."); ok && dependency.Path == "k8s.io/apiserver" {
-			return "v1." + release
-		}
-	}
-	return "unknown"
 }
 
 // String is for people.
 func (b about) String() string {
-	commit := b.Commit
-	switch {
-	case commit == "":
-		commit = "unknown"
-	case b.Modified:
+	commit := cmp.Or(b.Commit, "unknown")
+	if b.Commit != "" && b.Modified {
 		commit += ", and changes"
 	}
-	date := b.Date
-	if date == "" {
-		date = "unknown"
-	}
 	return fmt.Sprintf("version     %s\ncommit      %s\ndate        %s\nkubernetes  %s\ngo          %s\nplatform    %s\n",
-		b.Version, commit, date, b.Kubernetes, b.Go, b.Platform)
+		b.Version, commit, cmp.Or(b.Date, "unknown"), b.Kubernetes, b.Go, b.Platform)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -128,29 +129,11 @@ func (c *Client) discover(ctx context.Context) (resources, error) {
 
 // has reports whether the versions of a definition that are to be served are.
 func (known resources) has(d *Definition) bool {
-	var read struct {
-		Spec struct {
-			Group    string
-			Names    struct{ Plural string }
-			Versions []struct {
-				Name   string
-				Served bool
-			}
-		}
-	}
-	if len(known) == 0 || json.Unmarshal(d.JSON, &read) != nil {
+	if len(known) == 0 {
 		return false
 	}
-	served := 0
-	for _, v := range read.Spec.Versions {
-		if v.Served && !known[read.Spec.Group+"/"+v.Name+"/"+read.Spec.Names.Plural] {
-			return false
-		}
-		if v.Served {
-			served++
-		}
-	}
-	return served > 0 // v1beta1 has another form: it is looked at by itself
+	served, err := d.Resources()
+	return err == nil && len(served) > 0 && !slices.ContainsFunc(served, func(name string) bool { return !known[name] })
 }
 
 // replace writes a definition over the one that is there.

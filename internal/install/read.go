@@ -22,6 +22,31 @@ type Definition struct {
 	Beta bool
 }
 
+// Resources are what the definition has served, as group/version/plural. One of
+// v1beta1, which has another form, may say less than it has.
+func (d *Definition) Resources() ([]string, error) {
+	var read struct {
+		Spec struct {
+			Group    string
+			Names    struct{ Plural string }
+			Versions []struct {
+				Name   string
+				Served bool
+			}
+		}
+	}
+	if err := json.Unmarshal(d.JSON, &read); err != nil {
+		return nil, err
+	}
+	var served []string
+	for _, v := range read.Spec.Versions {
+		if v.Served {
+			served = append(served, read.Spec.Group+"/"+v.Name+"/"+read.Spec.Names.Plural)
+		}
+	}
+	return served, nil
+}
+
 // ErrNone is that files have been read, and have no definitions.
 var ErrNone = errors.New("there is no CustomResourceDefinition in it")
 

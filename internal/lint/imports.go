@@ -18,7 +18,7 @@ const (
 // the allow-lists say for the engine. A directory stands for itself and for
 // what is below it, except "." which is the root package alone.
 var layers = [][]string{
-	{"internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown", "internal/stack", "internal/celsize", "internal/authority", "internal/collect", "internal/kubebuilder"},
+	{"internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown", "internal/stack", "internal/celsize", "internal/authority", "internal/collect", "internal/kubebuilder", "internal/build"},
 	{"internal/syntax", "internal/plan"},
 	{"internal/exec"},
 	{"internal/compile"},

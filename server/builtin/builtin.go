@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -138,24 +137,9 @@ func (r *Resources) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	e := r.endpoints[place{schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}, info.Subresource}]
-	switch {
-	case e == nil || !e.reached(info):
+	if e == nil || !e.reached(info) {
 		http.NotFound(w, req)
-	case !possible(info):
-		resource.Error(w, req, info, apierrors.NewMethodNotSupported(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Verb))
-	default:
-		e.serve(w, req, info)
+		return
 	}
-}
-
-// possible reports whether a verb can be about what the path leads to: an object
-// is created in a collection, and changed by its name.
-func possible(info *request.RequestInfo) bool {
-	switch info.Verb {
-	case "create":
-		return info.Name == "" || info.Subresource != ""
-	case "update", "patch", "delete":
-		return info.Name != ""
-	}
-	return true
+	resource.Serve(w, req, info, e.Endpoint)
 }

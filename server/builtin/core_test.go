@@ -75,6 +75,23 @@ func TestNamespaceFinalizersOfBothSorts(t *testing.T) {
 	e.Do("GET", "/api/v1/namespaces/n", "").Is(404)
 }
 
+// Rights on a subresource are no rights to delete a namespace, or to have other
+// policies select it.
+func TestNamespaceSubresourcesKeepMetadata(t *testing.T) {
+	e := start(t)
+	e.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"n"}}`).Is(201)
+	const stolen = `{"metadata":{"name":"n","labels":{"a":"b"},"annotations":{"c":"d"},"finalizers":["x.io/y"],"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"u"}]},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}`
+	e.Patch("merge", "/api/v1/namespaces/n/status", stolen).Is(200)
+	e.Do("PUT", "/api/v1/namespaces/n/status", stolen).Is(200)
+	e.Do("PUT", "/api/v1/namespaces/n/finalize", stolen).Is(200)
+	a := e.Do("GET", "/api/v1/namespaces/n", "").Is(200).
+		Has("metadata.labels", map[string]any{"kubernetes.io/metadata.name": "n"}).
+		Has("metadata.annotations", map[string]any{"c": "d"}) // as Kubernetes' conformance tests have it
+	if a.At("metadata.finalizers") != nil || a.At("metadata.ownerReferences") != nil {
+		t.Errorf("%v", a.At("metadata"))
+	}
+}
+
 func TestNamespaceRules(t *testing.T) {
 	e := start(t)
 	e.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"a.b"}}`).Is(422).Mentions(`Namespace "a.b" is invalid: metadata.name: Invalid value: "a.b": must not contain dots`)

@@ -48,7 +48,7 @@ func (s tokens) Create(ctx context.Context, name string, obj runtime.Object, _ r
 
 // all are the standard resources and events, a review, and tokens.
 func all() []Resource {
-	list := append(Standard(), Events(0)...)
+	list := slices.Concat(Standard(), Policies(PolicyOptions{}), Events(0))
 	for i := range list {
 		if list[i].Plural == "serviceaccounts" {
 			list[i].Subresources = map[string]func(*genericregistry.Store) rest.Storage{

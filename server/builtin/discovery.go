@@ -18,6 +18,7 @@ var priorities = map[string]int{
 	"authentication.k8s.io":        17700,
 	"authorization.k8s.io":         17600,
 	"rbac.authorization.k8s.io":    17000,
+	"certificates.k8s.io":          17300,
 	"admissionregistration.k8s.io": 16700,
 	"coordination.k8s.io":          16500,
 	"flowcontrol.apiserver.k8s.io": 16100,

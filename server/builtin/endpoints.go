@@ -2,9 +2,7 @@ package builtin
 
 import (
 	"fmt"
-	"net/http"
 	"reflect"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
-	"k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/applyconfigurations"
@@ -22,6 +19,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"github.com/espalier-dev/espalier/server/fields"
+	"github.com/espalier-dev/espalier/server/requestinfo"
 	"github.com/espalier-dev/espalier/server/resource"
 )
 
@@ -39,14 +38,9 @@ type endpoint struct {
 	resource *Resource
 }
 
-// reached reports whether the path of a request is one of the resource's:
-// resources are not found through a namespace if they have none, and, but for
-// lists and watches, without one if they have. A namespace is in itself, and in no
-// other: rights within one are no rights to others.
+// reached reports whether the path of a request is one of the resource's. A
+// namespace is in itself, and in no other: rights within one are no rights to others.
 func (e *endpoint) reached(info *request.RequestInfo) bool {
-	if len(info.Parts) > 3 {
-		return false // there is nothing below subresources
-	}
 	if e.resource.Group == "" && e.resource.Plural == "namespaces" && info.Namespace != "" {
 		switch info.Verb {
 		case "get", "update", "patch", "delete":
@@ -54,30 +48,14 @@ func (e *endpoint) reached(info *request.RequestInfo) bool {
 		}
 		return false
 	}
-	if e.resource.Namespaced == (info.Namespace != "") {
-		return true
-	}
-	return e.resource.Namespaced && (info.Verb == "list" || info.Verb == "watch")
-}
-
-// serve answers a request. What is created below an object, such as a token, is
-// no matter of resource.Endpoint, which knows collections.
-func (e *endpoint) serve(w http.ResponseWriter, req *http.Request, info *request.RequestInfo) {
-	s, ok := e.Storage.(rest.NamedCreater)
-	if !ok || info.Verb != "create" {
-		resource.Serve(w, req, info, e.Endpoint)
-		return
-	}
-	metrics.InstrumentHandlerFunc(strings.ToUpper(info.Verb), info.APIGroup, info.APIVersion, info.Resource, info.Subresource,
-		metrics.CleanScope(info), metrics.APIServerComponent, false, "", handlers.CreateNamedResource(s, e.Scope, e.Admission))(w, req)
+	return requestinfo.InScope(info, e.resource.Namespaced)
 }
 
 // verbs are those that the endpoint has, in order.
 func (e *endpoint) verbs() []string {
 	var verbs []string
 	for _, verb := range []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"} {
-		_, named := e.Storage.(rest.NamedCreater)
-		if verb == "create" && named || e.Handler(verb) != nil {
+		if e.Handler(verb) != nil {
 			verbs = append(verbs, verb)
 		}
 	}
@@ -119,7 +97,7 @@ func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t tab
 	}
 	scope := &handlers.RequestScope{
 		Namer:      handlers.ContextBasedNaming{Namer: runtime.Namer(meta.NewAccessor()), ClusterScoped: !one.Namespaced},
-		Serializer: r.codecs, ParameterCodec: runtime.NewParameterCodec(r.scheme),
+		Serializer: fields.CheckedSerializer(r.codecs), ParameterCodec: runtime.NewParameterCodec(r.scheme),
 		Creater: r.scheme, Convertor: r.scheme, UnsafeConvertor: runtime.UnsafeObjectConvertor(r.scheme), Defaulter: r.scheme, Typer: r.scheme,
 		Authorizer: r.options.Authorizer, EquivalentResourceMapper: equivalent, TableConvertor: t,
 		Resource: one.version().WithResource(one.Plural), Kind: kind, Subresource: subresource,
@@ -129,6 +107,7 @@ func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t tab
 	if !own || one.Virtual != nil {
 		fieldTypes = managedfields.NewDeducedTypeConverter() // nobody applies what is not stored
 	}
+	fieldTypes = fields.Limited(fieldTypes)
 	var reset map[fieldpath.APIVersion]fieldpath.Filter
 	if s, ok := s.(rest.ResetFieldsStrategy); ok {
 		reset = fieldpath.NewExcludeFilterSetMap(s.GetResetFields())

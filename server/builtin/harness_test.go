@@ -4,11 +4,11 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/requestinfo"
 	"github.com/espalier-dev/espalier/server/resource/asktest"
 	"github.com/espalier-dev/espalier/server/store"
 )
@@ -37,7 +38,7 @@ type env struct {
 func start(tb testing.TB, resources ...Resource) *env {
 	tb.Helper()
 	if resources == nil {
-		resources = append(Standard(), Events(0)...)
+		resources = slices.Concat(Standard(), Events(0), Policies(PolicyOptions{}))
 	}
 	etcd, prefix := etcdtest.Client(tb)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -76,9 +77,7 @@ func withFilters(inner http.Handler) http.Handler {
 		ctx := request.WithUser(req.Context(), &user.DefaultInfo{Name: "tester", Groups: []string{user.SystemPrivilegedGroup}})
 		inner.ServeHTTP(w, req.WithContext(audit.WithAuditContext(ctx)))
 	}))
-	return filters.WithRequestInfo(filters.WithWarningRecorder(h), &request.RequestInfoFactory{
-		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
-	})
+	return filters.WithRequestInfo(filters.WithWarningRecorder(h), requestinfo.Resolver{})
 }
 
 // client is a client that speaks a media type.

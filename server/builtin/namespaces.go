@@ -60,6 +60,7 @@ func namespaces() Resource {
 			"status": Part(Rules{
 				Update: func(_ context.Context, obj, old runtime.Object) {
 					obj.(*corev1.Namespace).Spec = old.(*corev1.Namespace).Spec
+					keepMetadata(obj.(*corev1.Namespace), old.(*corev1.Namespace))
 				},
 				ValidateUpdate: validatePhase,
 				Unconditional:  true,
@@ -68,6 +69,7 @@ func namespaces() Resource {
 			"finalize": Replaced(Rules{
 				Update: func(_ context.Context, obj, old runtime.Object) {
 					obj.(*corev1.Namespace).Status = old.(*corev1.Namespace).Status
+					keepMetadata(obj.(*corev1.Namespace), old.(*corev1.Namespace))
 				},
 				ValidateUpdate: func(_ context.Context, obj, _ runtime.Object) field.ErrorList {
 					return validateFinalizers(obj.(*corev1.Namespace))
@@ -114,6 +116,15 @@ func keepFinalizersAndStatus(_ context.Context, obj, old runtime.Object) {
 	labelWithName(o)
 }
 
+// keepMetadata is for subresources: rights on them are no rights to delete an object
+// by an owner reference, to hold up its deletion, or to change what selectors find.
+// Annotations may change: Kubernetes' conformance tests write one with the status.
+func keepMetadata(o, old metav1.Object) {
+	annotations := o.GetAnnotations()
+	metav1.ResetObjectMetaForStatus(o, old)
+	o.SetAnnotations(annotations)
+}
+
 func validateFinalizers(o *corev1.Namespace) field.ErrorList {
 	var errs field.ErrorList
 	for i, finalizer := range o.Spec.Finalizers {
@@ -152,6 +163,8 @@ var (
 	_ rest.GracefulDeleter     = namespaceStorage{}
 	_ rest.Watcher             = namespaceStorage{}
 	_ rest.ResetFieldsStrategy = namespaceStorage{}
+
+	_ rest.CorruptObjectDeleterProvider = namespaceStorage{}
 )
 
 // newNamespaceStorage keeps namespaces that are marked as long as there are
@@ -165,6 +178,12 @@ func newNamespaceStorage(s *genericregistry.Store) rest.Storage {
 
 // New implements rest.Storage.
 func (s namespaceStorage) New() runtime.Object { return s.store.New() }
+
+// GetCorruptObjDeleter implements rest.CorruptObjectDeleterProvider. What is in the
+// namespace stays.
+func (s namespaceStorage) GetCorruptObjDeleter() rest.GracefulDeleter {
+	return s.store.GetCorruptObjDeleter()
+}
 
 // Destroy implements rest.Storage.
 func (s namespaceStorage) Destroy() { s.store.Destroy() }

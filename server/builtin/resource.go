@@ -66,6 +66,15 @@ func (r *Resource) resource() schema.GroupResource {
 // stored reports whether the resource has a store of its own.
 func (r *Resource) stored() bool { return r.Virtual == nil && r.Alias.Empty() }
 
+// Key is where the objects are in storage, below the backend's prefix. There is
+// none for a resource that is not stored, or stored as another.
+func (r *Resource) Key() (key string, ok bool) {
+	if r.Prefix != "" {
+		return r.Prefix, r.stored()
+	}
+	return "/" + r.Plural, r.stored()
+}
+
 // Rules are what is prepared and checked when objects are written. All may be
 // nil but Name.
 type Rules struct {
@@ -80,6 +89,9 @@ type Rules struct {
 	// at changed ones.
 	Validate       func(ctx context.Context, obj runtime.Object) field.ErrorList
 	ValidateUpdate func(ctx context.Context, obj, old runtime.Object) field.ErrorList
+	// Authorize looks at valid objects, and says what their author has no right to
+	// refer to. Old is nil for new ones.
+	Authorize func(ctx context.Context, obj, old runtime.Object) field.ErrorList
 	// Warn is what clients are told on success.
 	Warn           func(ctx context.Context, obj runtime.Object) []string
 	CreateOnUpdate bool // PUT may create

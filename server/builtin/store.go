@@ -18,19 +18,16 @@ import (
 
 // addStore makes the store of a resource that is stored.
 func (r *Resources) addStore(one *Resource) error {
-	if !one.stored() {
+	prefix, ok := one.Key()
+	if !ok {
 		return nil
 	}
 	codec, err := newStorageCodec(r.codecs, one.version())
 	if err != nil {
 		return err
 	}
-	prefix := one.Prefix
-	if prefix == "" {
-		prefix = "/" + one.Plural
-	}
 	options := r.options.Backend.RESTOptions(store.Spec{
-		Resource: one.resource(), ResourcePrefix: prefix, Codec: codec, Cached: true,
+		Resource: one.resource(), ResourcePrefix: prefix, Codec: codec, Version: one.version().Version, Cached: true,
 	})
 	s := r.newStore(one)
 	if err := s.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: attributes(one)}); err != nil {

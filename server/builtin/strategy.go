@@ -77,16 +77,25 @@ func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorL
 	if s.rules.Validate != nil {
 		errs = append(errs, s.rules.Validate(ctx, obj)...)
 	}
-	return errs
+	return s.authorize(ctx, obj, nil, errs)
 }
 
 // ValidateUpdate implements rest.RESTUpdateStrategy. That metadata stays what it
 // has to stay has been seen to.
 func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	if s.rules.ValidateUpdate == nil {
-		return nil
+	var errs field.ErrorList
+	if s.rules.ValidateUpdate != nil {
+		errs = s.rules.ValidateUpdate(ctx, obj, old)
 	}
-	return s.rules.ValidateUpdate(ctx, obj, old)
+	return s.authorize(ctx, obj, old, errs)
+}
+
+// authorize adds what the author of an object without errors has no right to.
+func (s strategy) authorize(ctx context.Context, obj, old runtime.Object, errs field.ErrorList) field.ErrorList {
+	if len(errs) > 0 || s.rules.Authorize == nil {
+		return errs
+	}
+	return s.rules.Authorize(ctx, obj, old)
 }
 
 func (s strategy) validateMeta(obj runtime.Object) field.ErrorList {

@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,7 +80,7 @@ func life[T anObject](t *testing.T, c clientOf[T], r Resource, object string, ch
 }
 
 // ours are the resources of this test: all but those of others.
-func ours() []Resource { return append(Standard(), Roles()...) }
+func ours() []Resource { return slices.Concat(Standard(), Policies(PolicyOptions{}), Roles()) }
 
 func withClients(t *testing.T, test func(t *testing.T, e *env, c kubernetes.Interface)) {
 	t.Helper()

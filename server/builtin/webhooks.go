@@ -1,12 +1,17 @@
 package builtin
 
 import (
+	"context"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission/plugin/manifest"
+
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 func mutatingWebhookConfigurations() Resource {
@@ -20,6 +25,10 @@ func mutatingWebhookConfigurations() Resource {
 		}
 	})
 	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateMutatingWebhooks)
+	r.Rules.Warn = func(_ context.Context, obj runtime.Object) []string {
+		c, _ := obj.(*configuration)
+		return warnOfServices(mutatingHooks(c))
+	}
 	r.Rules.Generation = counted(func(c *configuration) any { return c.Webhooks })
 	return r
 }
@@ -35,8 +44,23 @@ func validatingWebhookConfigurations() Resource {
 		}
 	})
 	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateValidatingWebhooks)
+	r.Rules.Warn = func(_ context.Context, obj runtime.Object) []string {
+		c, _ := obj.(*configuration)
+		return warnOfServices(validatingHooks(c))
+	}
 	r.Rules.Generation = counted(func(c *configuration) any { return c.Webhooks })
 	return r
+}
+
+// warnOfServices warns of webhooks that cannot be called.
+func warnOfServices(hooks []hook) []string {
+	var warnings []string
+	for i := range hooks {
+		if hooks[i].client.Service != nil {
+			warnings = append(warnings, webhook.ServiceWarning(field.NewPath("webhooks").Index(i).Child("clientConfig")))
+		}
+	}
+	return warnings
 }
 
 // admissionResource is what all resources of admissionregistration.k8s.io have.

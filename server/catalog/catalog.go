@@ -57,6 +57,16 @@ func (c *Catalog) HasSynced() bool {
 // Get returns the definition called name, that is plural.group, or nil.
 func (c *Catalog) Get(name string) *Entry { return c.index.get(name) }
 
+// Resource returns the CRD of a resource, or nil if there is none. The name of a
+// CRD does not say where the plural ends and the group begins: both are compared.
+func (c *Catalog) Resource(group, plural string) *Entry {
+	e := c.index.get(plural + "." + group)
+	if e == nil || e.Group != group || e.Names.Plural != plural {
+		return nil
+	}
+	return e
+}
+
 // Len returns the number of definitions.
 func (c *Catalog) Len() int { return int(c.index.count.Load()) }
 

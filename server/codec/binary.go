@@ -1,12 +1,14 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
 	"reflect"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -121,30 +123,100 @@ const (
 	listItems    = 2<<3 | 2
 )
 
+// The fields of the envelope around all messages.
+const (
+	unknownKind = 1<<3 | 2
+	unknownRaw  = 2<<3 | 2
+)
+
 // writeList writes a list of which no more than one item is a Go value at a
-// time: these are many times as large as their bytes.
+// time: these are many times as large as their bytes. Lengths come before what
+// they are of, and so the items are made twice: once to measure them. A message
+// in memory would be as large as all of them, and its envelope once more.
 func (t *typed) writeList(l *object.List, w io.Writer) error {
 	metadata, err := l.ListMeta.Marshal()
 	if err != nil {
 		return err
 	}
-	raw := appendField(nil, listMetadata, metadata)
+	opening := appendField(nil, listMetadata, metadata)
+	size := len(opening)
 	for i := range l.Items {
-		value, err := t.value(&l.Items[i])
+		item, err := t.message(&l.Items[i])
 		if err != nil {
 			return err
 		}
-		message, ok := value.(interface{ Marshal() ([]byte, error) })
-		if !ok {
+		if item == nil {
 			return untyped{t.ordinary}.Encode(l, w)
 		}
-		data, err := message.Marshal()
-		if err != nil {
-			return err
-		}
-		raw = appendField(raw, listItems, data)
+		n := item.Size()
+		size += len(binary.AppendUvarint([]byte{listItems}, uint64(n))) + n
 	}
-	return t.ordinary.Encode(&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: l.APIVersion, Kind: l.Kind}, Raw: raw}, w)
+	head, tail, err := t.envelope(l.TypeMeta, size)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(head[:4]); err != nil { // so that the stream is known for one
+		return err
+	}
+	return withBuffer(func(b []byte) ([]byte, error) {
+		b = append(append(b, head[4:]...), opening...)
+		for i := range l.Items {
+			item, err := t.message(&l.Items[i])
+			if err != nil {
+				return b, err
+			}
+			data, err := item.Marshal()
+			if err != nil {
+				return b, err
+			}
+			if b = appendField(b, listItems, data); len(b) < pieceSize {
+				continue
+			}
+			if _, err := w.Write(b); err != nil {
+				return b, err
+			}
+			b = b[:0]
+		}
+		_, err := w.Write(append(b, tail...))
+		return b, err
+	})
+}
+
+// protobufMessage is a value that has a protobuf form.
+type protobufMessage interface {
+	Size() int
+	Marshal() ([]byte, error)
+}
+
+// message returns an object as a value that has a protobuf form; nil if its type
+// has none.
+func (t *typed) message(o *object.Object) (protobufMessage, error) {
+	value, err := t.value(o)
+	if err != nil {
+		return nil, err
+	}
+	m, _ := value.(protobufMessage)
+	return m, nil
+}
+
+// envelope returns what stands before and after a message of a size.
+func (t *typed) envelope(kind metav1.TypeMeta, size int) (head, tail []byte, err error) {
+	unknown := &runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: kind.APIVersion, Kind: kind.Kind}, Raw: []byte{}}
+	var b bytes.Buffer
+	if err := t.ordinary.Encode(unknown, &b); err != nil {
+		return nil, nil, err
+	}
+	name, err := unknown.TypeMeta.Marshal()
+	if err != nil {
+		return nil, nil, err
+	}
+	// The message, which is empty, is a tag and a length after the name.
+	head, tail, ok := bytes.Cut(b.Bytes(), appendField(appendField(nil, unknownKind, name), unknownRaw, nil))
+	if !ok {
+		return nil, nil, errors.New("the protobuf envelope of lists has another form")
+	}
+	head = append(appendField(bytes.Clone(head), unknownKind, name), unknownRaw)
+	return binary.AppendUvarint(head, uint64(size)), tail, nil
 }
 
 func appendField(dst []byte, tag byte, data []byte) []byte {

@@ -13,6 +13,8 @@
 // upstream's serializers write for the same content as a map. Lists are written
 // piece by piece: the first write is one byte, by which the response writer of
 // k8s.io/apiserver knows a stream, and no more than a piece is in memory twice.
+// YAML and indented JSON are written as a whole here; package resource makes
+// them of the pieces.
 //
 // Protobuf is measured before it is decoded: generated code calls itself for
 // every level of nesting, and a stack that overflows ends the process.

@@ -7,19 +7,20 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/util/webhook"
+	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 // Converter brings objects of one resource into its versions. It is safe for
 // concurrent use.
 type Converter interface {
 	// Convert returns the objects, in the order given, in the version of that
-	// name. Those that are in it already come back as they are; for the others
-	// there is at most one call of a webhook. It does not change its input.
+	// name. Those that are in it already come back as they are; the others share
+	// calls of a webhook. It does not change its input.
 	Convert(ctx context.Context, objs []*object.Object, version string) ([]*object.Object, error)
 }
 
@@ -29,22 +30,17 @@ type PruneFunc func(o *object.Object) (*object.Object, error)
 
 // Factory makes converters. Those that call the same webhook share connections.
 type Factory struct {
-	clients webhook.ClientManager
+	clients webhookutil.ClientManager
 }
 
-// NewFactory returns a factory. services finds the address of a service, and
-// authentication, which may be nil, changes how webhooks are connected to.
-func NewFactory(services webhook.ServiceResolver, authentication webhook.AuthenticationInfoResolverWrapper) (*Factory, error) {
-	clients, err := webhook.NewClientManager(nil) // reviews are bytes here: no types to register
+// NewFactory returns a factory. services finds the address of a service; client
+// makes the calls, without credentials.
+func NewFactory(services webhookutil.ServiceResolver, client *webhook.Client) (*Factory, error) {
+	clients, err := webhookutil.NewClientManager(nil) // reviews are bytes here: no types to register
 	if err != nil {
 		return nil, err
 	}
-	credentials, err := webhook.NewDefaultAuthenticationInfoResolver("")
-	if err != nil {
-		return nil, err
-	}
-	clients.SetAuthenticationInfoResolver(credentials)
-	clients.SetAuthenticationInfoResolverWrapper(authentication)
+	clients.SetAuthenticationInfoResolver(client.Anonymous())
 	clients.SetServiceResolver(services)
 	if err := clients.Validate(); err != nil {
 		return nil, err
@@ -106,7 +102,7 @@ func (f *Factory) webhookFor(definition string, c *conversion) (*hook, error) {
 		return nil, errors.New("conversion of " + definition + ": there is no webhook.clientConfig")
 	}
 	from := c.Webhook.ClientConfig
-	config := webhook.ClientConfig{Name: "conversion_webhook_for_" + definition}
+	config := webhookutil.ClientConfig{Name: "conversion_webhook_for_" + definition}
 	if len(bytes.TrimSpace(from.CABundle)) > 0 {
 		config.CABundle = from.CABundle
 	}
@@ -114,7 +110,7 @@ func (f *Factory) webhookFor(definition string, c *conversion) (*hook, error) {
 		config.URL = *from.URL
 	}
 	if s := from.Service; s != nil {
-		config.Service = &webhook.ClientConfigService{Name: s.Name, Namespace: s.Namespace, Port: 443}
+		config.Service = &webhookutil.ClientConfigService{Name: s.Name, Namespace: s.Namespace, Port: 443}
 		if s.Port != nil {
 			config.Service.Port = *s.Port
 		}
@@ -126,7 +122,7 @@ func (f *Factory) webhookFor(definition string, c *conversion) (*hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newHook(definition, c.Webhook.ConversionReviewVersions, client)
+	return newHook(definition, c.Webhook.ConversionReviewVersions, client), nil
 }
 
 // resource is what all converters know.

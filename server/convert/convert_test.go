@@ -16,11 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apiserver/pkg/util/webhook"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/server/convert"
 	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 // definition returns the definition of gadgets with a conversion.
@@ -35,9 +37,13 @@ func definition(t testing.TB, conversion string) *crd.Definition {
 	return d
 }
 
-func factory(t testing.TB, services webhook.ServiceResolver) *convert.Factory {
+func factory(t testing.TB, services webhookutil.ServiceResolver) *convert.Factory {
 	t.Helper()
-	f, err := convert.NewFactory(services, nil)
+	client, err := webhook.New(webhook.Options{AllowedNetworks: webhook.Everywhere})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := convert.NewFactory(services, client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +122,7 @@ func (s *server) bundle() string {
 
 func (s *server) converter(t testing.TB, versions string) convert.Converter {
 	t.Helper()
-	c, err := factory(t, webhook.NewDefaultServiceResolver()).For(definition(t, fmt.Sprintf(
+	c, err := factory(t, webhookutil.NewDefaultServiceResolver()).For(definition(t, fmt.Sprintf(
 		`{"strategy":"Webhook","webhook":{"clientConfig":{"url":%q,"caBundle":%q},"conversionReviewVersions":%s}}`, s.URL+"/convert", s.bundle(), versions)), pruned)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +132,7 @@ func (s *server) converter(t testing.TB, versions string) convert.Converter {
 
 func TestNone(t *testing.T) {
 	t.Parallel()
-	c, err := factory(t, webhook.NewDefaultServiceResolver()).For(definition(t, `{"strategy":"None"}`), pruned)
+	c, err := factory(t, webhookutil.NewDefaultServiceResolver()).For(definition(t, `{"strategy":"None"}`), pruned)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +163,7 @@ func TestNone(t *testing.T) {
 			t.Errorf("%v\nis not %s", err, want)
 		}
 	}
-	if _, err := factory(t, webhook.NewDefaultServiceResolver()).For(definition(t, `{"strategy":"Magic"}`), pruned); err == nil ||
+	if _, err := factory(t, webhookutil.NewDefaultServiceResolver()).For(definition(t, `{"strategy":"Magic"}`), pruned); err == nil ||
 		err.Error() != `unknown conversion strategy "Magic" for CRD gadgets.example.com` {
 		t.Error(err)
 	}
@@ -280,8 +286,14 @@ func TestStatus(t *testing.T) {
 		http.Error(w, "overloaded", http.StatusInternalServerError)
 	})
 	_, err := s.converter(t, `["v1"]`).Convert(t.Context(), []*object.Object{gadget(t, "v1", "a")}, "v2")
-	if err == nil || !strings.Contains(err.Error(), `an error on the server ("overloaded") has prevented the request from succeeding`) {
+	// It says which webhook it was. What the webhook said is for the log: it may be no
+	// webhook at all.
+	want := fmt.Sprintf(`conversion webhook for example.com/v1, Kind=Gadget failed: Post "%s/convert?timeout=30s": the webhook answered 500 Internal Server Error`, s.URL)
+	if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "overloaded") {
 		t.Error(err)
+	}
+	if status, ok := err.(apierrors.APIStatus); !ok || status.Status().Code != http.StatusInternalServerError || status.Status().Message != err.Error() { //nolint:errorlint // as the handlers of errors look for it
+		t.Errorf("no status: %v", err)
 	}
 }
 
@@ -330,7 +342,7 @@ func TestUntrusted(t *testing.T) {
 	t.Parallel()
 	s, other := serve(t, text(good)), httptest.NewUnstartedServer(nil)
 	defer other.Close()
-	c, err := factory(t, webhook.NewDefaultServiceResolver()).For(definition(t, fmt.Sprintf(
+	c, err := factory(t, webhookutil.NewDefaultServiceResolver()).For(definition(t, fmt.Sprintf(
 		`{"strategy":"Webhook","webhook":{"clientConfig":{"url":%q},"conversionReviewVersions":["v1"]}}`, s.URL)), pruned)
 	if err != nil {
 		t.Fatal(err)
@@ -361,5 +373,71 @@ func TestService(t *testing.T) {
 	_, err = c.Convert(t.Context(), []*object.Object{gadget(t, "v1", "a")}, "v2")
 	if err == nil || !strings.Contains(err.Error(), `Post "https://converter.ns.svc:8443/p?timeout=30s": tls: failed to verify certificate`) || !strings.Contains(err.Error(), "converter.ns.svc") {
 		t.Error(err)
+	}
+}
+
+// gadgets returns small objects.
+func gadgets(t testing.TB, n int) []*object.Object {
+	t.Helper()
+	objs := make([]*object.Object, n)
+	for i := range objs {
+		objs[i] = gadget(t, "v1", fmt.Sprint("o", i))
+	}
+	return objs
+}
+
+// padded answers with objects that are as much longer.
+func padded(bytes int) func(http.ResponseWriter, *http.Request, *review) {
+	padding := `"padding":"` + strings.Repeat("x", bytes) + `",`
+	return func(w http.ResponseWriter, req *http.Request, r *review) {
+		for i, raw := range r.Request.Objects {
+			r.Request.Objects[i] = json.RawMessage(strings.Replace(string(raw), `"spec":{`, `"spec":{`+padding, 1))
+		}
+		text(good)(w, req, r)
+	}
+}
+
+// The answers to one list are bounded in sum, however many objects it has.
+func TestTooLongInSum(t *testing.T) {
+	t.Parallel()
+	s := serve(t, padded(1<<20))
+	_, err := s.converter(t, `["v1"]`).Convert(t.Context(), gadgets(t, 20), "v2")
+	if err == nil || !strings.Contains(err.Error(), "is longer than 16") {
+		t.Errorf("20 answers of 1 MiB: %v", err)
+	}
+	if _, err := s.converter(t, `["v1"]`).Convert(t.Context(), gadgets(t, 10), "v2"); err != nil {
+		t.Errorf("10 answers of 1 MiB: %v", err)
+	}
+	// Each call is small, and all together are not.
+	s = serve(t, padded(16<<10))
+	_, err = s.converter(t, `["v1"]`).Convert(t.Context(), gadgets(t, 1500), "v2")
+	if err == nil || !strings.Contains(err.Error(), "is longer than") || s.calls.Load() < 2 {
+		t.Errorf("1500 answers of 16 KiB after %d calls: %v", s.calls.Load(), err)
+	}
+}
+
+// A long list is converted by several calls.
+func TestLongList(t *testing.T) {
+	t.Parallel()
+	s := serve(t, text(good))
+	objs := gadgets(t, 1234)
+	out, err := s.converter(t, `["v1"]`).Convert(t.Context(), objs, "v2")
+	if err != nil || len(out) != len(objs) || s.calls.Load() != 3 {
+		t.Fatalf("%d objects of %d after %d calls: %v", len(out), len(objs), s.calls.Load(), err)
+	}
+	for i, o := range out {
+		if o.GetName() != objs[i].GetName() || o.APIVersion() != "example.com/v2" {
+			t.Fatalf("object %d is %s", i, o.JSON())
+		}
+	}
+}
+
+// A webhook's words come back on one line, and not all of them.
+func TestLongMessage(t *testing.T) {
+	t.Parallel()
+	s := serve(t, text(`{"apiVersion":"VERSION","kind":"ConversionReview","response":{"uid":"UID","result":{"status":"Failed","message":"no\n\u001b[31m`+strings.Repeat("é", 1<<20)+`"}}}`))
+	_, err := s.converter(t, `["v1"]`).Convert(t.Context(), gadgets(t, 1), "v2")
+	if err == nil || len(err.Error()) > 4<<10 || strings.ContainsAny(err.Error(), "\n\x1b") || !strings.Contains(err.Error(), "failed: no  [31mé") {
+		t.Errorf("%.200v", err)
 	}
 }

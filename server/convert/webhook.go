@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -19,16 +17,28 @@ import (
 	"k8s.io/component-base/tracing"
 
 	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 const (
 	// callTimeout bounds a call whose caller has more time, or all of it.
 	callTimeout = 30 * time.Second
+	// A call has at most callObjects objects, and as many bytes as callBytes and one
+	// more object. A longer list is converted by several calls, one after the other:
+	// neither side has to have all of it in one piece.
+	callObjects = 500
+	callBytes   = 4 << 20
 	// An answer has at most answerFrame bytes and, for each object, as many as etcd
-	// takes in a request twice; and not more than answerLimit.
+	// takes in a request twice.
 	answerFrame     = 64 << 10
 	answerPerObject = 3 << 20
-	answerLimit     = 512 << 20
+	// All answers to one list have at most answerSum bytes and answerGrowth times as
+	// many as the objects have that were sent. What a list costs is in proportion to
+	// what is stored.
+	answerSum    = 16 << 20
+	answerGrowth = 4
+	// messageLimit is how much of a webhook's own words becomes part of an error.
+	messageLimit = 1 << 10
 )
 
 // hook is a conversion webhook.
@@ -39,16 +49,13 @@ type hook struct {
 	url        string
 }
 
-func newHook(definition string, versions []string, client *rest.RESTClient) (*hook, error) {
+func newHook(definition string, versions []string, client *rest.RESTClient) *hook {
 	register()
-	h := &hook{definition: definition, versions: versions, client: &http.Client{}, url: client.Post().URL().String()}
+	h := &hook{definition: definition, versions: versions, client: http.DefaultClient, url: client.Post().URL().String()}
 	if client.Client != nil {
-		*h.client = *client.Client // shares the transport, and so the connections
+		h.client = client.Client // refuses redirects, and bounds answers
 	}
-	// A redirect could lead to where only this server can go, with its credentials
-	// (CVE-2022-3172). It comes back as the answer, and is refused.
-	h.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return h, nil
+	return h
 }
 
 // problem is what has gone wrong, for callers and for metrics.
@@ -63,17 +70,26 @@ func (h *hook) translate(ctx context.Context, objs []*object.Object, target sche
 		// Conversion neither fills in nor checks anything: nothing stays nothing.
 		return rename(ctx, objs, target)
 	}
-	start := time.Now()
-	gvk := objs[0].GroupVersionKind()
-	converted, p := h.converted(ctx, objs, target)
-	observe(ctx, h.definition, gvk.Version, target.Version, time.Since(start), p.failure)
-	if p.err == nil {
-		return converted, nil
+	ctx, release := webhook.Hold(ctx) // until the last answer has been read, if not until the request ends
+	defer release()
+	result := make([]*object.Object, 0, len(objs))
+	l := list{budget: answerSum}
+	for len(objs) > 0 {
+		start := time.Now()
+		gvk := objs[0].GroupVersionKind()
+		converted, p := h.converted(ctx, objs, target, &l)
+		observe(ctx, h.definition, gvk.Version, target.Version, time.Since(start), p.failure)
+		if p.err != nil {
+			return nil, failed(gvk, p)
+		}
+		result, objs = append(result, converted...), objs[len(converted):]
 	}
-	if p.failure == callFailed || p.failure == malformedResponse {
-		return nil, fmt.Errorf("conversion webhook for %v failed: %w", gvk, p.err)
-	}
-	return nil, fmt.Errorf("conversion webhook for %v returned %w", gvk, p.err)
+	return result, nil
+}
+
+// list is what the calls for one list have in common.
+type list struct {
+	budget int64 // bytes that answers may still have
 }
 
 // empty reports whether an object has nothing but a kind.
@@ -81,9 +97,14 @@ func empty(o *object.Object) bool {
 	return o.GetName() == "" && o.GetUID() == "" && o.SameBody(object.New(o.GroupVersionKind()))
 }
 
-// converted makes the call and checks the answer.
-func (h *hook) converted(ctx context.Context, objs []*object.Object, target schema.GroupVersion) ([]*object.Object, problem) {
+// converted makes a call for the first of the objects, and checks the answer.
+func (h *hook) converted(ctx context.Context, objs []*object.Object, target schema.GroupVersion, l *list) ([]*object.Object, problem) {
+	version, err := reviewVersion(h.versions)
+	if err != nil {
+		return nil, problem{callFailed, err}
+	}
 	id := uuid.NewUUID()
+	review, objs := appendReview(nil, version, id, target.String(), objs)
 	ctx, span := tracing.Start(ctx, "Call conversion webhook",
 		attribute.String("custom-resource-definition", h.definition),
 		attribute.String("desired-api-version", target.String()),
@@ -92,20 +113,19 @@ func (h *hook) converted(ctx context.Context, objs []*object.Object, target sche
 	// What is slow: more than 8 ms for an object and 50 ms for the call.
 	defer span.End(time.Duration(50+8*len(objs)) * time.Millisecond)
 
-	version, err := reviewVersion(h.versions)
+	l.budget += answerGrowth * int64(len(review))
+	answer, err := h.post(webhook.Limited(ctx, min(answerFrame+int64(len(objs))*answerPerObject, l.budget)), review)
 	if err != nil {
 		return nil, problem{callFailed, err}
 	}
-	answer, err := h.post(ctx, appendReview(nil, version, id, target.String(), objs), len(objs))
-	if err != nil {
-		return nil, problem{callFailed, err}
-	}
+	l.budget -= int64(len(answer))
 	span.AddEvent("Request completed")
 	return read(answer, version, id, target, objs)
 }
 
-// post sends a review and returns the body of the answer.
-func (h *hook) post(ctx context.Context, review []byte, objects int) ([]byte, error) {
+// post sends a review and returns the body of the answer. The context bounds how long
+// that may be.
+func (h *hook) post(ctx context.Context, review []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(review))
@@ -118,29 +138,14 @@ func (h *hook) post(ctx context.Context, review []byte, objects int) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	limit := min(answerFrame+int64(objects)*answerPerObject, answerLimit)
-	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
-	err = errors.Join(err, resp.Body.Close())
-	switch {
-	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		return nil, fmt.Errorf("the webhook answers with a redirect (%s), which is not followed", resp.Status)
-	case err != nil:
-		return nil, fmt.Errorf("reading the answer: %w", err)
-	case int64(len(body)) > limit:
-		return nil, fmt.Errorf("the answer is longer than %d bytes", limit)
-	case resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent:
-		return nil, statusError(resp, body)
+	body, err := io.ReadAll(resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, fmt.Errorf("Post %q: reading the answer: %w", h.url, err) //nolint:staticcheck,revive // as net/http begins its errors
+	}
+	if resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent {
+		return nil, fmt.Errorf("Post %q: the webhook answered %d %s: %s", h.url, resp.StatusCode, http.StatusText(resp.StatusCode), webhook.Clean(string(body), messageLimit)) //nolint:staticcheck,revive // as net/http begins its errors
 	}
 	return body, nil
-}
-
-// statusError is what Kubernetes' clients make of a status that is no success.
-func statusError(resp *http.Response, body []byte) error {
-	message := "unknown"
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/") {
-		message = strings.TrimSpace(string(body[:min(len(body), 2048)]))
-	}
-	return apierrors.NewGenericServerResponse(resp.StatusCode, http.MethodPost, schema.GroupResource{}, "", message, 0, true)
 }
 
 // reviewVersion returns the first version of ConversionReview that we know.
@@ -153,15 +158,18 @@ func reviewVersion(versions []string) (string, error) {
 	return "", errors.New("no supported conversion review versions")
 }
 
-// appendReview appends a ConversionReview. The empty response is what webhooks get
-// from Kubernetes: some decode it before they fill it in.
-func appendReview(dst []byte, version string, id types.UID, desired string, objs []*object.Object) []byte {
+// appendReview appends a ConversionReview of the first of the objects, and returns
+// them. The empty response is what webhooks get from Kubernetes: some decode it
+// before they fill it in.
+func appendReview(dst []byte, version string, id types.UID, desired string, objs []*object.Object) ([]byte, []*object.Object) {
 	dst = fmt.Appendf(dst, `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/%s","request":{"uid":%q,"desiredAPIVersion":%q,"objects":[`, version, id, desired)
-	for i, o := range objs {
-		if i > 0 {
+	n := 0
+	for n < len(objs) && n < callObjects && len(dst) < callBytes {
+		if n > 0 {
 			dst = append(dst, ',')
 		}
-		dst = o.AppendJSON(dst)
+		dst = objs[n].AppendJSON(dst)
+		n++
 	}
-	return append(dst, `]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}`...)
+	return append(dst, `]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}`...), objs[:n]
 }

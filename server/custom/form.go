@@ -174,13 +174,9 @@ func strictErrors(data []byte, pruned []string) []error {
 func (f *Form) FromStorage(data []byte) (*object.Object, error) {
 	s := f.storedSchema(data)
 	if s == nil {
-		// Stored in a version that the definition no longer has. Nothing is
-		// known about it, and so nothing is dropped; conversion says the rest,
-		// where there is any.
-		if stored := kindOf(data).GroupVersion(); stored.Group == f.kind.Group && len(*f.schemas.Load()) == 1 {
-			return nil, fmt.Errorf("request to convert CR from an invalid group/version: %s", stored)
-		}
-		return foreign(data)
+		// Stored in a version that the CRD no longer has: no converter takes it, and one
+		// such object would have the conversion of a whole list fail.
+		return nil, storedError(data)
 	}
 	s, err := s.compiled()
 	if err != nil {
@@ -202,6 +198,16 @@ func (f *Form) FromStorage(data []byte) (*object.Object, error) {
 	}
 	o.SetStamp(s)
 	return o, nil
+}
+
+// storedError says why a stored value is no object of a version that there is. The
+// text for those of another version is upstream's.
+func storedError(data []byte) error {
+	kind, err := serializer.DefaultMetaFactory.Interpret(data)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("request to convert CR from an invalid group/version: %s", kind.GroupVersion())
 }
 
 // storedSchema returns the schema of the version that an object was stored in,

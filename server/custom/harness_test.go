@@ -14,14 +14,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
-	"k8s.io/apiserver/pkg/util/webhook"
+	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
@@ -29,8 +28,10 @@ import (
 	"github.com/espalier-dev/espalier/server/codec"
 	"github.com/espalier-dev/espalier/server/convert"
 	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/server/requestinfo"
 	"github.com/espalier-dev/espalier/server/resource/asktest"
 	"github.com/espalier-dev/espalier/server/store"
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
@@ -81,7 +82,11 @@ func start(tb testing.TB, change ...func(*Options)) *env {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	conversion, err := convert.NewFactory(webhook.NewDefaultServiceResolver(), nil)
+	webhooks, err := webhook.New(webhook.Options{AllowedNetworks: webhook.Everywhere})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	conversion, err := convert.NewFactory(webhookutil.NewDefaultServiceResolver(), webhooks)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -130,9 +135,7 @@ func (e *env) filters(h http.Handler) http.Handler {
 		}
 	})
 	h = filters.WithWarningRecorder(h)
-	return filters.WithRequestInfo(h, &request.RequestInfoFactory{
-		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
-	})
+	return filters.WithRequestInfo(h, requestinfo.Resolver{})
 }
 
 // define writes a definition, as YAML, into etcd, established and with the

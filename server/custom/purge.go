@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -18,6 +19,7 @@ import (
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/lifecycle"
 	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/server/store"
 )
 
 const (
@@ -29,6 +31,11 @@ const (
 // returns how many are left: those that have finalizers stay until whoever is
 // responsible has removed them. What cannot be deleted does not keep the rest
 // from being; the errors come together.
+//
+// Objects that cannot be read stay, and the error names them. Nobody knows which
+// finalizers they have, and a CRD that is created again would have them again: so the
+// CRD stays until an operator has repaired or removed them. Upstream does not get to
+// delete any instance then.
 func (s *Server) DeleteInstances(ctx context.Context, e *catalog.Entry) (remaining int, err error) {
 	serving, v, err := s.enter(e, false)
 	if err != nil {
@@ -39,6 +46,7 @@ func (s *Server) DeleteInstances(ctx context.Context, e *catalog.Entry) (remaini
 	if err != nil {
 		return 0, err
 	}
+	ctx = store.Require(ctx, v.requirement)
 	p := purge{store: version.store}
 	options := &internalversion.ListOptions{Limit: purgePage}
 	for {
@@ -54,9 +62,16 @@ func (s *Server) DeleteInstances(ctx context.Context, e *catalog.Entry) (remaini
 			return int(p.left.Load()), errors.Join(p.err(), err)
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
-			return int(p.left.Load()), p.err()
+			return s.unread(ctx, e, &p)
 		}
 	}
+}
+
+// unread adds the objects that cannot be read to what is left.
+func (s *Server) unread(ctx context.Context, e *catalog.Entry, p *purge) (remaining int, err error) {
+	resource := schema.GroupResource{Group: e.Group, Resource: e.Names.Plural}
+	unread, err := s.options.Backend.UnreadableError(ctx, resource, "/"+resource.Group+"/"+resource.Resource)
+	return int(p.left.Load()) + unread, errors.Join(p.err(), err)
 }
 
 // purge deletes objects and counts those that stay.

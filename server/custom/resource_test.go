@@ -2,14 +2,12 @@ package custom
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/espalier-dev/espalier/server/catalog"
-	"github.com/espalier-dev/espalier/server/lifecycle"
 	"github.com/espalier-dev/espalier/server/resource"
 	"github.com/espalier-dev/espalier/server/resource/asktest"
 )
@@ -379,20 +377,6 @@ spec:
 	// Not accepted, not yet established: not there.
 	e.define(strings.ReplaceAll(widgetsYAML, "example.com", "waiting.com"), func(d map[string]any) { d["status"].(map[string]any)["conditions"] = []any{} })
 	e.Do("GET", "/apis/waiting.com/v1/widgets", "").Is(http.StatusNotFound)
-}
-
-// Whoever deletes a definition is told that its objects could not be listed: an
-// object that cannot be read is one of them.
-func TestDeleteInstancesUnread(t *testing.T) {
-	e := start(t)
-	e.define(widgetsYAML)
-	if _, err := e.etcd.Put(context.Background(), e.prefix+"/example.com/widgets/default/a", "nonsense"); err != nil {
-		t.Fatal(err)
-	}
-	_, err := e.server.DeleteInstances(context.Background(), e.catalog.Get("widgets.example.com"))
-	if listing := (*lifecycle.ListError)(nil); !errors.As(err, &listing) {
-		t.Errorf("the error is %v", err)
-	}
 }
 
 func TestTerminating(t *testing.T) {

@@ -92,7 +92,8 @@ func (r *scaleREST) createValidation(f rest.ValidateObjectFunc) rest.ValidateObj
 	}
 }
 
-// updateValidation has admission see scales.
+// updateValidation has admission see scales. What is stored grows all the same, by
+// managed fields, and a quota of bytes has to see that.
 func (r *scaleREST) updateValidation(f rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
 	return func(ctx context.Context, obj, old runtime.Object) error {
 		scale, _, err := r.paths.scale(obj)
@@ -103,7 +104,7 @@ func (r *scaleREST) updateValidation(f rest.ValidateObjectUpdateFunc) rest.Valid
 		if err != nil {
 			return err
 		}
-		return f(ctx, scale, before)
+		return f(object.WithStored(ctx, obj.(*object.Object), old.(*object.Object)), scale, before)
 	}
 }
 

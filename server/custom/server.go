@@ -18,8 +18,10 @@ import (
 
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/convert"
+	"github.com/espalier-dev/espalier/server/requestinfo"
 	"github.com/espalier-dev/espalier/server/resource"
 	"github.com/espalier-dev/espalier/server/store"
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 const (
@@ -53,6 +55,9 @@ type Options struct {
 	Idle                time.Duration // 0 is DefaultIdle
 	MaxIdle             int           // 0 is DefaultMaxIdle
 	Uncached            bool          // lists and watches go to etcd
+	// Current reports whether this replica knows the CRDs as others do: see
+	// store.Spec. Nil is always.
+	Current func() bool
 }
 
 // Admission is the plugins that objects pass. Idle reports that there is nothing
@@ -68,6 +73,8 @@ type Server struct {
 	options  Options
 	servings sync.Map // UID of the definition → *serving
 	idle     idleServings
+	// adoptions are changes of CRDs that watches do not follow yet.
+	adoptions pending
 }
 
 // New returns a server for the definitions in the catalog. Run must be running
@@ -128,20 +135,32 @@ func (s *Server) changed(old, updated *catalog.Entry) {
 	serving := value.(*serving)
 	if updated == nil {
 		s.servings.CompareAndDelete(old.UID, value)
-		go serving.close()
+		end := s.adoptions.begin()
+		go func() {
+			defer end()
+			serving.close()
+		}()
 		return
 	}
+	end := s.adoptions.begin()
 	go func() {
+		defer end()
 		serving.mu.Lock()
 		defer serving.mu.Unlock()
 		if serving.gone || serving.current == nil {
 			return
 		}
 		if err := serving.adopt(updated); err != nil {
-			klog.ErrorS(err, "Definition cannot be served", "name", updated.Name)
+			klog.ErrorS(err, "CRD cannot be served", "name", updated.Name)
+			s.servings.CompareAndDelete(old.UID, value)
+			serving.retire() // watches would go on with what the CRD does not say any more
 		}
 	}()
 }
+
+// Adopted returns when all changes of CRDs that the catalog has told so far are
+// followed by all watches.
+func (s *Server) Adopted(ctx context.Context) error { return s.adoptions.wait(ctx) }
 
 // enter returns what serves the definition, and the view for a request.
 func (s *Server) enter(e *catalog.Entry, long bool) (*serving, *view, error) {
@@ -177,7 +196,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	e, err := s.find(req.Context(), info)
 	if err != nil {
 		klog.ErrorS(err, "It cannot be told whether there is a resource", "resource", info.Resource, "group", info.APIGroup)
-		resource.Error(w, req, info, apierrors.NewServiceUnavailable("the server does not know all definitions, please try again"))
+		resource.Error(w, req, info, apierrors.NewServiceUnavailable("etcd does not answer: whether there is a CustomResourceDefinition of this resource is not known; send the request again"))
 		return
 	}
 	if e == nil {
@@ -204,6 +223,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	for _, text := range version.deprecations {
 		warning.AddWarning(req.Context(), "", text)
 	}
+	if !long {
+		// What webhooks have converted is needed until it is written to the client.
+		ctx, release := webhook.Hold(req.Context())
+		defer release()
+		if writes(info.Verb) {
+			ctx = store.Require(ctx, v.requirement)
+		}
+		req = req.WithContext(ctx)
+	}
 	endpoint := version.endpoint(info.Subresource)
 	if endpoint == nil {
 		resource.Error(w, req, info, apierrors.NewNotFound(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Name))
@@ -224,22 +252,15 @@ func (s *Server) find(ctx context.Context, info *request.RequestInfo) (*catalog.
 	return s.entry(info), nil
 }
 
-// entry returns the definition of the resource that a request is for, nil if
-// the request has to be answered as if there were none. Resources are not found
-// by a path that is not theirs: through a namespace if they have none, and, but
-// for lists and watches, without one if they have.
+// entry returns the CRD of the resource that a request is for, nil if the
+// request has to be answered as if there were none.
 func (s *Server) entry(info *request.RequestInfo) *catalog.Entry {
 	if !info.IsResourceRequest {
 		return nil
 	}
-	e := s.options.Catalog.Get(info.Resource + "." + info.APIGroup)
-	if e == nil {
+	e := s.options.Catalog.Resource(info.APIGroup, info.Resource)
+	if e == nil || !requestinfo.InScope(info, e.Namespaced) {
 		return nil
-	}
-	if e.Namespaced != (info.Namespace != "") {
-		if across := info.Verb == "list" || info.Verb == "watch"; !e.Namespaced || !across {
-			return nil
-		}
 	}
 	if v := e.Version(info.APIVersion); v == nil || !v.Served {
 		return nil

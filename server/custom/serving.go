@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,19 +104,30 @@ func (s *serving) adopt(e *catalog.Entry) error {
 	if len(orphans) == 0 {
 		return nil
 	}
-	// Requests that have begun are finished first. Watches are not waited for:
-	// clients take them up again.
-	before.replaced = sync.OnceFunc(func() {
+	before.retire(&s.server.adoptions, orphans)
+	return nil
+}
+
+// retireTime is how long requests that have begun may go on with what a change of the
+// CRD has made wrong. Watches end with it, and the acknowledgement of the change waits
+// for that. A request that takes longer is told to try again where it reads, and is
+// refused by its requirement where it writes.
+const retireTime = 500 * time.Millisecond
+
+// retire closes what only this view uses, once requests that have begun are finished.
+func (v *view) retire(adoptions *pending, orphans []*vault) {
+	end := adoptions.begin()
+	v.replaced = sync.OnceFunc(func() {
+		defer end()
 		for _, vt := range orphans {
 			vt.close()
 		}
 	})
-	if before.users == 0 {
-		go before.replaced()
+	if v.users == 0 {
+		go v.replaced()
 	} else {
-		time.AfterFunc(2*s.server.options.RequestTimeout, before.replaced)
+		time.AfterFunc(retireTime, v.replaced)
 	}
-	return nil
 }
 
 // newView reads a definition. What is the same as in the view before is kept.
@@ -128,7 +140,7 @@ func (s *serving) newView(e *catalog.Entry, before *view) (*view, error) {
 		return nil, err
 	}
 	v := &view{
-		server: s.server, entry: e, details: d,
+		server: s.server, entry: e, details: d, requirement: s.server.requirement(e),
 		schemas: schemaSet{}, vaults: map[string]*vault{}, versions: map[string]*lazyVersion{},
 	}
 	if before != nil {
@@ -214,14 +226,5 @@ func (s *serving) retire() {
 	if v == nil {
 		return
 	}
-	v.replaced = sync.OnceFunc(func() {
-		for _, vt := range v.vaults {
-			vt.close()
-		}
-	})
-	if v.users == 0 {
-		go v.replaced()
-	} else {
-		time.AfterFunc(2*s.server.options.RequestTimeout, v.replaced)
-	}
+	v.retire(&s.server.adoptions, slices.Collect(maps.Values(v.vaults)))
 }

@@ -74,11 +74,13 @@ func newVault(o *Options, e *catalog.Entry, v *catalog.Version, form *Form, conv
 		Resource:       resource,
 		ResourcePrefix: "/" + resource.Group + "/" + resource.Resource,
 		Codec:          codec.Storage(form),
+		Version:        v.Name,
 		StorageVersion: e.StorageVersion,
 		Cached:         !o.Uncached,
+		Current:        o.Current,
 	}
 	if len(e.Versions) > 1 {
-		spec.Convert, spec.Version = convert, v.Name
+		spec.Convert = convert
 	}
 	vt := &vault{key: vaultKeyOf(e, v), form: form, options: o.Backend.RESTOptions(spec)}
 	open := vt.options.Decorator

@@ -36,6 +36,8 @@ type view struct {
 	convert  store.ConvertFunc
 	vaults   map[string]*vault // of the versions that are served or stored
 	versions map[string]*lazyVersion
+	// requirement is what must be true of the CRD when an object is stored.
+	requirement *store.Requirement
 
 	users    int    // requests under way that are no watches; guarded by serving.mu
 	replaced func() // not nil if there is a newer view: closes what only this one uses
@@ -268,7 +270,7 @@ func (b *builder) scope() *handlers.RequestScope {
 	convertor := &convertor{form: b.form, selection: b.selection, convert: b.view.convert}
 	return &handlers.RequestScope{
 		Namer:                    handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !b.view.entry.Namespaced},
-		Serializer:               negotiated,
+		Serializer:               fields.CheckedSerializer(negotiated),
 		ParameterCodec:           parameters(),
 		StandardSerializers:      codec.Standard(negotiated),
 		Creater:                  codec.Creater(),

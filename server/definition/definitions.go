@@ -46,11 +46,12 @@ type Options struct {
 // Definitions is the resource customresourcedefinitions. It is safe for
 // concurrent use.
 type Definitions struct {
-	options   Options
-	main      main
-	status    statusStorage
-	openAPI   map[string]*spec.Schema
-	endpoints map[place]*resource.Endpoint
+	options    Options
+	main       main
+	status     statusStorage
+	controller *genericregistry.Store // the status and the finalizers, for the server itself
+	openAPI    map[string]*spec.Schema
+	endpoints  map[place]*resource.Endpoint
 }
 
 // New returns the resource, stored by the backend of o.
@@ -78,7 +79,7 @@ func New(o Options) (*Definitions, error) {
 	}
 	options := o.Backend.RESTOptions(store.Spec{
 		Resource: groupResource, ResourcePrefix: "/" + groupResource.Group + "/" + groupResource.Resource,
-		Codec: compacting{codec.Storage(NewForm(stable.Version))},
+		Codec: compacting{codec.Storage(NewForm(stable.Version))}, Version: stable.Version,
 	})
 	if err := s.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: attributes}); err != nil {
 		return nil, err
@@ -86,7 +87,12 @@ func New(o Options) (*Definitions, error) {
 	forStatus := *s
 	forStatus.CreateStrategy, forStatus.DeleteStrategy = nil, nil
 	forStatus.UpdateStrategy, forStatus.ResetFieldsStrategy = statusStrategy{rules}, statusStrategy{rules}
-	d := &Definitions{options: o, main: main{s, nil}, status: statusStorage{&forStatus}, openAPI: schemas, endpoints: map[place]*resource.Endpoint{}}
+	forController := forStatus
+	forController.UpdateStrategy = controllerStrategy{statusStrategy{rules}}
+	d := &Definitions{
+		options: o, main: main{s, nil}, status: statusStorage{&forStatus}, controller: &forController,
+		openAPI: schemas, endpoints: map[place]*resource.Endpoint{},
+	}
 	if o.ProtectInstances {
 		d.main.guard = &guard{etcd: o.Backend.Client(), prefix: options.StorageConfig.Prefix}
 	}
@@ -112,7 +118,7 @@ func (d *Definitions) UpdateStatus(ctx context.Context, name string, change func
 		return o, change(o)
 	})
 	ctx = request.WithNamespace(ctx, metav1.NamespaceNone)
-	_, _, err := d.status.Update(ctx, name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	_, _, err := d.controller.Update(ctx, name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 	return err
 }
 

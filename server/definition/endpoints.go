@@ -54,7 +54,7 @@ func (d *Definitions) scope(version, subresource string, equivalent runtime.Equi
 	s := codec.Serializer(form)
 	scope := &handlers.RequestScope{
 		Namer:      handlers.ContextBasedNaming{Namer: runtime.Namer(meta.NewAccessor()), ClusterScoped: true},
-		Serializer: serializer{s, gvk.GroupVersion()}, StandardSerializers: codec.Standard(s),
+		Serializer: fields.CheckedSerializer(serializer{s, gvk.GroupVersion()}), StandardSerializers: codec.Standard(s),
 		ParameterCodec: codec.Parameters(gvk.GroupVersion()),
 		Creater:        codec.Creater(), Convertor: c, UnsafeConvertor: c, Defaulter: defaulter{}, Typer: codec.Typer(gvk),
 		Authorizer: d.options.Authorizer, EquivalentResourceMapper: equivalent, TableConvertor: table{c},

@@ -15,7 +15,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	apifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/server/requestinfo"
 	"github.com/espalier-dev/espalier/server/resource"
 	"github.com/espalier-dev/espalier/server/store"
 )
@@ -68,7 +68,7 @@ func serve(tb testing.TB, change ...func(*Options)) *site {
 		resource.Serve(w, req, info, endpoint)
 	})
 	handler = apifilters.WithAuditInit(apifilters.WithWarningRecorder(handler))
-	handler = apifilters.WithRequestInfo(handler, &request.RequestInfoFactory{APIPrefixes: sets.NewString("apis", "api"), GrouplessAPIPrefixes: sets.NewString("api")})
+	handler = apifilters.WithRequestInfo(handler, requestinfo.Resolver{})
 	server := httptest.NewServer(handler)
 	tb.Cleanup(func() {
 		server.CloseClientConnections()
@@ -204,6 +204,37 @@ func TestLifeOfADefinition(t *testing.T) {
 	if x = s.stored(t, x.Name); a.code != http.StatusOK || x.Annotations["a"] != "b" || x.Generation != 2 {
 		t.Errorf("%d %s", a.code, a.body)
 	}
+}
+
+// With rights on the status alone nobody can delete a CRD, or change what protects it:
+// nothing of metadata is written through the subresource.
+func TestStatusKeepsMetadata(t *testing.T) {
+	s := serve(t)
+	before := s.created(t, widgets)
+	path := "v1/" + plural + "/" + before.Name
+	const stolen = `{"labels":{"a":"b"},"annotations":{"espalier.dev/allow-deletion":"true"},"finalizers":["x.io/y"],` +
+		`"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"11111111-2222-3333-4444-555555555555"}]}`
+	check := func(how string, a answer) {
+		t.Helper()
+		x := s.stored(t, before.Name)
+		if a.code != http.StatusOK || len(x.Labels) != len(before.Labels) || len(x.Annotations) != len(before.Annotations) ||
+			len(x.Finalizers) != 0 || len(x.OwnerReferences) != 0 || x.Generation != before.Generation || len(x.Status.Conditions) != 1 {
+			t.Errorf("%s: %d %+v", how, a.code, x.ObjectMeta)
+		}
+	}
+	const condition = `"status":{"conditions":[{"type":"Test","status":"True","lastTransitionTime":null,"reason":"r","message":"m"}]}`
+	check("merge patch", s.do(t, "PATCH", path+"/status", "application/merge-patch+json", []byte(`{"metadata":`+stolen+`,`+condition+`}`)))
+	check("apply", s.do(t, "PATCH", path+"/status?fieldManager=m&force=true", "application/apply-patch+yaml",
+		[]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":`+stolen+`,`+condition+`}`)))
+	x := s.stored(t, before.Name)
+	x.APIVersion, x.Kind = "apiextensions.k8s.io/v1", kind
+	x.Annotations = map[string]string{AllowDeletion: "true"}
+	x.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "none", UID: "u"}}
+	data, err := json.Marshal(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("update", s.do(t, "PUT", path+"/status", asJSONBody, data))
 }
 
 func TestRefusalsOverHTTP(t *testing.T) {

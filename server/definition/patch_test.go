@@ -34,7 +34,7 @@ func TestStrategicMergePatch(t *testing.T) {
 	if n := len(x.ManagedFields); n != 1 || !strings.Contains(string(x.ManagedFields[0].FieldsV1.GetRawBytes()), `f:finalizers`) {
 		t.Errorf("%d managers: %+v", n, x.ManagedFields)
 	}
-	if a, x = patch(path+"/status", `{"metadata":{"annotations":{"c":"d"}},"spec":{"scope":"Cluster"},"status":{"conditions":[{"type":"Test","status":"True","lastTransitionTime":null,"reason":"r","message":"m"}]}}`); a.code != http.StatusOK || x.Spec.Scope != v1.NamespaceScoped || len(x.Status.Conditions) != 1 || x.Annotations["c"] != "d" {
+	if a, x = patch(path+"/status", `{"metadata":{"annotations":{"c":"d"}},"spec":{"scope":"Cluster"},"status":{"conditions":[{"type":"Test","status":"True","lastTransitionTime":null,"reason":"r","message":"m"}]}}`); a.code != http.StatusOK || x.Spec.Scope != v1.NamespaceScoped || len(x.Status.Conditions) != 1 || x.Annotations["c"] != "" {
 		t.Errorf("%d %s", a.code, a.body)
 	}
 	if a, _ = patch(path, `{"metadata":{"resourceVersion":"1"}}`); a.code != http.StatusConflict {

@@ -121,6 +121,11 @@ func TestProtobufOverHTTP(t *testing.T) {
 	if got := fromWire[*v1.CustomResourceDefinitionList](t, a.body); len(got.Items) != 1 || got.Continue == "" || got.ResourceVersion == "" || *got.RemainingItemCount != 1 || got.Items[0].Name != "gadgets.example.com" {
 		t.Errorf("%+v", got)
 	}
+	// It is written in pieces, and is the message that its Go value would be.
+	a = s.send(t, "GET", "v1/"+plural, nil)
+	if again := toWire(t, fromWire[*v1.CustomResourceDefinitionList](t, a.body)); string(again) != a.body {
+		t.Errorf("%d bytes, and not the %d of its Go value", len(a.body), len(again))
+	}
 	if got := fromWire[*v1beta1.CustomResourceDefinitionList](t, s.send(t, "GET", "v1beta1/"+plural, nil).body); len(got.Items) != 2 || got.Items[1].Name != x.Name {
 		t.Errorf("%+v", got)
 	}

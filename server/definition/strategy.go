@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 // notes are what is remembered with a definition on its way through a request.
@@ -56,8 +57,11 @@ func (strategy) NamespaceScoped() bool { return false }
 // GetResetFields says that status is not the client's to set.
 func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set { return resetInAll("status") }
 
-func resetInAll(name string) map[fieldpath.APIVersion]*fieldpath.Set {
-	set := fieldpath.NewSet(fieldpath.MakePathOrDie(name))
+func resetInAll(names ...string) map[fieldpath.APIVersion]*fieldpath.Set {
+	set := fieldpath.NewSet()
+	for _, name := range names {
+		set.Insert(fieldpath.MakePathOrDie(name))
+	}
 	return map[fieldpath.APIVersion]*fieldpath.Set{
 		fieldpath.APIVersion(stable.String()): set,
 		fieldpath.APIVersion(beta.String()):   set,
@@ -177,7 +181,16 @@ func warnings(found []espalier.Finding) []string {
 	return append(slices.Compact(formats), slices.Compact(sets)...)
 }
 
-// WarningsOnCreate warns of formats and lists that do less than they seem to.
+// warnOfService warns of a conversion webhook that cannot be called.
+func warnOfService(o *object.Object) []string {
+	if service := o.Lookup("spec", "conversion", "webhook", "clientConfig", "service"); service == nil || string(service) == "null" {
+		return nil
+	}
+	return []string{webhook.ServiceWarning(field.NewPath("spec", "conversion", "webhook", "clientConfig"))}
+}
+
+// WarningsOnCreate warns of formats and lists that do less than they seem to, and of
+// webhooks that cannot be called.
 func (strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
 	return warningsFor(obj.(*object.Object), nil)
 }
@@ -189,13 +202,13 @@ func (strategy) WarningsOnUpdate(_ context.Context, obj, old runtime.Object) []s
 
 func warningsFor(o, old *object.Object) []string {
 	if n := notesOf(o); n.checked {
-		return n.warnings
+		return append(warnOfService(o), n.warnings...)
 	}
 	found, err := findings(o, old)
 	if err != nil {
 		return nil // validation has reported it
 	}
-	return warnings(found)
+	return append(warnOfService(o), warnings(found)...)
 }
 
 // AllowCreateOnUpdate is false: only POST and apply create.
@@ -210,14 +223,27 @@ func (strategy) Canonicalize(runtime.Object) {}
 // statusStrategy has the rules for changing the status of definitions.
 type statusStrategy struct{ strategy }
 
-// GetResetFields says that spec is not changed here.
+// GetResetFields says that spec and metadata are not changed here.
 func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetInAll("spec")
+	return resetInAll("metadata", "spec")
 }
 
-// PrepareForUpdate keeps the spec. Metadata may change with the status, as it
-// does upstream, whose own finalizer controller relies on it.
+// PrepareForUpdate keeps the spec and the metadata. Upstream means to keep the
+// metadata as well and does not (kubernetes/kubernetes#137681). With rights on the
+// status alone, a client could delete the CRD and its objects by an owner reference
+// to something that does not exist.
 func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	o, before := obj.(*object.Object), old.(*object.Object)
+	o.SetMember("spec", before.Member("spec"))
+	metav1.ResetObjectMetaForStatus(o, before)
+}
+
+// controllerStrategy is for the server's own CRD controller, which changes the status
+// and removes its finalizer in one write.
+type controllerStrategy struct{ statusStrategy }
+
+// PrepareForUpdate keeps the spec.
+func (controllerStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	obj.(*object.Object).SetMember("spec", old.(*object.Object).Member("spec"))
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
@@ -20,6 +19,7 @@ import (
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/discovery/grouped"
 	"github.com/espalier-dev/espalier/server/reply"
+	"github.com/espalier-dev/espalier/server/requestinfo"
 )
 
 // fragment is what the documents about all groups say of one.
@@ -152,13 +152,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		reply.Fail(w, req, http.StatusMethodNotAllowed)
 		return
 	}
-	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	parts := requestinfo.Segments(req.URL.Path)
 	switch {
+	case parts == nil:
+		reply.Fail(w, req, http.StatusNotFound)
 	case len(parts) == 1 && parts[0] == "api":
 		h.serveCore(w, req)
 	case len(parts) == 2 && parts[0] == "api":
 		h.serveVersion(w, req, "", parts[1])
-	case parts[0] != "apis" || len(parts) > 3 || slices.Contains(parts, ""):
+	case parts[0] != "apis" || len(parts) > 3:
 		reply.Fail(w, req, http.StatusNotFound)
 	case len(parts) == 3:
 		h.serveVersion(w, req, parts[1], parts[2])

@@ -50,7 +50,7 @@ func Start(ctx context.Context, o Options) (_ *Etcd, err error) {
 	if dir == "" {
 		dir = filepath.Join(e.sockets, "data")
 	}
-	if err := free(dir); err != nil {
+	if err := errors.Join(free(dir), complete(dir)); err != nil {
 		return nil, err
 	}
 	if e.embedded, err = embed.StartEtcd(e.config(dir, o.Fleeting)); err != nil {
@@ -123,6 +123,21 @@ func free(dir string) error {
 	return db.Close()
 }
 
+// complete fails if there is data without its log: etcd would wait for a leader that
+// never comes.
+func complete(dir string) error {
+	member := filepath.Join(dir, "member")
+	if _, err := os.Stat(filepath.Join(member, "snap", "db")); err != nil {
+		return nil // nothing is there yet
+	}
+	logs, err := filepath.Glob(filepath.Join(member, "wal", "*.wal"))
+	if err != nil || len(logs) > 0 {
+		return err
+	}
+	return fmt.Errorf("etcd's write-ahead log is missing: %s has no *.wal file, and etcd cannot open its data without it; "+
+		"restore the whole folder %s from a backup, or remove it to start with no data", filepath.Join(member, "wal"), dir)
+}
+
 // Endpoint is where it listens, for --etcd-servers.
 func (e *Etcd) Endpoint() string {
 	socket := e.socket("client")
@@ -134,11 +149,33 @@ func (e *Etcd) Err() <-chan error { return e.embedded.Err() }
 
 // Stop ends it, and removes what is not to be kept.
 func (e *Etcd) Stop() error {
+	var err error
 	if e.embedded != nil {
-		e.embedded.Close()
+		err = e.end()
 	}
 	if e.sockets == "" {
-		return nil
+		return err
 	}
-	return os.RemoveAll(e.sockets)
+	return errors.Join(err, os.RemoveAll(e.sockets))
+}
+
+// stopTime is how long etcd may take to stop. One that never became ready does not.
+const stopTime = 10 * time.Second
+
+// end stops etcd.
+func (e *Etcd) end() error {
+	over := make(chan struct{})
+	go func() { defer close(over); e.embedded.Close() }()
+	limit := stopTime
+	select {
+	case <-e.embedded.Server.ReadyNotify():
+	default:
+		limit = time.Second
+	}
+	select {
+	case <-over:
+		return nil
+	case <-time.After(limit):
+		return fmt.Errorf("stopping etcd: it has not stopped within %v", limit)
+	}
 }

@@ -24,7 +24,7 @@ type converter struct{ inner managedfields.TypeConverter }
 // those that it knows itself. What it makes of typed values is always an
 // *[object.Object].
 func Converter(inner managedfields.TypeConverter) managedfields.TypeConverter {
-	return converter{inner}
+	return Limited(converter{inner})
 }
 
 // ObjectToTyped implements managedfields.TypeConverter. Errors are inner's own,

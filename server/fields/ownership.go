@@ -143,8 +143,12 @@ func (w *owned) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.
 
 // created writes that a manager owns all fields of a new object.
 func (o *Ownership) created(obj *object.Object, manager string) {
+	if checkFields(obj) != nil {
+		obj.SetManagedFields(nil)
+		return
+	}
 	if len(obj.GetManagedFields()) > 0 {
-		o.Manager.UpdateNoErrors(object.New(o.kind), obj, manager)
+		o.compare(object.New(o.kind), obj, manager)
 		return
 	}
 	d, err := jsondoc.Parse(obj.JSON(), jsondoc.Limits{})
@@ -154,7 +158,7 @@ func (o *Ownership) created(obj *object.Object, manager string) {
 	defer d.Release()
 	fields, ok := exec.AppendFields(nil, o.plan, d, o.except...)
 	if !ok {
-		o.Manager.UpdateNoErrors(object.New(o.kind), obj, manager)
+		o.compare(object.New(o.kind), obj, manager)
 		return
 	}
 	o.write(obj, fields, metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Time: present()})
@@ -163,12 +167,26 @@ func (o *Ownership) created(obj *object.Object, manager string) {
 // updated writes who owns the fields of an object that was live and is now.
 func (o *Ownership) updated(live, now *object.Object, manager string) {
 	sent := now.ReadMetadata("managedFields")
+	if checkFields(now) != nil {
+		now.SetManagedFields(nil)
+		return
+	}
 	if sent == nil || bytes.Equal(sent, live.ReadMetadata("managedFields")) {
 		if o.stillAll(live, now, manager) {
 			return
 		}
 	}
 	now.RestoreManagedFields()
+	o.compare(live, now, manager)
+}
+
+// compare leaves it to the field manager who owns what. An object that is too large
+// for that has no managed fields, see [Updating].
+func (o *Ownership) compare(live, now *object.Object, manager string) {
+	if checkFields(live) != nil || checkFields(now) != nil {
+		now.SetManagedFields(nil)
+		return
+	}
 	o.Manager.UpdateNoErrors(live, now, manager)
 }
 

@@ -192,6 +192,10 @@ func (m *members) Zip(other value.Map, order value.MapTraverseOrder, fn func(key
 // objects are left out: two objects are only ever compared. What is merged into
 // an object is a patch, which is no view.
 func (m *members) ZipUsing(a value.Allocator, other value.Map, order value.MapTraverseOrder, fn func(key string, lhs, rhs value.Value) bool) bool {
+	if other == nil {
+		// In the order of the keys: what is made of them is kept in that order.
+		return m.Iterate(func(key string, v value.Value) bool { return fn(key, v, nil) })
+	}
 	o, ok := other.(*members)
 	if !ok || order != value.Unordered {
 		return m.decoded().AsMap().ZipUsing(a, other, order, fn)

@@ -129,8 +129,19 @@ func newRun(c *Config, events record.EventRecorder) *run {
 			workqueue.TypedRateLimitingQueueConfig[id]{Name: name})
 	}
 	r := &run{config: c, checks: newQueue("garbage_check"), orphans: newQueue("garbage_orphan"), events: events}
-	r.graph = newGraph(r.checks.Add, r.orphans.Add, r.keyOf)
+	r.graph = newGraph(r.checks.Add, r.orphans.Add, r.keyOf, r.near)
 	return r
+}
+
+// near reports whether the object of one key may be owned by that of another. What
+// nobody knows may be.
+func (r *run) near(dependent, owner string) bool {
+	o, ok := r.config.Kinds.ByKey(owner)
+	if !ok || !o.Namespaced {
+		return true
+	}
+	d, ok := r.config.Kinds.ByKey(dependent)
+	return !ok || d.Namespaced && d.Namespace == o.Namespace
 }
 
 // keyOf returns the key that the owner of an object has to have.

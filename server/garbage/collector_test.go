@@ -2,6 +2,8 @@ package garbage
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -164,6 +166,31 @@ func TestForeground(t *testing.T) {
 	s.merge(t, held, `{"metadata":{"finalizers":null}}`)
 	s.gone(t, held, c, b, a)
 	s.stays(t, solid)
+}
+
+// An object cannot keep one in another namespace from being deleted, nor can one
+// without a namespace: anybody can write a UID into a reference.
+func TestForegroundIsNotBlockedFromElsewhere(t *testing.T) {
+	s := start(t)
+	s.collect(t)
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+		victim := s.widget(t, "victim-"+strings.ToLower(string(policy)))
+		forged := kindstest.Owner(victim)
+		misnamed, unknown := forged, forged
+		misnamed.Name, unknown.Kind = "other", "Nonsense"
+		for i, ref := range []metav1.OwnerReference{forged, misnamed, unknown} {
+			refs, err := json.Marshal([]metav1.OwnerReference{ref})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for kind, namespace := range map[string]string{"Widget": "elsewhere", "Star": ""} {
+				o := s.Object(t, group, kind, namespace, fmt.Sprintf("o%d-%s", i, victim.GetName()))
+				s.merge(t, o, fmt.Sprintf(`{"metadata":{"finalizers":["x/y"],"ownerReferences":%s}}`, refs))
+			}
+		}
+		s.Delete(t, victim, policy)
+		s.gone(t, victim)
+	}
 }
 
 func TestForegroundCycle(t *testing.T) {

@@ -15,6 +15,9 @@ type graph struct {
 	check  func(id) // look at the object: it may have to go
 	orphan func(id) // its dependents are to forget it
 	keyOf  func(ref *metav1.OwnerReference, dependent string) (key string, known bool)
+	// near reports whether an object may have another as its owner, by their keys:
+	// one without a namespace, or one in its own.
+	near func(dependent, owner string) bool
 
 	seed maphash.Seed
 
@@ -53,9 +56,9 @@ type owner struct {
 	gone       bool   // its end has been seen
 }
 
-func newGraph(check, orphan func(id), keyOf func(*metav1.OwnerReference, string) (string, bool)) *graph {
+func newGraph(check, orphan func(id), keyOf func(*metav1.OwnerReference, string) (string, bool), near func(string, string) bool) *graph {
 	return &graph{
-		check: check, orphan: orphan, keyOf: keyOf, seed: maphash.MakeSeed(),
+		check: check, orphan: orphan, keyOf: keyOf, near: near, seed: maphash.MakeSeed(),
 		nodes: map[id]*node{}, owners: map[id]*owner{},
 	}
 }
@@ -312,6 +315,19 @@ func (g *graph) elsewhere(i id, key string) bool {
 	return o != nil && o.at != 0 && o.at != g.sum(key)
 }
 
+// leadsTo reports whether a reference with the UID of an object is one to it. One
+// from another namespace, or with another name, is not: anybody who knows the UID can
+// write it, and its owner has no say in what becomes of the object.
+func (g *graph) leadsTo(e *edge, n *node) bool {
+	switch {
+	case n == nil:
+		return true
+	case e.want == 0: // no such kind was known when the reference was read
+		return g.near(e.from.key, n.key)
+	}
+	return e.want == g.sum(n.key)
+}
+
 // dependentsOf returns the keys of all dependents of an owner, by their ids.
 func (g *graph) dependentsOf(i id) map[id]string {
 	g.mu.Lock()
@@ -319,7 +335,9 @@ func (g *graph) dependentsOf(i id) map[id]string {
 	all := map[id]string{}
 	if o := g.owners[i]; o != nil {
 		for e := o.dependents; e != nil; e = e.next {
-			all[e.from.id] = e.from.key
+			if g.leadsTo(e, g.nodes[i]) {
+				all[e.from.id] = e.from.key
+			}
 		}
 	}
 	return all
@@ -337,7 +355,7 @@ func (g *graph) blockers(i id) (blocked, cycle bool) {
 	}
 	allWait := true
 	for e := o.dependents; e != nil; e = e.next {
-		if !e.blocking {
+		if !e.blocking || !g.leadsTo(e, g.nodes[i]) {
 			continue
 		}
 		blocked = true
@@ -354,14 +372,15 @@ func (g *graph) inCycle(start id) bool {
 	g.marks++
 	stack := []id{start}
 	for len(stack) > 0 {
-		o := g.owners[stack[len(stack)-1]]
+		i := stack[len(stack)-1]
+		o := g.owners[i]
 		stack = stack[:len(stack)-1]
 		if o == nil {
 			continue
 		}
 		for e := o.dependents; e != nil; e = e.next {
 			n := e.from
-			if !e.blocking || n.mark == g.marks || !n.state.waits(foreground) {
+			if !e.blocking || n.mark == g.marks || !n.state.waits(foreground) || !g.leadsTo(e, g.nodes[i]) {
 				continue
 			}
 			if n.id == start {

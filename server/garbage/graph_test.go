@@ -25,7 +25,7 @@ type model struct {
 func newModel() *model {
 	m := &model{objects: map[id]seen{}, checked: map[id]bool{}, orphaned: map[id]bool{}}
 	m.graph = newGraph(func(i id) { m.checked[i] = true }, func(i id) { m.orphaned[i] = true },
-		func(ref *metav1.OwnerReference, _ string) (string, bool) { return ref.Name, ref.Kind != "" })
+		func(ref *metav1.OwnerReference, _ string) (string, bool) { return ref.Name, ref.Kind != "" }, func(string, string) bool { return true })
 	return m
 }
 
@@ -212,7 +212,7 @@ func TestOwnersAreAskedForOnce(t *testing.T) {
 // for ten of them, and keys of 60 bytes; and that others cost nothing.
 func TestBytesPerObject(t *testing.T) {
 	const count = 30_000
-	g := newGraph(func(id) {}, func(id) {}, func(*metav1.OwnerReference, string) (string, bool) { return "k", true })
+	g := newGraph(func(id) {}, func(id) {}, func(*metav1.OwnerReference, string) (string, bool) { return "k", true }, func(string, string) bool { return true })
 	// What other tests have left goes in more than one collection.
 	heap := func() int64 {
 		last := int64(0)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"sync"
 	"time"
@@ -106,8 +107,19 @@ func (b *builder) frontProxy() error {
 	b.result.RequestHeader = config
 	proxy := headerrequest.NewDynamicVerifyOptionsSecure(config.CAContentProvider.VerifyOptions,
 		config.AllowedClientNames, config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes)
-	b.requests = append(b.requests, known{request: authenticator.WrapAudienceAgnosticRequest(b.result.Audiences, proxy)})
+	b.requests = append(b.requests, known{request: authenticator.WrapAudienceAgnosticRequest(b.result.Audiences, fromClients(proxy))})
 	return nil
+}
+
+// fromClients does not ask for requests whose certificate is not for clients: a
+// server that the same CA has signed is no proxy.
+func fromClients(proxy authenticator.Request) authenticator.Request {
+	return authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
+		if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 || forClients(req.TLS.PeerCertificates[0]) != nil {
+			return nil, false, nil
+		}
+		return proxy.AuthenticateRequest(req)
+	})
 }
 
 func (b *builder) certificates() error {

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"crypto/x509"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -91,6 +92,9 @@ func (c *certificates) recall(leaf *x509.Certificate, roots *x509.CertPool, now 
 func (c *certificates) verify(req *http.Request, options x509.VerifyOptions) (*authenticator.Response, bool, error) {
 	var until time.Time
 	convert := func(chain []*x509.Certificate) (*authenticator.Response, bool, error) {
+		if err := forClients(chain[0]); err != nil {
+			return nil, false, err
+		}
 		response, ok, err := requestx509.CommonNameUserConversion(chain)
 		if !ok || err != nil {
 			return nil, false, err
@@ -104,6 +108,16 @@ func (c *certificates) verify(req *http.Request, options x509.VerifyOptions) (*a
 	}
 	c.remember(req.TLS.PeerCertificates[0], options.Roots, verified{response: response, until: until}, options.CurrentTime)
 	return response, true, nil
+}
+
+// forClients refuses a certificate that does not say that it is for clients. Go, and
+// so k8s.io/apiserver, takes one without any extended key usage as good for every
+// use: a server's certificate that the client CA has signed would name a user.
+func forClients(leaf *x509.Certificate) error {
+	if slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageClientAuth) || slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageAny) {
+		return nil
+	}
+	return fmt.Errorf("the certificate of %q is not for clients: its extended key usage must include clientAuth", leaf.Subject.CommonName)
 }
 
 // remember keeps an entry, at the cost of another one if there are too many.

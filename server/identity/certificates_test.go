@@ -70,6 +70,32 @@ func TestCertificatesNameUserAndGroups(t *testing.T) {
 	}
 }
 
+// A certificate that does not say what it is for may be a server's: the user of its
+// common name must not come of it.
+func TestCertificateMustBeForClients(t *testing.T) {
+	ca := certtest.New(t, time.Hour)
+	c := newCertificates(trusting(ca.Certificate))
+	for _, test := range []struct {
+		name     string
+		uses     []x509.ExtKeyUsage
+		accepted bool
+	}{
+		{"none", nil, false},
+		{"server", []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, false},
+		{"signed code", []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning}, false},
+		{"client", []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, true},
+		{"server and client", []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, true},
+		{"any", []x509.ExtKeyUsage{x509.ExtKeyUsageAny}, true},
+	} {
+		leaf := ca.For(t, "alice", test.uses...)
+		for range 2 {
+			if _, ok, err := c.AuthenticateRequest(requestWith(leaf)); ok != test.accepted || (err == nil) != test.accepted {
+				t.Errorf("extended key usage %s: got %v, %v", test.name, ok, err)
+			}
+		}
+	}
+}
+
 func TestNoCertificateIsNoIdentity(t *testing.T) {
 	c := newCertificates(trusting(certtest.New(t, time.Hour).Certificate))
 	for _, req := range []*http.Request{requestWith(), {}} {

@@ -50,11 +50,17 @@ type WebhookOptions struct {
 // DefaultIssuer is the name that signs tokens if no other is given.
 const DefaultIssuer = "https://kubernetes.default.svc"
 
+// DefaultMaxTokenExpiration is the longest that tokens are issued for if nothing else
+// is said. Kubernetes has no limit, and the services that run it have a day or two:
+// there kubelet renews tokens. Here nobody does, so it is long enough for a job that
+// renews them every week to fail and be fixed.
+const DefaultMaxTokenExpiration = 30 * 24 * time.Hour
+
 // NewOptions returns the defaults: certificates, once their authority is given, and
 // service accounts.
 func NewOptions() *Options {
 	return &Options{
-		ServiceAccounts: ServiceAccountOptions{Issuers: []string{DefaultIssuer}},
+		ServiceAccounts: ServiceAccountOptions{Issuers: []string{DefaultIssuer}, MaxExpiration: DefaultMaxTokenExpiration},
 		Webhook:         WebhookOptions{Version: "v1beta1", CacheTTL: 2 * time.Minute},
 		RequestHeader:   &options.RequestHeaderAuthenticationOptions{},
 	}
@@ -89,7 +95,8 @@ func (o *ServiceAccountOptions) addFlags(set *pflag.FlagSet) {
 		"PEM file with keys, public or private, whose tokens are accepted besides those of the signing key: the former one and the next one, while keys are rotated. May be repeated. "+
 			"The file is read again when it changes.")
 	set.DurationVar(&o.MaxExpiration, "service-account-max-token-expiration", o.MaxExpiration,
-		"The longest that a token of a service account is issued for; who asks for more gets this. 0 sets no limit.")
+		"The longest that a token of a service account is issued for: requests for more are shortened to it, with a warning. Tokens that were issued before keep their time. "+
+			"Between 1h and 2^32 seconds; 0 sets no limit.")
 	set.StringVar(&o.JWKSURI, "service-account-jwks-uri", o.JWKSURI,
 		"https URL at which others find the public keys, if that is not this server.")
 }

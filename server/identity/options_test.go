@@ -82,3 +82,10 @@ func TestFlagsSetOptions(t *testing.T) {
 		t.Errorf("%s, %v", got, o.ServiceAccounts.MaxExpiration)
 	}
 }
+
+// A token that is never renewed does not outlive a month unless the operator says so.
+func TestTokensEndByDefault(t *testing.T) {
+	if got := NewOptions().ServiceAccounts.MaxExpiration; got != 30*24*time.Hour {
+		t.Errorf("tokens are issued for up to %v", got)
+	}
+}

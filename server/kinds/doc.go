@@ -3,6 +3,7 @@
 //
 //	/example.com/widgets/shop/a  ── ByKey ───▶ widgets.example.com, namespace shop, name a
 //	example.com/v1, Widget       ── ByOwner ─▶ widgets.example.com
+//	example.com/v1, Widget       ── Mapper ──▶ widgets.example.com in v1, if that is served
 //	                                Namespaced ▶ all of them that have namespaces
 //
 // Those who work on objects of all kinds ask here and not in discovery: the

@@ -111,8 +111,8 @@ func (k *Kinds) split(key string) (kind Kind, rest string, ok bool) {
 	if !ok {
 		return Kind{}, "", false
 	}
-	e := k.catalog.Get(plural + "." + group)
-	if e == nil || e.Accepted.Plural != plural || e.Group != group {
+	e := k.catalog.Resource(group, plural)
+	if e == nil || e.Accepted.Plural != plural {
 		return Kind{}, "", false
 	}
 	return ofEntry(e), trimPrefix(key, prefix), true
@@ -219,4 +219,35 @@ func requestVersion(e *catalog.Entry) string {
 		}
 	}
 	return first
+}
+
+// Prefix returns what is between the backend's prefix and the rest of a key for the
+// objects of a resource, whether it is known or not; "" for an unknown one of the
+// core group.
+func (k *Kinds) Prefix(resource schema.GroupResource) string {
+	for i := range k.builtin {
+		if k.builtin[i].Resource.GroupResource() == resource {
+			return k.builtin[i].Prefix
+		}
+	}
+	if resource.Group == "" {
+		return ""
+	}
+	return "/" + resource.Group + "/" + resource.Resource
+}
+
+// Namespace returns the resource and the namespace of a key, given without the
+// backend's prefix. It does not ask the catalog, so that it knows objects before
+// their CRD is heard of and after it has gone. ok is false for what has no namespace.
+func (k *Kinds) Namespace(key string) (resource schema.GroupResource, namespace string, ok bool) {
+	two := firstSegments(key, 2)
+	for _, prefix := range []string{two, firstSegments(key, 1)} {
+		if i, found := k.byPrefix[prefix]; found {
+			namespace, name, ok := strings.Cut(trimPrefix(key, prefix), "/")
+			return k.builtin[i].Resource.GroupResource(), namespace, ok && k.builtin[i].Namespaced && name != "" && !strings.Contains(name, "/")
+		}
+	}
+	group, plural, _ := strings.Cut(strings.TrimPrefix(two, "/"), "/")
+	namespace, name, ok := strings.Cut(trimPrefix(key, two), "/")
+	return schema.GroupResource{Group: group, Resource: plural}, namespace, ok && namespace != "" && name != "" && !strings.Contains(name, "/")
 }

@@ -3,6 +3,7 @@ package kinds_test
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
@@ -55,6 +56,25 @@ func TestByKey(t *testing.T) {
 		if got != ref[2] {
 			t.Errorf("%s %s is %q", ref[0], ref[1], got)
 		}
+	}
+	mapper := kinds.Mapper{Kinds: func() *kinds.Kinds { return k }}
+	for _, ref := range [][3]string{
+		{"example.com/v1", "Widget", "widgets.example.com namespace"}, {"example.com/v1", "Star", "stars.example.com root"}, {"v1", "ConfigMap", "configmaps namespace"},
+		{"example.com/v0gone", "Widget", ""}, {"example.com/v1", "WidgetList", ""}, {"v2", "ConfigMap", ""}, {"", "ConfigMap", ""}, {"", "", ""},
+	} {
+		got, gv := "", schema.FromAPIVersionAndKind(ref[0], ref[1])
+		mappings, err := mapper.RESTMappings(gv.GroupKind(), gv.Version)
+		if err == nil {
+			got = mappings[0].Resource.GroupResource().String() + " " + string(mappings[0].Scope.Name())
+		} else if !meta.IsNoMatchError(err) {
+			t.Errorf("%s %s: %v", ref[0], ref[1], err)
+		}
+		if got != ref[2] {
+			t.Errorf("%s %s is mapped to %q", ref[0], ref[1], got)
+		}
+	}
+	if _, err := (kinds.Mapper{Kinds: func() *kinds.Kinds { return nil }}).RESTMapping(schema.GroupKind{Kind: "ConfigMap"}, "v1"); !meta.IsNoMatchError(err) {
+		t.Errorf("before resources are known: %v", err)
 	}
 	namespaced := map[string]bool{}
 	for kind := range k.Namespaced() {

@@ -96,7 +96,7 @@ func (c *Config) lead(ctx context.Context, tasks []Task) {
 	for _, t := range tasks {
 		running.Go(func() {
 			if err := t.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
-				klog.FromContext(ctx).Error(err, "A task of the leader has failed", "task", t.Name)
+				klog.FromContext(ctx).Error(err, "Leader task failed", "task", t.Name)
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package local
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -52,6 +51,7 @@ func (p *Plane) certify(s *server.Options, o Options, listening net.Addr) error 
 	s.Serving.ServerCert.CertKey.CertFile = filepath.Join(pki, "server.crt")
 	s.Serving.ServerCert.CertKey.KeyFile = filepath.Join(pki, "server.key")
 	s.Identity.ClientCAFile = filepath.Join(pki, "ca.crt")
+	s.Signing.CertFile, s.Signing.KeyFile = s.Identity.ClientCAFile, filepath.Join(pki, "ca.key")
 	p.config = &rest.Config{Host: "https://" + net.JoinHostPort(host, port)}
 	p.config, err = p.User(Administrator, user.SystemPrivilegedGroup)
 	return err
@@ -97,17 +97,20 @@ func (p *Plane) User(name string, groups ...string) (*rest.Config, error) {
 	}, nil
 }
 
-// Kubeconfig returns a file for kubectl, for the client of a configuration that
-// Config or User has returned.
+// Kubeconfig returns a file for kubectl that does as a client of a configuration.
 func Kubeconfig(c *rest.Config) ([]byte, error) {
-	config := clientcmdapi.NewConfig()
-	config.Clusters["espalier"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
-	config.AuthInfos["user"] = &clientcmdapi.AuthInfo{ClientCertificateData: c.CertData, ClientKeyData: c.KeyData}
-	config.Contexts["espalier"] = &clientcmdapi.Context{Cluster: "espalier", AuthInfo: "user"}
-	config.CurrentContext = "espalier"
-	data, err := clientcmd.Write(*config)
-	if err != nil {
-		return nil, fmt.Errorf("writing a kubeconfig: %w", err)
+	c = rest.CopyConfig(c)
+	if err := rest.LoadTLSFiles(c); err != nil {
+		return nil, err
 	}
-	return data, nil
+	const name = "espalier"
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData, InsecureSkipTLSVerify: c.Insecure, TLSServerName: c.ServerName}
+	config.AuthInfos["user"] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: c.CertData, ClientKeyData: c.KeyData, Token: c.BearerToken, TokenFile: c.BearerTokenFile, Username: c.Username, Password: c.Password,
+		Impersonate: c.Impersonate.UserName, ImpersonateGroups: c.Impersonate.Groups, Exec: c.ExecProvider,
+	}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: "user"}
+	config.CurrentContext = name
+	return clientcmd.Write(*config)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/collect"
 	"github.com/espalier-dev/espalier/server"
 	"github.com/espalier-dev/espalier/server/etcd"
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 // Options say what is kept where. The zero value is a plane that leaves nothing
@@ -78,6 +79,7 @@ func Start(ctx context.Context, o Options) (_ *Plane, err error) {
 	}
 	options := server.NewOptions()
 	options.Serving.Listener = p.listener
+	options.Webhooks.AllowedNetworks = webhook.Everywhere // those of this machine are what it is for
 	if err := p.certify(options, o, p.listener.Addr()); err != nil {
 		return nil, err
 	}

@@ -182,6 +182,10 @@ func (o *Object) JSON() []byte {
 	return o.base()
 }
 
+// Size is about how many bytes the object takes in memory and as JSON. It does
+// not encode.
+func (o *Object) Size() int { return o.sizeHint() }
+
 // MarshalJSON implements json.Marshaler.
 func (o *Object) MarshalJSON() ([]byte, error) { return o.JSON(), nil }
 

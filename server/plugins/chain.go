@@ -8,8 +8,9 @@ import (
 
 // Chain is the admission chain. It is safe for concurrent use.
 type Chain struct {
-	direct   steps // plugins that look at no object
+	direct   steps // plugins that look at metadata alone
 	asking   steps // plugins that are configured through the API, and others
+	last     steps // the plugin that reserves what all others have admitted
 	settings *settings
 	others   bool // there are plugins of the program's own
 }
@@ -32,7 +33,7 @@ func (c *Chain) Idle() bool { return !c.others && c.settings.none() }
 
 // Handles implements admission.Interface.
 func (c *Chain) Handles(operation admission.Operation) bool {
-	return c.direct.handle(operation) || c.asking.handle(operation)
+	return c.direct.handle(operation) || c.asking.handle(operation) || c.last.handle(operation)
 }
 
 func (s *steps) handle(operation admission.Operation) bool {
@@ -79,11 +80,13 @@ func (c *Chain) Validate(ctx context.Context, a admission.Attributes, o admissio
 	if err := c.direct.validate(ctx, a, o); err != nil {
 		return err
 	}
-	if c.Idle() {
-		return nil
+	if !c.Idle() {
+		seen, interfaces := shown(a, o)
+		if err := c.asking.validate(ctx, seen, interfaces); err != nil {
+			return err
+		}
 	}
-	a, o = shown(a, o)
-	return c.asking.validate(ctx, a, o)
+	return c.last.validate(ctx, a, o)
 }
 
 func (s *steps) admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {

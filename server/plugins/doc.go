@@ -1,10 +1,10 @@
 // Package plugins is the chain of admission plugins: those of k8s.io/apiserver,
 // for objects that are bytes.
 //
-//	         ┌───────────┐   idle   ┌──────────────────────────────┐
-//	request ─┤ namespace ├────┬────▶│ admitted                     │
-//	         │ lifecycle │    │     └──────────────────────────────┘
-//	         └───────────┘    │ configured                ▲
+//	         ┌────────────┐  idle   ┌──────────────────────────────┐
+//	request ─┤ namespace, ├───┬────▶│ quota ─▶ admitted            │
+//	         │ owners     │   │     └──────────────────────────────┘
+//	         └────────────┘   │ configured                ▲
 //	                          ▼                           │ bytes, if something has changed
 //	                   matching on metadata ──▶ map ──▶ policies and webhooks
 //	                                    (if one matches)
@@ -19,13 +19,13 @@
 // # Invariants
 //
 // As long as no webhook and no policy is configured, the chain costs a lookup of
-// the namespace. Nothing is decoded unless a webhook or a policy matches, and then
+// the namespace, a look at the owner references and one into the index of quotas.
+// Nothing is decoded unless a webhook or a policy matches, and then
 // an object once for each version that is asked for.
 //
 // What plugins change has no stamp: whoever calls the chain brings it into the form
 // of its schema. Plugins cannot change what kind of thing an object is.
 //
-// Webhooks get no credentials but those that the admission configuration file
-// names. Redirects are not followed, answers are bounded, and the caller's deadline
-// ends a call.
+// Webhooks are called by [webhook.Client], with no credentials but those that the
+// admission configuration file names. The caller's deadline ends a call.
 package plugins

@@ -16,7 +16,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	core "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -24,7 +23,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
-	"k8s.io/apiserver/pkg/util/webhook"
+	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -39,9 +38,11 @@ import (
 	"github.com/espalier-dev/espalier/server/definition"
 	"github.com/espalier-dev/espalier/server/discovery"
 	"github.com/espalier-dev/espalier/server/publish"
+	"github.com/espalier-dev/espalier/server/requestinfo"
 	"github.com/espalier-dev/espalier/server/resource"
 	"github.com/espalier-dev/espalier/server/resource/asktest"
 	"github.com/espalier-dev/espalier/server/store"
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
@@ -82,7 +83,9 @@ func start(tb testing.TB, change ...func(*Options)) *env {
 	dynamics, err := dynamic.NewForConfig(config)
 	must(tb, err)
 	informers := informers.NewSharedInformerFactory(e.client, 0)
-	o := Options{Client: e.client, Dynamic: dynamics, Informers: informers, Authorizer: everyone}
+	webhooks, err := webhook.New(webhook.Options{AllowedNetworks: webhook.Everywhere})
+	must(tb, err)
+	o := Options{Webhooks: webhooks, Client: e.client, Dynamic: dynamics, Informers: informers, Authorizer: everyone}
 	for _, f := range change {
 		f(&o)
 	}
@@ -91,10 +94,10 @@ func start(tb testing.TB, change ...func(*Options)) *env {
 
 	definitions, err := definition.New(definition.Options{Backend: backend, Authorizer: everyone, Admission: e.chain})
 	must(tb, err)
-	e.builtin, err = builtin.New(builtin.Options{Backend: backend, Authorizer: everyone, Admission: e.chain}, builtin.Standard()...)
+	e.builtin, err = builtin.New(builtin.Options{Backend: backend, Authorizer: everyone, Admission: e.chain}, append(builtin.Standard(), builtin.Policies(builtin.PolicyOptions{})...)...)
 	must(tb, err)
 	e.catalog = catalog.New(definitions.Store().Storage.Storage)
-	conversion, err := convert.NewFactory(webhook.NewDefaultServiceResolver(), nil)
+	conversion, err := convert.NewFactory(webhookutil.NewDefaultServiceResolver(), webhooks)
 	must(tb, err)
 	e.custom = custom.New(custom.Options{
 		Catalog: e.catalog, Backend: backend, Conversion: conversion, NotFound: http.NotFoundHandler(), Authorizer: everyone, Admission: e.chain,
@@ -165,9 +168,7 @@ func (e *env) filters(inner http.Handler) http.Handler {
 		}
 	}))
 	h = filters.WithWarningRecorder(h)
-	return filters.WithRequestInfo(h, &request.RequestInfoFactory{
-		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
-	})
+	return filters.WithRequestInfo(h, requestinfo.Resolver{})
 }
 
 // namespace makes a namespace.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
-	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
 	mutatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
 	validatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	hooks "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
@@ -27,13 +26,17 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/apiserver/pkg/util/webhook"
+	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/espalier-dev/espalier/server/kinds"
+	"github.com/espalier-dev/espalier/server/quota"
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 // rediscovery is how often it is forgotten which resources there are.
@@ -51,10 +54,13 @@ type Options struct {
 	// Informers must be started after New: it asks for those that plugins need.
 	Informers  informers.SharedInformerFactory
 	Authorizer authorizer.Authorizer
-	// Mapper finds the resources of parameters of policies; nil: discovery does.
-	Mapper meta.RESTMapper
+	// Kinds returns the resources of the server, nil while it is being built. If it
+	// is nil itself, the resources of parameters and owners are found by discovery.
+	Kinds func() *kinds.Kinds
 	// Services finds the services that webhooks refer to; nil: there are none.
-	Services webhook.ServiceResolver
+	Services webhookutil.ServiceResolver
+	// Webhooks makes the calls of webhooks.
+	Webhooks *webhook.Client
 	// ServerID is the server's name in metrics. May be empty.
 	ServerID string
 }
@@ -72,13 +78,13 @@ var virtual = []schema.GroupResource{
 
 // New returns the chain, which lives as long as the context.
 func New(ctx context.Context, o Options) (*Chain, error) {
-	if o.Client == nil || o.Dynamic == nil || o.Informers == nil || o.Authorizer == nil {
-		return nil, errors.New("the admission chain needs a client, a dynamic client, informers and an authorizer")
+	if o.Client == nil || o.Dynamic == nil || o.Informers == nil || o.Authorizer == nil || o.Webhooks == nil {
+		return nil, errors.New("the admission chain needs a client, a dynamic client, informers, an authorizer and a client for webhooks")
 	}
 	if o.Flags == nil {
-		o.Flags = genericoptions.NewAdmissionOptions()
+		o.Flags = NewFlags()
 	}
-	names := enabled(o.Flags)
+	names := Enabled(o.Flags)
 	config, err := admission.ReadAdmissionConfiguration(names, o.Flags.ConfigFile, configScheme())
 	if err != nil {
 		return nil, fmt.Errorf("the admission configuration: %w", err)
@@ -93,7 +99,7 @@ func New(ctx context.Context, o Options) (*Chain, error) {
 		if err := c.add(name, o.Flags, config, initializers); err != nil {
 			return nil, err
 		}
-		c.others = c.others || name != lifecycle.PluginName && sources[name] == nil
+		c.others = c.others || !slices.Contains(direct, name) && sources[name] == nil
 	}
 	return c, nil
 }
@@ -110,7 +116,10 @@ func (c *Chain) add(name string, flags *genericoptions.AdmissionOptions, config 
 	}
 	// Measuring a plugin costs more than the lookup of a namespace.
 	to, decorated := &c.direct, plugin
-	if name != lifecycle.PluginName {
+	switch {
+	case name == quota.PluginName:
+		to = &c.last
+	case !slices.Contains(direct, name):
 		to, decorated = &c.asking, flags.Decorators.Decorate(plugin, name)
 	}
 	if _, ok := plugin.(admission.MutationInterface); ok {
@@ -122,8 +131,8 @@ func (c *Chain) add(name string, flags *genericoptions.AdmissionOptions, config 
 	return nil
 }
 
-// enabled returns the names of the plugins, in their order.
-func enabled(flags *genericoptions.AdmissionOptions) []string {
+// Enabled returns the names of the plugins that the flags turn on, in their order.
+func Enabled(flags *genericoptions.AdmissionOptions) []string {
 	return slices.DeleteFunc(slices.Clone(flags.RecommendedPluginOrder), func(name string) bool {
 		off := flags.DefaultOffPlugins.Has(name) || slices.Contains(flags.DisablePlugins, name)
 		return off && !slices.Contains(flags.EnablePlugins, name)
@@ -165,24 +174,24 @@ func (s *settings) watchAll(f informers.SharedInformerFactory, names []string) (
 func (o *Options) initializers(ctx context.Context, policies *source) admission.PluginInitializers {
 	services := o.Services
 	if services == nil {
-		services = NoServices{}
+		services = webhook.NoServices{}
 	}
 	return admission.PluginInitializers{
 		initializer.NewAPIServerIDInitializer(o.ServerID),
 		exclusions{},
 		initializer.New(quiet(ctx, o.Client, policies), o.Dynamic, ownParameters{o.Informers}, o.Authorizer,
 			utilfeature.DefaultFeatureGate, compatibility.DefaultBuildEffectiveVersion(), ctx.Done(), o.mapper(ctx)),
-		hooks.NewPluginInitializer(guarded, services),
+		hooks.NewPluginInitializer(o.Webhooks.Guard, services),
 	}
 }
 
-// mapper asks discovery when something is looked up, and again from time to
-// time.
+// mapper looks up the resources of kinds. Without the server's own, it asks
+// discovery when something is looked up, and again from time to time.
 func (o *Options) mapper(ctx context.Context) meta.RESTMapper {
-	if o.Mapper != nil {
-		return o.Mapper
-	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(o.Client.Discovery()))
+	if o.Kinds != nil {
+		return kinds.Mapper{RESTMapper: mapper, Kinds: o.Kinds}
+	}
 	go wait.Until(mapper.Reset, rediscovery, ctx.Done())
 	return mapper
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-dev/espalier/server/resource/asktest"
 )
 
-func newFlags() *genericoptions.AdmissionOptions { return genericoptions.NewAdmissionOptions() }
+func newFlags() *genericoptions.AdmissionOptions { return NewFlags() }
 
 // matching is what policies are about: things.
 func matching() *admissionregistration.MatchResources {

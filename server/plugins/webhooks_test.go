@@ -12,6 +12,8 @@ import (
 
 	admissionregistration "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-dev/espalier/server/resource/asktest"
 )
 
 const things = `
@@ -138,17 +140,31 @@ func TestDeadWebhook(t *testing.T) {
 	e.Do("POST", path, strings.Replace(thing("b", `{}`), `"name":"b"`, `"name":"b","labels":{"strict":"yes"}`, 1)).Is(500).Mentions("failed calling webhook")
 }
 
-func TestServicesAreRefused(t *testing.T) {
+// References to services are stored, with a warning that says what to write
+// instead; calls fail. Admission and conversion do the same.
+func TestServices(t *testing.T) {
 	e := startThings(t)
-	e.mutating("service", nil, func(w *admissionregistration.MutatingWebhook) {
-		w.ClientConfig.Service = &admissionregistration.ServiceReference{Namespace: "default", Name: "kubernetes", Port: new(int32(443))}
-	})
+	const service = `{"service":{"namespace":"default","name":"kubernetes","port":443}}`
+	warning := func(at string) string {
+		return at + ".service: this server has no Services, so every call of this webhook fails; set " + at + ".url to an https URL at which this server reaches the webhook"
+	}
+	for kind, plural := range map[string]string{"MutatingWebhookConfiguration": "mutatingwebhookconfigurations", "ValidatingWebhookConfiguration": "validatingwebhookconfigurations"} {
+		body := `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"` + kind + `","metadata":{"name":"service"},"webhooks":[{"name":"service.test.dev","clientConfig":` + service + `,
+			"admissionReviewVersions":["v1"],"sideEffects":"None","rules":[{"apiGroups":["test.dev"],"apiVersions":["v1"],"operations":["CREATE"],"resources":["things"]}]}]}`
+		e.Do("POST", "/apis/admissionregistration.k8s.io/v1/"+plural, body).Is(201).Warns(warning("webhooks[0].clientConfig"))
+	}
+	asktest.Eventually(t, func() bool { return !e.chain.Idle() })
 	e.Do("POST", path, thing("a", `{}`)).Is(500).Mentions("there are no services here, and so no service default/kubernetes with port 443")
+	e.Do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"boxes.test.dev"},
+		"spec":{"group":"test.dev","scope":"Cluster","names":{"plural":"boxes","kind":"Box"},
+		"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":`+service+`}},
+		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}},{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`).
+		Is(201).Warns(warning("spec.conversion.webhook.clientConfig"))
 }
 
 func TestLyingWebhooks(t *testing.T) {
 	e := startThings(t)
-	huge := strings.Repeat("x", answerLimit)
+	huge := strings.Repeat("x", 8<<20)
 	for name, c := range map[string]struct {
 		respond func(request, response map[string]any)
 		code    int
@@ -213,6 +229,21 @@ func TestWebhookThatIsNoWebhook(t *testing.T) {
 	e.Do("POST", path, thing("a", `{}`)).Is(500).Mentions("failed calling webhook")
 }
 
+// What a service answers that is no webhook is for the log: users could read with it
+// what only the server reaches.
+func TestErrorsOfWebhooksAreConcealed(t *testing.T) {
+	e := startThings(t)
+	h := &hook{Server: httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "internal dashboard", http.StatusForbidden)
+	}))}
+	t.Cleanup(h.Close)
+	e.mutating("dashboard", h)
+	a := e.Do("POST", path, thing("a", `{}`)).Is(500).Mentions("failed calling webhook")
+	if strings.Contains(string(a.Body), "internal dashboard") {
+		t.Errorf("%s", a.Body)
+	}
+}
+
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	e := startThings(t)
 	target := hooked(t, nil)
@@ -236,24 +267,6 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 	if n := target.calls(); n != 0 {
 		t.Errorf("the target of redirects has been called %d times", n)
-	}
-}
-
-// A pod's own credentials are not sent to whoever is called like the API server.
-func TestNoCredentialsOfTheCluster(t *testing.T) {
-	for _, host := range []string{"kubernetes.default.svc:443", "example.com:443"} {
-		asked := ""
-		inner := &recorder{asked: &asked}
-		if _, err := guarded(inner).ClientConfigFor(host); err != nil {
-			t.Fatal(err)
-		}
-		if asked == "kubernetes.default.svc:443" {
-			t.Errorf("%s is looked up as %s", host, asked)
-		}
-	}
-	asked := ""
-	if _, err := guarded(&recorder{asked: &asked}).ClientConfigForService("kubernetes", "default", 443); err != nil || asked != "kubernetes.default.svc" {
-		t.Errorf("the service is looked up as %q: %v", asked, err)
 	}
 }
 

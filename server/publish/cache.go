@@ -3,67 +3,85 @@ package publish
 import (
 	"container/list"
 	"sync"
+	"time"
 )
 
-// The limits of the cache, in bytes of compressed documents.
+// The limits of the cache, in bytes of compressed documents, and for how long a
+// document is kept that nobody asks for. The document of 500 definitions of
+// 46 KB has 2 MB.
 const (
-	cacheSize    = 4 << 20
-	cacheLargest = cacheSize / 4
+	cacheSize    = 32 << 20
+	cacheLargest = cacheSize / 2
+	cacheTime    = 10 * time.Minute
 )
 
-// cache keeps the documents that were asked for last, compressed.
+// cache keeps the documents that were asked for last, compressed, each in the
+// form that it had last.
 type cache struct {
-	mu    sync.Mutex
-	size  int
-	order list.List // of *kept, the last used first
-	byKey map[string]*list.Element
+	mu     sync.Mutex
+	size   int
+	order  list.List // of *kept, the last used first
+	byName map[string]*list.Element
+	timer  *time.Timer // nil while the cache is empty
 }
 
 type kept struct {
-	key  string
-	data []byte
+	name string
+	rendered
+	used time.Time
 }
 
-func (c *cache) get(key string) []byte {
+// get returns a document if it still has this hash.
+func (c *cache) get(name string, h hash) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.byKey[key]
-	if e == nil {
+	e := c.byName[name]
+	if e == nil || e.Value.(*kept).hash != h {
 		return nil
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(*kept).data
+	k := e.Value.(*kept)
+	k.used = time.Now()
+	return k.data
 }
 
-func (c *cache) put(key string, data []byte) {
+// put keeps a document in place of what was kept under its name.
+func (c *cache) put(name string, h hash, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(data) > cacheLargest || c.byKey[key] != nil {
+	if old := c.byName[name]; old != nil {
+		c.remove(old)
+	}
+	if len(data) > cacheLargest {
 		return
 	}
-	if c.byKey == nil {
-		c.byKey = map[string]*list.Element{}
+	if c.byName == nil {
+		c.byName = map[string]*list.Element{}
 	}
-	c.byKey[key] = c.order.PushFront(&kept{key, data})
+	c.byName[name] = c.order.PushFront(&kept{name, rendered{h, data}, time.Now()})
 	c.size += len(data)
 	for c.size > cacheSize {
-		last := c.order.Remove(c.order.Back()).(*kept)
-		delete(c.byKey, last.key)
-		c.size -= len(last.data)
+		c.remove(c.order.Back())
+	}
+	if c.timer == nil {
+		c.timer = time.AfterFunc(cacheTime, c.sweep)
 	}
 }
 
-// capped remembers what is written to it, up to a limit.
-type capped struct {
-	data []byte
-	over bool
+func (c *cache) remove(e *list.Element) {
+	k := c.order.Remove(e).(*kept)
+	delete(c.byName, k.name)
+	c.size -= len(k.data)
 }
 
-func (c *capped) Write(p []byte) (int, error) {
-	if c.over = c.over || len(c.data)+len(p) > cacheLargest; c.over {
-		c.data = nil
-	} else {
-		c.data = append(c.data, p...)
+// sweep drops what nobody has asked for.
+func (c *cache) sweep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for e := c.order.Back(); e != nil && time.Since(e.Value.(*kept).used) >= cacheTime; e = c.order.Back() {
+		c.remove(e)
 	}
-	return len(p), nil
+	if c.timer = nil; c.order.Len() > 0 {
+		c.timer = time.AfterFunc(cacheTime, c.sweep)
+	}
 }

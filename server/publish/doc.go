@@ -6,9 +6,14 @@
 //	                           │
 //	catalog.Entry ── unpack ───┴── openapi.AppendPaths, AppendModels
 //
-// A unit is what documents have of one definition. Documents are written unit
-// by unit while they are sent: what is in memory is one definition, however
-// many there are.
+// A unit is what documents have of one definition. Documents are compressed unit
+// by unit while they are rendered: what is in memory is one definition and the
+// compressed document, and that is kept while somebody asks for it.
+//
+// A document is rendered once for all who wait, and only if somebody asks. What a
+// client gets is never older than its request: nothing stale is sent while a
+// newer document is rendered. Definitions that change all the time cost one
+// rendering after the other, in one goroutine.
 //
 // # Invariants
 //

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/jsondoc"
@@ -17,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/discovery/grouped"
 	"github.com/espalier-dev/espalier/server/reply"
+	"github.com/espalier-dev/espalier/server/requestinfo"
 )
 
 // Handler answers requests to /openapi/v2, /openapi/v3 and what is below. It is
@@ -27,6 +27,7 @@ type Handler struct {
 	static  func() (*static, error)
 	index   *grouped.Index[[]versionHash]
 	cache   cache
+	flights flights
 	slots   chan struct{}
 }
 
@@ -144,7 +145,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		internal(w, req, err)
 		return
 	}
-	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	parts := requestinfo.Segments(req.URL.Path)
 	switch {
 	case len(parts) < 2 || parts[0] != "openapi":
 		reply.Fail(w, req, http.StatusNotFound)
@@ -154,7 +155,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		h.serveAll(w, req, static)
 	case len(parts) == 4 && parts[1] == "v3" && parts[2] == "api":
 		h.serveVersion(w, req, static, "", parts[3])
-	case len(parts) == 5 && parts[1] == "v3" && parts[2] == "apis" && parts[3] != "":
+	case len(parts) == 5 && parts[1] == "v3" && parts[2] == "apis":
 		h.serveVersion(w, req, static, parts[3], parts[4])
 	default:
 		reply.Fail(w, req, http.StatusNotFound)
@@ -177,18 +178,12 @@ func location(place string, hash hash) string {
 // serveIndex answers /openapi/v3.
 func (h *Handler) serveIndex(w http.ResponseWriter, req *http.Request, s *static) {
 	current := h.index.Current()
-	var hashes []hash
-	for _, item := range current.Items {
-		for _, v := range item.Value {
-			hashes = append(hashes, v.hash)
-		}
-	}
-	r := response{hash: s.seal(hashes...), name: "index", contentType: "application/json"}
-	r.write = func(_ context.Context, out io.Writer) error {
+	sum := s.sealAll(current)
+	write := func(_ context.Context, out io.Writer) error {
 		_, err := out.Write(h.encodeIndex(current, s))
 		return err
 	}
-	h.respond(w, req, r)
+	h.respond(w, req, response{hash: sum, name: "index", contentType: "application/json", current: func() source { return source{sum, write} }})
 }
 
 func (h *Handler) encodeIndex(current *grouped.Snapshot[[]versionHash], s *static) []byte {
@@ -250,12 +245,12 @@ func (h *Handler) serveVersion(w http.ResponseWriter, req *http.Request, s *stat
 		}
 		d.units = append(d.units, shared)
 	}
-	r, ok := negotiate(w, req, d)
+	contentType, write, ok := negotiate(w, req, d.format)
 	if !ok {
 		return
 	}
 	at := place(group, version)
-	r.hash, r.name = sum, at
+	r := response{hash: sum, name: at, contentType: contentType, current: func() source { return write.of(sum, d) }}
 	if given := req.URL.Query().Get("hash"); given != "" {
 		if given != sum.String() {
 			setTag(w, sum)
@@ -267,23 +262,46 @@ func (h *Handler) serveVersion(w http.ResponseWriter, req *http.Request, s *stat
 	h.respond(w, req, r)
 }
 
-// serveAll answers /openapi/v2.
+// serveAll answers /openapi/v2. The hash is known without the document, which is
+// built when nobody has built it yet.
 func (h *Handler) serveAll(w http.ResponseWriter, req *http.Request, s *static) {
+	contentType, write, ok := negotiate(w, req, openapi.V2)
+	if !ok {
+		return
+	}
+	h.respond(w, req, response{hash: s.sealAll(h.index.Current()), name: "v2", contentType: contentType, moving: true, current: func() source {
+		// The hash first: if definitions change in between, the document is newer
+		// than its hash, and is built again for the next who asks.
+		sum := s.sealAll(h.index.Current())
+		return write.of(sum, h.all(s))
+	}})
+}
+
+// sealAll is the hash of all custom resources.
+func (s *static) sealAll(all *grouped.Snapshot[[]versionHash]) hash {
+	var hashes []hash
+	for _, item := range all.Items {
+		for _, v := range item.Value {
+			hashes = append(hashes, v.hash)
+		}
+	}
+	return s.seal(hashes...)
+}
+
+// all is the document of everything.
+func (h *Handler) all(s *static) *document {
 	first := fixed{models: s.meta}
 	for i, b := range h.builtIn {
 		first.resources = slices.Concat(first.resources, b.Resources)
 		first = first.with(s.builtIn[i])
 	}
 	d := &document{format: openapi.V2, slots: h.slots}
-	var sums []hash
 	scale := false
 	for _, group := range h.catalog.Groups() {
 		entries := h.catalog.Group(group)
 		merged := map[*catalog.Entry]int{}
 		for _, version := range servedVersions(entries) {
-			units := h.units(s, group, version, entries)
-			sums = append(sums, sumOf(group, version, units))
-			for _, u := range units {
+			for _, u := range h.units(s, group, version, entries) {
 				scale = scale || u.versions[0].Scale
 				if i, ok := merged[u.entry]; ok { // to unpack it once
 					whole := d.units[i].(custom)
@@ -300,10 +318,5 @@ func (h *Handler) serveAll(w http.ResponseWriter, req *http.Request, s *static) 
 		first = first.with(s.scale)
 	}
 	d.units = append(d.units, first)
-	r, ok := negotiate(w, req, d)
-	if !ok {
-		return
-	}
-	r.hash, r.name = s.seal(sums...), "v2"
-	h.respond(w, req, r)
+	return d
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	openapiv2 "github.com/google/gnostic-models/openapiv2"
 	openapiv3 "github.com/google/gnostic-models/openapiv3"
@@ -434,8 +435,8 @@ func TestEncodings(t *testing.T) {
 				t.Fatalf("bodies of %d and %d bytes", len(b), len(bodies[0]))
 			}
 		}
-		if len(s.handler.cache.byKey) != 1 {
-			t.Errorf("%d documents are kept", len(s.handler.cache.byKey))
+		if len(s.handler.cache.byName) != 1 {
+			t.Errorf("%d documents are kept", len(s.handler.cache.byName))
 		}
 	}
 }
@@ -443,18 +444,21 @@ func TestEncodings(t *testing.T) {
 func TestCacheIsBounded(t *testing.T) {
 	var c cache
 	for i := range 1000 {
-		c.put(fmt.Sprint(i), make([]byte, 100<<10))
+		c.put(fmt.Sprint(i), hash{}, make([]byte, 100<<10))
 	}
-	c.put("large", make([]byte, cacheLargest+1))
-	if c.size > cacheSize || len(c.byKey) != c.order.Len() || c.get("999") == nil || c.get("0") != nil || c.get("large") != nil {
+	c.put("large", hash{}, make([]byte, cacheLargest+1))
+	if c.size > cacheSize || len(c.byName) != c.order.Len() || c.get("999", hash{}) == nil || c.get("0", hash{}) != nil || c.get("large", hash{}) != nil {
 		t.Errorf("%d bytes, %d documents", c.size, c.order.Len())
 	}
-	var k capped
-	for range 20 {
-		_, _ = k.Write(make([]byte, cacheLargest/10))
+	c.put("999", hash{1}, make([]byte, 1))
+	if c.get("999", hash{}) != nil || c.get("999", hash{1}) == nil || len(c.byName) != c.order.Len() {
+		t.Error("a document is kept in two forms")
 	}
-	if !k.over || k.data != nil {
-		t.Error("the buffer has grown beyond what is kept")
+	for e := c.order.Front(); e != nil; e = e.Next() {
+		e.Value.(*kept).used = time.Now().Add(-cacheTime)
+	}
+	if c.sweep(); c.size != 0 || len(c.byName) != 0 || c.timer != nil {
+		t.Errorf("%d bytes are kept that nobody asks for", c.size)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,8 +24,9 @@ import (
 type response struct {
 	name, contentType string
 	hash              hash
-	immutable         bool // under this URL there will never be anything else
-	write             func(context.Context, io.Writer) error
+	immutable         bool          // under this URL there will never be anything else
+	current           func() source // the document
+	moving            bool          // current is another when the definitions change
 }
 
 // offers are the media types of documents: JSON, and protobuf under a name of
@@ -43,20 +43,28 @@ func offersOf(protobuf string) (list []runtime.SerializerInfo) {
 	return list
 }
 
-// negotiate returns the response of the media type that the request asks for.
+// writer writes a document in one of its media types.
+type writer func(*document, context.Context, io.Writer) error
+
+// of returns the document of a hash to be written.
+func (w writer) of(sum hash, d *document) source {
+	return source{sum, func(ctx context.Context, out io.Writer) error { return w(d, ctx, out) }}
+}
+
+// negotiate returns the media type that a request asks for, and what writes it.
 // If there is none, it answers itself.
-func negotiate(w http.ResponseWriter, req *http.Request, d *document) (response, bool) {
+func negotiate(w http.ResponseWriter, req *http.Request, f openapi.Format) (contentType string, write writer, ok bool) {
 	w.Header().Set("Vary", "Accept")
-	offered := offers[d.format]
+	offered := offers[f]
 	options, ok := negotiation.NegotiateMediaTypeOptions(req.Header.Get("Accept"), offered, negotiation.DefaultEndpointRestrictions)
 	if !ok {
 		reply.Fail(w, req, http.StatusNotAcceptable)
-		return response{}, false
+		return "", nil, false
 	}
 	if options.Accepted.MediaType == offered[0].MediaType {
-		return response{contentType: offered[0].MediaType, write: d.writeJSON}, true
+		return offered[0].MediaType, (*document).writeJSON, true
 	}
-	return response{contentType: offered[1].MediaType, write: d.writeProtobuf}, true
+	return offered[1].MediaType, (*document).writeProtobuf, true
 }
 
 func setTag(w http.ResponseWriter, hash hash) { w.Header().Set("ETag", strconv.Quote(hash.String())) }
@@ -82,19 +90,31 @@ func (h *Handler) respond(w http.ResponseWriter, req *http.Request, r response) 
 	if req.Method == http.MethodHead {
 		return
 	}
-	key := r.name + " " + r.contentType + " " + r.hash.String()
-	var err error
-	if data := h.cache.get(key); data != nil {
-		err = sendKept(w, data, coding)
-	} else {
-		err = h.produce(w, req, r, key, coding)
-	}
-	if err != nil {
+	if err := h.send(w, req, r, coding); err != nil {
 		if req.Context().Err() == nil {
 			klog.V(2).InfoS("OpenAPI document was not sent", "document", r.name, "reason", err.Error())
 		}
 		panic(http.ErrAbortHandler) // so that a part of a document is not taken for the whole
 	}
+}
+
+// send sends a document of the cache, or one that is rendered for it.
+func (h *Handler) send(w http.ResponseWriter, req *http.Request, r response, as coding) error {
+	name := r.name + " " + r.contentType
+	data := h.cache.get(name, r.hash)
+	if data == nil {
+		flight := name
+		if !r.moving {
+			flight += " " + r.hash.String()
+		}
+		made, err := h.flights.do(req.Context(), flight, func(ctx context.Context) (rendered, error) { return h.render(ctx, name, r.current()) })
+		if err != nil {
+			return err
+		}
+		data = made.data
+		setTag(w, made.hash) // the definitions may have changed in between
+	}
+	return sendKept(w, data, as)
 }
 
 func sendKept(w http.ResponseWriter, data []byte, as coding) error {
@@ -109,36 +129,6 @@ func sendKept(w http.ResponseWriter, data []byte, as coding) error {
 	}
 	_, err = io.Copy(w, unzip)
 	return err
-}
-
-var zippers = sync.Pool{New: func() any {
-	z, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
-	if err != nil {
-		panic(err) // the level is valid
-	}
-	return z
-}}
-
-// produce makes a document while it sends it, and keeps it if it is small. One
-// that nobody wants compressed is not worth compressing.
-func (h *Handler) produce(w io.Writer, req *http.Request, r response, key string, as coding) error {
-	if as == plain {
-		return r.write(req.Context(), w)
-	}
-	var keep capped
-	zipper := zippers.Get().(*gzip.Writer)
-	defer zippers.Put(zipper)
-	zipper.Reset(io.MultiWriter(w, &keep))
-	if err := r.write(req.Context(), zipper); err != nil {
-		return err
-	}
-	if err := zipper.Close(); err != nil {
-		return err
-	}
-	if !keep.over {
-		h.cache.put(key, keep.data)
-	}
-	return nil
 }
 
 // coding is how a response is sent.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
@@ -18,41 +19,13 @@ import (
 // rbac.authorization.kubernetes.io/autoupdate=false is left alone. Any number of
 // servers can do this at the same time. It tries all, and returns what went wrong.
 func EnsureDefaults(_ context.Context, client kubernetes.Interface) error {
-	roles, bindings := defaultRoles(), defaultBindings()
-	errs := make([]error, len(roles)+len(bindings)) // each has a place of its own
+	all := slices.Concat(roles(client), bindings(client))
+	errs := make([]error, len(all)) // each has a place of its own
 	var group errgroup.Group
 	group.SetLimit(atATime)
-	for i := range roles {
-		options := reconciliation.ReconcileRoleOptions{
-			Role:    reconciliation.ClusterRoleRuleOwner{ClusterRole: &roles[i]},
-			Client:  reconciliation.ClusterRoleModifier{Client: client.RbacV1().ClusterRoles()},
-			Confirm: true,
-		}
+	for i, d := range all {
 		group.Go(func() error {
-			errs[i] = ensure("ClusterRole", roles[i].Name, func() (reconciliation.ReconcileOperation, bool, error) {
-				result, err := options.Run()
-				if err != nil {
-					return "", false, err
-				}
-				return result.Operation, result.Protected, nil
-			})
-			return nil
-		})
-	}
-	for i := range bindings {
-		options := reconciliation.ReconcileRoleBindingOptions{
-			RoleBinding: reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &bindings[i]},
-			Client:      reconciliation.ClusterRoleBindingClientAdapter{Client: client.RbacV1().ClusterRoleBindings()},
-			Confirm:     true,
-		}
-		group.Go(func() error {
-			errs[len(roles)+i] = ensure("ClusterRoleBinding", bindings[i].Name, func() (reconciliation.ReconcileOperation, bool, error) {
-				result, err := options.Run()
-				if err != nil {
-					return "", false, err
-				}
-				return result.Operation, result.Protected, nil
-			})
+			errs[i] = d.ensure()
 			return nil
 		})
 	}
@@ -60,24 +33,69 @@ func EnsureDefaults(_ context.Context, client kubernetes.Interface) error {
 	return errors.Join(errs...)
 }
 
+// wanted is a role or binding that there should be.
+type wanted struct {
+	kind, name string
+	// reconcile writes it if need be. What is protected stays as it is.
+	reconcile func() (operation reconciliation.ReconcileOperation, protected bool, err error)
+}
+
+func roles(client kubernetes.Interface) []wanted {
+	var all []wanted
+	for _, r := range defaultRoles() {
+		options := reconciliation.ReconcileRoleOptions{
+			Role:    reconciliation.ClusterRoleRuleOwner{ClusterRole: &r},
+			Client:  reconciliation.ClusterRoleModifier{Client: client.RbacV1().ClusterRoles()},
+			Confirm: true,
+		}
+		all = append(all, wanted{"ClusterRole", r.Name, func() (reconciliation.ReconcileOperation, bool, error) {
+			result, err := options.Run()
+			if err != nil {
+				return "", false, err
+			}
+			return result.Operation, result.Protected, nil
+		}})
+	}
+	return all
+}
+
+func bindings(client kubernetes.Interface) []wanted {
+	var all []wanted
+	for _, b := range defaultBindings() {
+		options := reconciliation.ReconcileRoleBindingOptions{
+			RoleBinding: reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &b},
+			Client:      reconciliation.ClusterRoleBindingClientAdapter{Client: client.RbacV1().ClusterRoleBindings()},
+			Confirm:     true,
+		}
+		all = append(all, wanted{"ClusterRoleBinding", b.Name, func() (reconciliation.ReconcileOperation, bool, error) {
+			result, err := options.Run()
+			if err != nil {
+				return "", false, err
+			}
+			return result.Operation, result.Protected, nil
+		}})
+	}
+	return all
+}
+
 // atATime is how many are looked at: with one after another, a new server would
 // mostly wait for etcd.
 const atATime = 8
 
-func ensure(kind, name string, run func() (operation reconciliation.ReconcileOperation, protected bool, err error)) error {
+func (w *wanted) ensure() error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		operation, protected, err := run()
+		operation, protected, err := w.reconcile()
 		switch {
 		case err != nil:
 		case protected && operation != reconciliation.ReconcileNone:
-			klog.InfoS("Left a default alone that is not as it should be, because of its annotation", "kind", kind, "name", name)
+			klog.InfoS("Left a default alone that is not as it should be, because of its annotation", "kind", w.kind, "name", w.name)
 		case operation != reconciliation.ReconcileNone:
-			klog.V(2).InfoS("Wrote a default", "kind", kind, "name", name, "operation", operation)
+			klog.V(2).InfoS("Wrote a default", "kind", w.kind, "name", w.name, "operation", operation)
 		}
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", kind, name, err)
+		return fmt.Errorf("%s %s: %w", w.kind, w.name, err)
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -27,6 +26,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server/builtin"
 	"github.com/espalier-dev/espalier/server/rbac"
+	"github.com/espalier-dev/espalier/server/requestinfo"
 	"github.com/espalier-dev/espalier/server/review"
 	"github.com/espalier-dev/espalier/server/store"
 )
@@ -117,9 +117,7 @@ func (e *env) filters(h http.Handler) http.Handler {
 		inner.ServeHTTP(w, req.WithContext(audit.WithAuditContext(ctx)))
 	})
 	h = filters.WithWarningRecorder(h)
-	return filters.WithRequestInfo(h, &request.RequestInfoFactory{
-		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
-	})
+	return filters.WithRequestInfo(h, requestinfo.Resolver{})
 }
 
 // as returns a client of a user.

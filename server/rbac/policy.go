@@ -47,6 +47,9 @@ func systemRoles() []rbacv1.ClusterRole {
 		clusterRole("system:auth-delegator",
 			on("authentication.k8s.io", create, "tokenreviews"),
 			on("authorization.k8s.io", create, "subjectaccessreviews")),
+		clusterRole("system:certificates.k8s.io:kube-apiserver-client-approver", rbacv1.PolicyRule{
+			Verbs: []string{"approve"}, APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"signers"}, ResourceNames: []string{"kubernetes.io/kube-apiserver-client"},
+		}),
 		clusterRole("system:service-account-issuer-discovery", paths(get,
 			"/.well-known/openid-configuration", "/.well-known/openid-configuration/",
 			"/openid/v1/jwks", "/openid/v1/jwks/")),
@@ -74,7 +77,7 @@ func userRoles() []rbacv1.ClusterRole {
 			on("coordination.k8s.io", readWrite, "leases"))),
 		labelled("view", clusterRole("system:aggregate-to-view",
 			on("", read, "configmaps", "serviceaccounts"),
-			on("", read, "events", "namespaces/status"),
+			on("", read, "events", "namespaces/status", "resourcequotas", "resourcequotas/status"),
 			on("", read, "namespaces"))),
 	}
 }

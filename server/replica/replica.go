@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
@@ -25,6 +28,11 @@ type Options struct {
 	// call. It is called after a lease was lost, before the replica is Current
 	// again.
 	CatchUp func(context.Context) error
+	// Settings returns what others are to know of the settings of this replica, as
+	// they are now; it is asked for every quarter of TTL. Nil publishes nothing.
+	Settings func() []byte
+	// Conflict says why this replica must not run beside one with other settings.
+	Conflict func(other []byte) error
 }
 
 // OwnFolder has the keys, below the prefix of all, that servers keep for
@@ -41,6 +49,9 @@ type Member struct {
 	key    string
 	o      Options
 
+	settingsFolder string
+	settingsKey    string
+
 	start  time.Time
 	valid  atomic.Int64  // until when, after start, the lease is sure to hold
 	seen   atomic.Uint64 // the last revision that this replica serves by
@@ -49,31 +60,39 @@ type Member struct {
 
 	progress atomic.Pointer[chan struct{}] // closed, and replaced, when seen changes
 
-	lease clientv3.LeaseID // Run's
-	told  uint64           // Run's: what the key says
+	lease     clientv3.LeaseID // Run's
+	told      uint64           // Run's: what the key says
+	published []byte           // Run's: what the key of the settings says
+	met       [][]byte         // the settings of the replicas that were there first
+	failed    bool             // Run's: the last renewal has failed
 }
 
 // Join makes a replica known to the others. It is to be called before the
-// definitions are read. Run keeps the replica known.
+// CRDs are read. Run keeps the replica known. While etcd is full it cannot be made
+// known: it is not Current then, until there is space.
 func Join(ctx context.Context, client *clientv3.Client, o Options) (*Member, error) {
 	if o.TTL == 0 {
 		o.TTL = 10 * time.Second
 	}
 	m := &Member{client: client, o: o, start: time.Now(), wake: make(chan struct{}, 1)}
 	m.progress.Store(newSignal())
-	m.folder = "/" + strings.Trim(o.Prefix, "/") + "/" + folder
-	m.key = m.folder + string(uuid.NewUUID())
-	if err := m.register(ctx); err != nil {
-		return nil, fmt.Errorf("making this replica known in etcd: %w", err)
+	own, id := "/"+strings.Trim(o.Prefix, "/")+"/", string(uuid.NewUUID())
+	m.folder, m.settingsFolder = own+folder, own+settingsFolder
+	m.key, m.settingsKey = m.folder+id, m.settingsFolder+id
+	if err := m.enter(ctx); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
 
-// Current reports whether others are sure to wait for this replica. One that is
-// not must not serve.
+// Current reports whether others are sure to wait for this replica. One that is not
+// must ask etcd whether CRDs have changed before it serves by what it knows.
 func (m *Member) Current() bool {
 	return int64(time.Since(m.start)) < m.valid.Load()
 }
+
+// Alone reports whether no other replica was known when etcd last answered.
+func (m *Member) Alone() bool { return !m.others.Load() }
 
 // Saw tells that the replica serves by all changes up to a revision.
 func (m *Member) Saw(revision uint64) {
@@ -101,10 +120,9 @@ func (m *Member) Wait(ctx context.Context, revision uint64) error {
 		if err != nil {
 			return fmt.Errorf("asking etcd which replicas there are: %w", err)
 		}
-		behind := false
+		behind := m.seen.Load() < revision
 		for _, kv := range members.Kvs {
 			if string(kv.Key) == m.key {
-				behind = behind || m.seen.Load() < revision
 				continue
 			}
 			seen, err := strconv.ParseUint(string(kv.Value), 10, 64)
@@ -142,7 +160,7 @@ func newSignal() *chan struct{} {
 func (m *Member) Run(ctx context.Context) {
 	defer m.leave(ctx)
 	go m.lookAround(ctx)
-	renew := time.NewTicker(m.o.TTL / 4)
+	renew := time.NewTimer(m.pause(nil))
 	defer renew.Stop()
 	for {
 		select {
@@ -150,76 +168,128 @@ func (m *Member) Run(ctx context.Context) {
 			return
 		case <-m.wake:
 		case <-renew.C:
-			if err := m.renew(ctx); err != nil && ctx.Err() == nil {
-				klog.ErrorS(err, "This replica is not known in etcd and stops serving until it is", "key", m.key)
+			err := m.renew(ctx)
+			m.log(ctx, err)
+			renew.Reset(m.pause(err))
+			if err != nil {
 				continue
 			}
 		}
 		if err := m.tell(ctx); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "Telling other replicas what this one has seen", "key", m.key)
+			klog.ErrorS(err, "Failed to tell other replicas which CRDs this one has seen, retrying", "key", m.key)
+		}
+		if err := m.publish(ctx); err != nil && ctx.Err() == nil {
+			klog.ErrorS(err, "Failed to publish the settings of this replica, retrying", "key", m.settingsKey)
 		}
 	}
 }
 
-// register gets a lease and writes the key.
-func (m *Member) register(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, m.o.TTL)
-	defer cancel()
-	asked := time.Now()
-	lease, err := m.client.Grant(ctx, int64(m.o.TTL.Seconds()+0.999))
-	if err != nil {
-		return err
+// pause is how long to wait before the lease is renewed again: soon, if that has just
+// failed.
+func (m *Member) pause(err error) time.Duration {
+	if err != nil || !m.Current() {
+		return m.o.TTL / 20
 	}
-	m.lease = lease.ID
-	told := m.seen.Load()
-	if _, err := m.client.Put(ctx, m.key, strconv.FormatUint(told, 10), clientv3.WithLease(m.lease)); err != nil {
-		return err
-	}
-	m.told = told
-	m.held(asked)
-	return nil
+	return m.o.TTL / 4
 }
 
-// held notes that the lease was good at a moment. The time is that before the
-// request: it is the latest that etcd can have counted from.
+// log says once that the lease could not be renewed, and once that it is again.
+func (m *Member) log(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case err == nil && m.failed:
+		m.failed = false
+		klog.InfoS("The lease of this replica is renewed: other replicas wait for it again", "key", m.key)
+	case err != nil && !m.failed:
+		m.failed = true
+		klog.ErrorS(err, "Failed to renew the lease of this replica, retrying; when it has expired, reads ask etcd whether CRDs have changed", "key", m.key)
+	}
+}
+
+// register gets a lease and writes the key. It returns the latest moment that etcd can
+// have counted from: that before the request.
+func (m *Member) register(ctx context.Context) (asked time.Time, err error) {
+	asked = time.Now()
+	err = within(ctx, m.o.TTL/4, func(ctx context.Context) error {
+		lease, err := m.client.Grant(ctx, int64(m.o.TTL.Seconds()+0.999))
+		if err == nil {
+			m.lease = lease.ID
+		}
+		return err
+	})
+	if err != nil {
+		return asked, err
+	}
+	told := m.seen.Load()
+	if err := within(ctx, m.o.TTL/4, func(ctx context.Context) error { return m.write(ctx, told) }); err != nil {
+		return asked, err
+	}
+	m.told = told
+	return asked, nil
+}
+
+// within bounds one request: one that hangs must not take the time of the next.
+func within(ctx context.Context, d time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return do(ctx)
+}
+
+// held notes that the lease was good at a moment.
 func (m *Member) held(asked time.Time) {
 	m.valid.Store(int64(asked.Sub(m.start) + m.o.TTL*9/10))
 }
 
-// renew keeps the lease, or gets a new one and catches up.
+// renew keeps the lease, or gets a new one and catches up. A renewal that fails takes
+// nothing away: the lease holds until its time is over.
 func (m *Member) renew(ctx context.Context) error {
-	trying, cancel := context.WithTimeout(ctx, m.o.TTL/4)
-	defer cancel()
-	asked := time.Now()
-	lease, err := m.client.KeepAliveOnce(trying, m.lease)
-	if err == nil && lease.TTL > 0 && m.Current() {
-		m.held(asked)
-		return nil
+	if m.Current() {
+		asked := time.Now()
+		var ttl int64
+		err := within(ctx, m.o.TTL/4, func(ctx context.Context) error {
+			lease, err := m.client.KeepAliveOnce(ctx, m.lease)
+			if err == nil {
+				ttl = lease.TTL
+			}
+			return err
+		})
+		switch {
+		case err == nil && ttl > 0 && m.Current():
+			m.held(asked)
+			return nil
+		case err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) && m.Current():
+			return err
+		}
 	}
 	// The lease has run out, or may have: others may not have waited.
 	m.valid.Store(0)
-	_, _ = m.client.Revoke(trying, m.lease)
-	if err := m.register(trying); err != nil {
-		m.valid.Store(0)
-		return errors.Join(err, ctx.Err())
+	if m.lease != clientv3.NoLease {
+		_ = within(ctx, m.o.TTL/10, func(ctx context.Context) error { _, err := m.client.Revoke(ctx, m.lease); return err })
 	}
-	valid := m.valid.Swap(0)
+	asked, err := m.register(ctx)
+	if err != nil {
+		return err
+	}
+	// From here on others wait. What was changed before has to be read first.
 	if m.o.CatchUp != nil {
-		if err := m.o.CatchUp(trying); err != nil {
-			return fmt.Errorf("catching up with etcd: %w", err)
+		if err := within(ctx, m.o.TTL/4, m.o.CatchUp); err != nil {
+			return fmt.Errorf("reading the CRDs from etcd: %w", err)
 		}
 	}
-	m.valid.Store(valid)
+	m.held(asked)
 	return nil
 }
 
 // tell writes what this replica has seen, if others may want to know.
 func (m *Member) tell(ctx context.Context) error {
 	seen := m.seen.Load()
-	if seen == m.told || !m.others.Load() {
+	if seen == m.told || !m.others.Load() || !m.Current() {
 		return nil
 	}
-	_, err := m.client.Put(ctx, m.key, strconv.FormatUint(seen, 10), clientv3.WithLease(m.lease))
+	err := within(ctx, m.o.TTL/4, func(ctx context.Context) error {
+		_, err := m.client.Put(ctx, m.key, strconv.FormatUint(seen, 10), clientv3.WithLease(m.lease))
+		return err
+	})
 	if err == nil {
 		m.told = seen
 	}
@@ -237,7 +307,8 @@ func (m *Member) lookAround(ctx context.Context) {
 			}
 			continue
 		}
-		if m.others.Swap(len(members.Kvs) > 1) != (len(members.Kvs) > 1) {
+		others := slices.ContainsFunc(members.Kvs, func(kv *mvccpb.KeyValue) bool { return string(kv.Key) != m.key })
+		if m.others.Swap(others) != others {
 			m.nudge()
 		}
 		m.newcomers(ctx, members.Header.Revision+1)
@@ -266,6 +337,9 @@ func (m *Member) nudge() {
 	default:
 	}
 }
+
+// Leave gives up a replica that Run is not called for.
+func (m *Member) Leave(ctx context.Context) { m.leave(ctx) }
 
 // leave removes the key, so that nobody waits.
 func (m *Member) leave(ctx context.Context) {

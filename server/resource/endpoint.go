@@ -16,6 +16,7 @@ import (
 
 	"github.com/espalier-dev/espalier/server/fields"
 	"github.com/espalier-dev/espalier/server/reply"
+	"github.com/espalier-dev/espalier/server/requestinfo"
 )
 
 const (
@@ -36,7 +37,7 @@ var PatchTypes = []string{
 // Endpoint is one resource or subresource in one version.
 type Endpoint struct {
 	Scope *handlers.RequestScope
-	// Storage has the verbs: rest.Getter, Lister, Watcher, Creater, Updater,
+	// Storage has the verbs: rest.Getter, Lister, Watcher, Creater, NamedCreater, Updater,
 	// Patcher, GracefulDeleter and CollectionDeleter, as far as there are.
 	Storage   rest.Storage
 	Admission admission.Interface
@@ -66,7 +67,7 @@ func (e *Endpoint) Handler(verb string) http.HandlerFunc {
 	case "list":
 		if s, ok := e.Storage.(rest.Lister); ok {
 			watcher, _ := e.Storage.(rest.Watcher)
-			return handlers.ListResource(s, watcher, e.Scope, false, e.MinRequestTimeout)
+			return e.list(s, watcher)
 		}
 	case "watch":
 		if s, ok := e.Storage.(rest.Watcher); ok {
@@ -83,7 +84,10 @@ func (e *Endpoint) Handler(verb string) http.HandlerFunc {
 func (e *Endpoint) change(verb string) http.HandlerFunc {
 	switch verb {
 	case "create":
-		if s, ok := e.Storage.(rest.Creater); ok {
+		switch s := e.Storage.(type) {
+		case rest.NamedCreater: // below an object, such as a token
+			return handlers.CreateNamedResource(s, e.Scope, e.Admission)
+		case rest.Creater:
 			return e.create(s)
 		}
 	case "update":
@@ -96,7 +100,7 @@ func (e *Endpoint) change(verb string) http.HandlerFunc {
 			if patches == nil {
 				patches = PatchTypes
 			}
-			return handlers.PatchResource(s, e.Scope, e.Admission, patches)
+			return inTurn(e.Scope.MaxRequestBodyBytes, handlers.PatchResource(fields.Patching(s), e.Scope, e.Admission, patches))
 		}
 	case "delete":
 		if s, ok := e.Storage.(rest.GracefulDeleter); ok {
@@ -123,7 +127,7 @@ func (e *Endpoint) create(s rest.Creater) http.HandlerFunc {
 // update is the handler of update requests.
 func (e *Endpoint) update(s rest.Updater) http.HandlerFunc {
 	if e.Ownership == nil || e.Attended != nil && e.Attended() {
-		return handlers.UpdateResource(s, e.Scope, e.Admission)
+		return handlers.UpdateResource(fields.Updating(s), e.Scope, e.Admission)
 	}
 	return func(w http.ResponseWriter, req *http.Request) {
 		handlers.UpdateResource(e.Ownership.Updating(s, req.UserAgent()), e.Ownership.UpdateScope(), e.Admission)(w, req)
@@ -132,10 +136,21 @@ func (e *Endpoint) update(s rest.Updater) http.HandlerFunc {
 
 // Serve answers a request to the endpoint.
 func Serve(w http.ResponseWriter, req *http.Request, info *request.RequestInfo, e *Endpoint) {
+	if err := requestinfo.Check(info, req.Method); err != nil {
+		Error(w, req, info, err)
+		return
+	}
 	handler := e.Handler(info.Verb)
 	if handler == nil {
 		Error(w, req, info, apierrors.NewMethodNotSupported(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Verb))
 		return
+	}
+	switch info.Verb {
+	case "watch":
+	case "list", "deletecollection":
+		handler = untilEnd(forReaders(e.Scope, itemByItem, handler))
+	default:
+		handler = forReaders(e.Scope, inOnePiece, handler)
 	}
 	metrics.InstrumentHandlerFunc(strings.ToUpper(info.Verb), info.APIGroup, info.APIVersion, info.Resource, info.Subresource,
 		metrics.CleanScope(info), metrics.APIServerComponent, e.Deprecated, "", handler)(w, req)

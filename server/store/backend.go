@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"path"
 	"slices"
 	"sync"
@@ -37,8 +36,8 @@ const (
 	// DefaultIdle is how long a watch cache outlives its last use.
 	DefaultIdle = 5 * time.Minute
 
-	// A dead etcd is noticed within 40 s. TLS handshakes on slow machines under
-	// load have been seen to take more than 10 s (k/k#64649).
+	// A dead etcd is noticed within 40 s if nobody else does: see links. TLS handshakes
+	// on slow machines under load have been seen to take more than 10 s (k/k#64649).
 	keepaliveTime    = 30 * time.Second
 	keepaliveTimeout = 10 * time.Second
 	connectTimeout   = 20 * time.Second
@@ -54,6 +53,10 @@ type Config struct {
 	Transformers value.ResourceTransformers
 	// Idle is how long a watch cache outlives its last use; 0 is DefaultIdle.
 	Idle time.Duration
+	// MaxBehind is how many bytes of events a watcher may be behind, and
+	// MaxBehindSum how many all watchers may be; 0 is DefaultMaxBehind and
+	// DefaultMaxBehindSum.
+	MaxBehind, MaxBehindSum int64
 }
 
 // Backend is the connection to etcd. It is safe for concurrent use.
@@ -64,6 +67,12 @@ type Backend struct {
 	stop      func()          // of the compactor
 	caches    atomic.Int64    // numbers the gRPC streams of watch caches
 	closed    sync.Once
+	limits    *limits // of watchers that do not keep up
+	space     space
+	counts    counts
+	links     *links // to etcd's members
+	// unreadable are the objects that cannot be read.
+	unreadable unreadables
 
 	mu       sync.Mutex
 	storages map[*Spec]func() // how to destroy those that there are
@@ -94,27 +103,30 @@ func Open(ctx context.Context, c Config) (*Backend, error) {
 	if c.LeaseManagerConfig == (etcd3.LeaseManagerConfig{}) {
 		c.LeaseManagerConfig = etcd3.NewDefaultLeaseManagerConfig()
 	}
-	client, err := connect(c.Transport)
+	client, links, err := connect(c.Transport, c.Prefix)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to etcd at %v: %w", c.Transport.ServerList, err)
 	}
-	b := &Backend{config: c, client: client, stop: func() {}, storages: map[*Spec]func(){}}
+	b := &Backend{config: c, client: client, stop: func() {}, storages: map[*Spec]func(){}, limits: newLimits(c.MaxBehind, c.MaxBehindSum), links: links}
 	if err := b.checkMembers(ctx); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
+	links.start(client.Client)
 	if c.CompactionInterval > 0 {
 		// Several on one etcd agree, through a key, on who compacts.
 		compactor := etcd3.NewCompactor(client.Client, c.CompactionInterval, clock.RealClock{}, nil)
 		b.compactor, b.stop = compactor, compactor.Stop
 	}
 	metrics.SetStorageMonitorGetter(func() ([]metrics.Monitor, error) { return []metrics.Monitor{monitor{b}}, nil })
+	opened(b)
 	return b, nil
 }
 
-// connect builds the client. It does not wait for etcd.
-func connect(t storagebackend.TransportConfig) (*kubernetes.Client, error) {
+// connect builds the client, and the links that its connections go by. It does not
+// wait for etcd.
+func connect(t storagebackend.TransportConfig, prefix string) (*kubernetes.Client, *links, error) {
 	if len(t.ServerList) == 0 {
-		return nil, errors.New("no server is given")
+		return nil, nil, errors.New("no server is given")
 	}
 	config := clientv3.Config{
 		Endpoints:            t.ServerList,
@@ -138,27 +150,26 @@ func connect(t storagebackend.TransportConfig) (*kubernetes.Client, error) {
 	if t.CertFile != "" || t.KeyFile != "" || t.TrustedCAFile != "" {
 		tls, err := transport.TLSInfo{CertFile: t.CertFile, KeyFile: t.KeyFile, TrustedCAFile: t.TrustedCAFile}.ClientConfig()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		config.TLS = tls
 	}
+	var dial dialFunc
 	if t.EgressLookup != nil {
-		dial, err := t.EgressLookup(egressselector.Etcd.AsNetworkContext())
+		found, err := t.EgressLookup(egressselector.Etcd.AsNetworkContext())
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if dial != nil {
-			config.DialOptions = append(config.DialOptions, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-				return dial(ctx, "tcp", addr)
-			}))
-		}
+		dial = dialFunc(found)
 	}
+	links := newLinks(t.ServerList, config.TLS, dial)
+	config.DialOptions = append(config.DialOptions, links.options()...)
 	client, err := kubernetes.New(config)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	client.KV = etcd3.NewETCDLatencyTracker(steady{client.KV}) // time spent in etcd, per request
-	return client, nil
+	client.KV = etcd3.NewETCDLatencyTracker(newSteady(client.Client, prefix)) // time spent in etcd, per request
+	return client, links, nil
 }
 
 // checkMembers asks every member for its version. Members that are down are left
@@ -172,6 +183,7 @@ func (b *Backend) checkMembers(ctx context.Context) error {
 			if err := checkVersion(endpoint, v); err != nil {
 				return err
 			}
+			b.links.versions.note(endpoint, v)
 		}
 		if len(versions) > 0 {
 			for endpoint, err := range down {
@@ -244,22 +256,71 @@ func (b *Backend) awaitFeatures(ctx context.Context) {
 	}
 }
 
+// Key returns the whole key of what is at a path below the prefix.
+func (b *Backend) Key(below string) string { return path.Join("/", b.config.Prefix, below) }
+
 // Client returns the client that everything in the process shares.
 func (b *Backend) Client() *clientv3.Client { return b.client.Client }
 
 // Healthy returns an error if no member of etcd answers a read. It does not ask
 // for a quorum: a member without a leader still answers.
+//
+// A member that has just been stopped takes its share of these reads, too, until its
+// link is held. While another one answers its probe, this replica is as healthy as
+// etcd: the check does not fail, and does not wait until it would.
 func (b *Backend) Healthy(ctx context.Context) error {
 	timeout := b.config.HealthcheckTimeout
 	if timeout == 0 {
 		timeout = storagebackend.DefaultHealthcheckTimeout
 	}
+	began := time.Now()
+	if b.links.answering() {
+		err := b.readHealth(ctx, min(healthPatience, timeout))
+		if err == nil || isTimeout(err) && b.links.answering() {
+			return nil
+		}
+	}
+	err := b.readHealth(ctx, timeout-time.Since(began))
+	if err == nil {
+		return nil
+	}
+	if since := b.SilentSince(); !since.IsZero() {
+		return fmt.Errorf("reading from etcd: etcd has not answered since %s: %w", since.UTC().Format(time.RFC3339), err)
+	}
+	return fmt.Errorf("reading from etcd: %w", err)
+}
+
+// healthPatience is how long the check of a server waits that has several members.
+const healthPatience = 500 * time.Millisecond
+
+func (b *Backend) readHealth(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if _, err := b.client.KV.Get(ctx, path.Join("/", b.config.Prefix, "health"), clientv3.WithSerializable(), clientv3.WithCountOnly()); err != nil {
-		return fmt.Errorf("reading from etcd: %w", err)
+	_, err := b.client.KV.Get(ctx, path.Join("/", b.config.Prefix, "health"), clientv3.WithSerializable(), clientv3.WithCountOnly())
+	return err
+}
+
+// sampled is how many objects the mean size is taken of.
+const sampled = 16
+
+// Count returns how many objects there are below a key, which is without the
+// prefix of the backend, and about how large they are. It is one read of a few
+// objects; etcd goes through the keys, not through what they hold. It asks for no
+// quorum: a count that is a moment old is as good.
+func (b *Backend) Count(ctx context.Context, key string) (storage.Stats, error) {
+	below := path.Join("/", b.config.Prefix) + key + "/" // the key is a client's: .. is a name
+	answer, err := b.client.KV.Get(ctx, below, clientv3.WithPrefix(), clientv3.WithLimit(sampled), clientv3.WithSerializable())
+	if err != nil {
+		return storage.Stats{}, fmt.Errorf("counting objects in etcd: %w", err)
 	}
-	return nil
+	stats := storage.Stats{ObjectCount: answer.Count}
+	for _, kv := range answer.Kvs {
+		stats.EstimatedAverageObjectSizeBytes += int64(len(kv.Key) + len(kv.Value))
+	}
+	if n := int64(len(answer.Kvs)); n > 0 {
+		stats.EstimatedAverageObjectSizeBytes /= n
+	}
+	return stats, nil
 }
 
 // keep remembers how to destroy a storage, and returns how to do that early.
@@ -287,7 +348,9 @@ func (b *Backend) Close() error {
 			destroy()
 		}
 		metrics.SetStorageMonitorGetter(func() ([]metrics.Monitor, error) { return nil, nil })
+		closed(b)
 		b.stop()
+		b.links.close()
 		err = b.client.Close()
 	})
 	return err

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"runtime"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
@@ -92,6 +94,37 @@ func TestWatchFromBeforeTheCache(t *testing.T) {
 		if e := next(t, w); e.Type != watch.Added || e.Object.(*object.Object).GetName() != name {
 			t.Fatalf("event: %v", e)
 		}
+	}
+}
+
+// TestWatchFromACompactedDeletion: etcd still has the deletion, and no longer what was
+// deleted. Such a watch cannot go on, and its client has to be told so that it lists.
+// The test is not parallel: it compacts what others may watch.
+func TestWatchFromACompactedDeletion(t *testing.T) {
+	b := open(t)
+	uncached := spec("v1")
+	uncached.Cached = false
+	st := open1(t, b, uncached)
+	rv := create(t, st, gadget("v1", "a", 1)).GetResourceVersion()
+	if err := st.Delete(t.Context(), key("a"), &object.Object{}, nil, storage.ValidateAllObjectFunc, nil, storage.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	created, err := strconv.ParseInt(rv, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Client().Compact(t.Context(), created+1); err != nil {
+		t.Fatal(err)
+	}
+	w, err := st.Watch(t.Context(), prefix, storage.ListOptions{ResourceVersion: rv, Recursive: true, Predicate: predicate()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	e := next(t, w)
+	status, ok := e.Object.(*metav1.Status)
+	if e.Type != watch.Error || !ok || status.Code != http.StatusGone || status.Reason != metav1.StatusReasonExpired {
+		t.Errorf("event: %v", e)
 	}
 }
 

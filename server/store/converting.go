@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
@@ -115,14 +116,39 @@ func (c *converting) set(out runtime.Object, converted *object.Object) error {
 	return nil
 }
 
-// unreadable is the error for a stored object that cannot be converted. It counts
-// as corrupt, so that an operator whose converter is gone for good can delete the
-// object. A caller that has run out of time says nothing about the object.
-func unreadable(ctx context.Context, key, resourceVersion string, err error) error {
-	if ctx.Err() != nil {
-		return storage.NewTimeoutError(key, err.Error())
+// unconvertedError is the error for stored objects that cannot be converted. Its text
+// is that of the conversion: the objects themselves may be as they should be.
+type unconvertedError struct {
+	cause error
+	also  error // what storage takes it for, if not nil
+}
+
+// Error implements error.
+func (e *unconvertedError) Error() string { return e.cause.Error() }
+
+// Unwrap implements errors.
+func (e *unconvertedError) Unwrap() []error {
+	if e.also == nil {
+		return []error{e.cause}
 	}
-	return storage.NewCorruptObjError(key, fmt.Errorf("object not decodable revision=%s: %w", resourceVersion, err))
+	return []error{e.cause, e.also}
+}
+
+// Status implements errors.APIStatus.
+func (e *unconvertedError) Status() metav1.Status { return *statusOf(e.cause) }
+
+// unreadable is the error for a stored object that cannot be converted. It counts as
+// corrupt, so that an operator whose converter is gone for good can delete the
+// object. A caller that has run out of time, or is told to come back, learns nothing
+// about the object.
+func unreadable(ctx context.Context, key string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return storage.NewTimeoutError(key, err.Error())
+	case apierrors.IsTooManyRequests(err):
+		return &unconvertedError{cause: err}
+	}
+	return &unconvertedError{err, storage.NewCorruptObjError(key, err)}
 }
 
 // Get implements storage.Interface.
@@ -132,11 +158,7 @@ func (c *converting) Get(ctx context.Context, key string, opts storage.GetOption
 	}
 	converted, err := c.spec.one(ctx, out, c.spec.Version)
 	if err != nil {
-		version := ""
-		if o, ok := out.(metav1.Object); ok {
-			version = o.GetResourceVersion()
-		}
-		return unreadable(ctx, key, version, err)
+		return unreadable(ctx, key, err)
 	}
 	if converted == out {
 		return nil
@@ -177,7 +199,7 @@ func (c *converting) page(ctx context.Context, key string, opts storage.ListOpti
 	}
 	converted, err := c.spec.convert(ctx, objs, c.spec.Version)
 	if err != nil {
-		return err
+		return &unconvertedError{cause: err}
 	}
 	for i, o := range converted {
 		if o != objs[i] {

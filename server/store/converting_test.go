@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
@@ -248,7 +249,7 @@ func TestBrokenConversion(t *testing.T) {
 		t.Errorf("%d objects are stored", n)
 	}
 	err := st.Get(t.Context(), key("a"), storage.GetOptions{}, &object.Object{})
-	if !storage.IsCorruptObject(err) || !strings.Contains(err.Error(), "the webhook is gone") {
+	if !storage.IsCorruptObject(err) || err.Error() != "the webhook is gone" {
 		t.Errorf("read: %v", err)
 	}
 	w, err := st.Watch(t.Context(), prefix, storage.ListOptions{ResourceVersion: rv, Recursive: true, Predicate: predicate()})
@@ -282,5 +283,37 @@ func TestBrokenConversion(t *testing.T) {
 	r, err := b.Client().KV.Get(t.Context(), "/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil || len(list(t, raw, "").Items) != 0 {
 		t.Errorf("still there: %v %v", r, err)
+	}
+}
+
+// A cache whose objects cannot be converted does not call the converter again and
+// again.
+func TestBrokenConversionPauses(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	c := &converter{}
+	raw := open1(t, b, spec("v1"))
+	create(t, raw, gadget("v1", "a", 1))
+	c.fail(errors.New("the webhook is gone"))
+	s := converted(c)
+	s.Cached = true
+	st := open1(t, b, s)
+	if _, err := st.Watch(t.Context(), prefix, storage.ListOptions{ResourceVersion: "0", Recursive: true, Predicate: predicate()}); err == nil {
+		t.Error("a watch of a cache that cannot be filled")
+	}
+	time.Sleep(5 * time.Second)
+	if calls := c.took(); calls != "[1]" && calls != "[1 1]" {
+		t.Errorf("in five seconds the converter is called with %s objects", calls)
+	}
+	c.fail(nil)
+	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		w, err := st.Watch(t.Context(), prefix, storage.ListOptions{ResourceVersion: "0", Recursive: true, Predicate: predicate()})
+		if err == nil {
+			w.Stop()
+			break
+		}
+		if time.Since(begin) > 20*time.Second {
+			t.Fatalf("the cache is still not filled: %v", err)
+		}
 	}
 }

@@ -17,8 +17,16 @@
 //
 // A watch cache is stopped only when nobody uses it. Every call and every open
 // watch counts as a use. Nobody waits for a lock while a cache fills. A watch that goes
-// on from before the cache was filled is served by etcd, which has that past; events
-// that come in bursts are passed on to a cache no faster than its watchers take them.
+// on from before the cache was filled is served by etcd, which has that past.
+//
+// What watchers do not read is bounded in bytes: per watch, for all watches
+// together (events that watchers share count once), and in the history of each
+// cache. A watch over the limit ends, and its client goes on from the last event
+// it got.
+//
+// A member of etcd that does not answer is noticed within three seconds by a probe of
+// its own, and requests and watches go to the others; see links. Where there is no
+// other that answers, nothing is cut off: slow is not away.
 //
 // Above converting, every object is in the version of the storage; below, in the
 // one it was written in. What a write answers is converted before it is written,

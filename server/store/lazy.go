@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +54,7 @@ type active struct {
 	users    int // calls under way and open watches
 	lastUsed time.Time
 	timer    *time.Timer
+	progress *time.Timer
 }
 
 var _ storage.Interface = (*lazy)(nil)
@@ -115,7 +118,7 @@ func (l *lazy) again() bool {
 // create starts a cache. It does not wait until it is filled.
 func (l *lazy) create() (*active, error) {
 	failed, fail := context.WithCancel(context.Background())
-	f := &feed{Interface: l.direct, fail: fail, stream: fmt.Sprint(l.backend.caches.Add(1))}
+	f := &feed{Interface: l.direct, backend: l.backend, spec: l.spec, fail: fail, stream: fmt.Sprint(l.backend.caches.Add(1)), window: l.backend.config.EventsHistoryWindow}
 	c, err := cacher.NewCacherFromConfig(cacher.Config{
 		Storage:             f,
 		Versioner:           l.direct.Versioner(),
@@ -136,6 +139,8 @@ func (l *lazy) create() (*active, error) {
 	}
 	a := &active{CacheDelegator: cacher.NewCacheDelegator(c, l.direct), cacher: c, feed: f, failed: failed}
 	a.timer = time.AfterFunc(l.backend.config.Idle, func() { l.expire(a) })
+	a.progress = time.AfterFunc(never, func() { l.keepCurrent(a) })
+	a.progress.Reset(l.backend.progressPeriod())
 	return a, nil
 }
 
@@ -173,7 +178,38 @@ func (l *lazy) destroy() {
 	}
 }
 
+// progressPeriod is how old the revision of an idle cache may become. etcd forgets
+// revisions after CompactionInterval: within that, what a cache gives out as its
+// revision can still be read and watched from.
+func (b *Backend) progressPeriod() time.Duration {
+	const most = 2 * time.Minute
+	if half := b.config.CompactionInterval / 2; half > 0 {
+		return min(half, most)
+	}
+	return most
+}
+
+// never is longer than any timer.
+const never = time.Duration(math.MaxInt64)
+
+// keepCurrent asks etcd how far the watch of the cache is, again and again while the
+// cache is used. A cache of objects that nobody changes would stay at the revision of
+// the last change, which etcd compacts away: the consistency check of
+// k8s.io/apiserver reads at it, and so do clients that resume. It costs a timer, and a
+// message of a few bytes each time.
+func (l *lazy) keepCurrent(a *active) {
+	ctx, cancel := context.WithTimeout(a.feed.own(context.Background()), statusTimeout)
+	defer cancel()
+	_ = a.feed.Interface.RequestWatchProgress(ctx) //nolint:staticcheck // deprecated, and part of the interface; the next one will do
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active == a {
+		a.progress.Reset(l.backend.progressPeriod())
+	}
+}
+
 func (a *active) stop() {
+	a.progress.Stop()
 	a.CacheDelegator.Stop()
 	a.cacher.Stop()
 }
@@ -200,14 +236,30 @@ func (l *lazy) Watch(ctx context.Context, key string, opts storage.ListOptions) 
 	if l.bypass(a, opts) {
 		l.touch(a)
 		w, err := l.direct.Watch(ctx, key, opts)
+		if err == nil {
+			w = l.backend.limits.relayed(w, source{live: always, current: l.spec.Current})
+		}
 		return counted(ctx, w, err, l.bypassed)
 	}
+	from := source{shared: &a.feed.shared, live: later(l.direct.Versioner(), a.feed.shared.latest.Load()), current: l.spec.Current}
 	w, err := a.Watch(ctx, key, opts)
 	if err == nil {
-		w = relayed(w)
+		l.warnOf(ctx, key, opts)
+		w = l.backend.limits.relayed(w, from)
 	}
 	return counted(ctx, w, err, func() { l.touch(a) })
 }
+
+// later reports of an event whether it is later than a revision. Bookmarks that
+// end the initial events have that revision at least.
+func later(versioner storage.Versioner, revision uint64) func(watch.Event) bool {
+	return func(e watch.Event) bool {
+		of, err := versioner.ObjectResourceVersion(e.Object)
+		return err == nil && of > revision
+	}
+}
+
+func always(watch.Event) bool { return true }
 
 // bypass reports whether a watch begins before the cache does, and takes one of
 // the places for such watches.
@@ -268,6 +320,9 @@ func (l *lazy) GetList(ctx context.Context, key string, opts storage.ListOptions
 	}
 	defer l.touch(a)
 	a.await(ctx)
+	if l.backend.unreadable.any() {
+		return l.incomplete(ctx, a, key, opts, list)
+	}
 	return a.GetList(ctx, key, opts, list)
 }
 
@@ -296,7 +351,7 @@ func (l *lazy) listWantsCache(opts storage.ListOptions) bool {
 
 // Get implements storage.Interface.
 func (l *lazy) Get(ctx context.Context, key string, opts storage.GetOptions, out runtime.Object) error {
-	if opts.ResourceVersion == "" || !l.again() {
+	if opts.ResourceVersion == "" || !l.again() || l.backend.unreadable.has(l.spec.Resource, l.backend.Key(key)) {
 		return l.direct.Get(ctx, key, opts, out)
 	}
 	a, err := l.acquire()
@@ -368,9 +423,14 @@ func (l *lazy) CompactRevision() int64 { return l.direct.CompactRevision() }
 // feed is the storage as one watch cache sees it.
 type feed struct {
 	storage.Interface
+	backend  *Backend
+	spec     *Spec
 	fail     func()        // is called when the cache cannot be filled
 	stream   string        // not shared with other caches
 	filledAt atomic.Uint64 // the revision that the cache begins with
+	window   time.Duration // how long the cache keeps events, if they are not large
+	shared   shared
+	pause    atomic.Int64 // before it is filled again, as a Duration
 }
 
 // own keeps the watch of this cache, and its requests for progress, off the gRPC
@@ -380,16 +440,39 @@ func (f *feed) own(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "espalier-cache", f.stream)
 }
 
-// GetList implements storage.Interface.
+// refillPause is how long a cache waits before it tries again to convert all objects,
+// after the first failure; twice as long after each further one, up to refillMax.
+// Lists meanwhile get the objects, or the error, from etcd and the converter.
+const (
+	refillPause = 2 * time.Second
+	refillMax   = 30 * time.Second
+)
+
+// GetList implements storage.Interface. The cacher calls it again every second if it
+// fails: without a pause, a converter that is broken or whose answers are too large
+// would be called with all objects for as long as the cache is there.
 func (f *feed) GetList(ctx context.Context, key string, opts storage.ListOptions, list runtime.Object) error {
+	if pause := time.Duration(f.pause.Load()); pause > 0 {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	err := f.Interface.GetList(ctx, key, opts, list)
 	if err != nil {
+		// etcd has no part in this: what it cannot do now, it can do a second later.
+		if _, ok := errors.AsType[*unconvertedError](err); ok {
+			f.pause.Store(int64(min(max(2*time.Duration(f.pause.Load()), refillPause), refillMax)))
+		}
 		f.fail()
 		return err
 	}
+	f.pause.Store(0)
 	if l, ok := list.(metav1.ListInterface); ok {
 		if revision, err := f.Versioner().ParseResourceVersion(l.GetResourceVersion()); err == nil {
 			f.filledAt.Store(revision)
+			f.shared.latest.Store(revision)
 		}
 	}
 	return nil
@@ -397,12 +480,12 @@ func (f *feed) GetList(ctx context.Context, key string, opts storage.ListOptions
 
 // Watch implements storage.Interface.
 func (f *feed) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
-	w, err := f.Interface.Watch(f.own(ctx), key, opts)
+	w, err := f.Interface.Watch(context.WithValue(f.own(ctx), feedingKey{}, true), key, opts)
 	if err != nil {
 		f.fail()
 		return nil, err
 	}
-	return w, nil
+	return newPaced(w, &f.shared, f.window, f.Versioner(), f.survive), nil
 }
 
 // RequestWatchProgress implements storage.Interface.

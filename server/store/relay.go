@@ -2,31 +2,78 @@ package store
 
 import (
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// maxBehind is how many events a watcher may be behind before its watch is
-// ended. An event is a pointer to an object that all watchers share.
-const maxBehind = 16 << 10
+const (
+	// maxEvents is how many events a watcher may be behind, whatever their size.
+	maxEvents = 16 << 10
+	// maxHanded is how many bytes of events are handed to the watcher ahead of
+	// what it has taken. They are not counted as behind.
+	maxHanded = 256 << 10
+	// The watcher of large events is looked at again after such times.
+	minPause, maxPause = time.Millisecond, 256 * time.Millisecond
+	// Events that are held back are looked at again after that.
+	heldPause = 20 * time.Millisecond
+)
 
-// relay takes the events of a watch cache at once and keeps those that their
-// watcher has not taken yet. The cache itself has room for some ten events of a
+// relay takes the events of a watch at once and keeps those that their watcher
+// has not taken yet. The watch cache itself has room for some ten events of a
 // watcher, and ends the watches of those who are not fast enough: a burst of
 // writes would end most of them.
+//
+// A watcher may be behind by a number of bytes (Config.MaxBehind). Then the watch
+// takes no more events: what is kept is still delivered, and the watch ends.
+// Clients go on from the last event they got, as after every end of a watch. Of
+// the events that a watch begins with, no more are taken than may be kept, and
+// the watch goes on as fast as its watcher reads: there may be any number of them.
+//
+// It costs a goroutine and, per event, 48 bytes while the event is kept.
 type relay struct {
-	inner watch.Interface
-	out   chan watch.Event
-	stop  func()
-	done  chan struct{}
+	inner  watch.Interface
+	out    chan watch.Event
+	stop   func()
+	done   chan struct{}
+	cut    chan struct{} // closed, by limits, to drop what is kept
+	limits *limits
+	shared *shared // with the watchers of the same cache; nil if there are none
+	// live reports whether an event is later than the beginning of the watch.
+	live func(watch.Event) bool
+	// current is that of Spec; nil if events are never held back.
+	current func() bool
+
+	// What is behind; run writes, limits reads.
+	bytes, events atomic.Int64
+	since         atomic.Int64 // the position before the oldest event
+	reported      int64        // what limits.sum has of bytes
+	cutting       bool         // guarded by limits.mu
+
+	size   sizer
+	handed handed
+	pause  time.Duration
 }
 
-func relayed(w watch.Interface) watch.Interface {
-	r := &relay{inner: w, out: make(chan watch.Event, 16), done: make(chan struct{})}
+// source says what a relay takes its events from.
+type source struct {
+	shared  *shared
+	live    func(watch.Event) bool
+	current func() bool
+}
+
+// relayed returns the watch with a relay behind it.
+func (l *limits) relayed(w watch.Interface, from source) watch.Interface {
+	r := &relay{
+		inner: w, out: make(chan watch.Event, handedEvents), done: make(chan struct{}), cut: make(chan struct{}),
+		limits: l, shared: from.shared, live: from.live, current: from.current,
+	}
 	r.stop = sync.OnceFunc(func() {
 		close(r.done)
 		w.Stop()
 	})
+	l.add(r)
 	go r.run()
 	return r
 }
@@ -41,17 +88,22 @@ func (r *relay) ResultChan() <-chan watch.Event { return r.out }
 // events are taken.
 func (r *relay) run() {
 	defer close(r.out)
+	defer r.limits.remove(r)
 	var behind queue
 	in := r.inner.ResultChan()
 	for in != nil || behind.len() > 0 {
-		from, to, next := in, r.out, watch.Event{}
-		switch n := behind.len(); {
-		case n == 0:
-			to = nil
-		case n >= maxBehind:
-			from = nil // the cache is going to end it
-			fallthrough
-		default:
+		from := in
+		if in != nil && (behind.bytes >= r.limits.perWatch || behind.len() >= maxEvents) {
+			from = nil
+			if r.live(behind.last().Event) {
+				r.inner.Stop()
+				in = nil
+				watchesEnded.WithLabelValues("behind").Inc()
+			}
+		}
+		to, again := r.target(&behind)
+		var next kept
+		if to != nil {
 			next = behind.first()
 		}
 		select {
@@ -60,36 +112,140 @@ func (r *relay) run() {
 				in = nil
 				continue
 			}
-			behind.push(event)
-		case to <- next:
+			behind.push(r.keep(forgotten(event)))
+			r.report(&behind)
+		case to <- next.Event:
+			r.handed.add(next.size)
 			behind.pop()
+			r.pause = 0
+			r.report(&behind)
+		case <-again:
+		case <-r.cut:
+			r.stop()
+			watchesEnded.WithLabelValues("memory").Inc()
+			return
 		case <-r.done:
 			return
 		}
 	}
 }
 
+// target returns where the next event goes to. While this process does not know the
+// schema as others do, that is nowhere; so it is while much is handed to the
+// watcher that it has not taken: only large events come to that. There is a time to
+// look again.
+func (r *relay) target(behind *queue) (to chan<- watch.Event, again <-chan time.Time) {
+	if behind.len() == 0 {
+		return nil, nil
+	}
+	if r.current != nil && !r.current() {
+		return nil, time.After(heldPause)
+	}
+	if r.handed.bytes < maxHanded || r.handed.settle(len(r.out)) < maxHanded {
+		return r.out, nil
+	}
+	r.pause = min(max(2*r.pause, minPause), maxPause)
+	return nil, time.After(r.pause)
+}
+
+// keep measures an event.
+func (r *relay) keep(event watch.Event) kept {
+	k := kept{Event: event, size: r.size.of(event.Object)}
+	if r.shared != nil {
+		k.position = r.shared.passed.Load() - k.size
+	}
+	return k
+}
+
+// report tells what is behind: exactly to who asks, in steps to the sum that all
+// watches share.
+func (r *relay) report(behind *queue) {
+	r.bytes.Store(behind.bytes)
+	r.events.Store(int64(behind.len()))
+	if behind.len() > 0 {
+		r.since.Store(behind.first().position)
+	}
+	if d := behind.bytes - r.reported; d >= reportStep || d <= -reportStep || behind.bytes == 0 && r.reported != 0 {
+		r.reported = behind.bytes
+		if r.limits.sum.Add(d) > r.limits.total && d > 0 {
+			r.limits.relieve()
+		}
+	}
+}
+
+// span is how many bytes the cache has passed on since the oldest event that is
+// behind: all that the watchers of a cache keep is within the longest of them.
+func (r *relay) span() int64 {
+	bytes := r.bytes.Load()
+	if bytes == 0 || r.shared == nil {
+		return bytes
+	}
+	return max(bytes, r.shared.passed.Load()-r.since.Load())
+}
+
+// handedEvents is how many events are handed to a watcher ahead of what it has
+// taken. The handler flushes when it has taken all of them.
+const handedEvents = 16
+
+// handed knows the sizes of the events in the channel of a relay.
+type handed struct {
+	sizes       [handedEvents + 1]int64
+	first, size int // in sizes
+	bytes       int64
+}
+
+// add is for an event that has just been sent.
+func (h *handed) add(size int64) {
+	if h.size == len(h.sizes) {
+		h.settle(h.size - 1) // there is no room for more in the channel
+	}
+	h.sizes[(h.first+h.size)%len(h.sizes)] = size
+	h.size++
+	h.bytes += size
+}
+
+// settle forgets all but the last n, and returns the sum of their sizes.
+func (h *handed) settle(n int) int64 {
+	for ; h.size > n; h.size-- {
+		h.bytes -= h.sizes[h.first]
+		h.first = (h.first + 1) % len(h.sizes)
+	}
+	return h.bytes
+}
+
+// kept is an event that its watcher has not taken.
+type kept struct {
+	watch.Event
+	size     int64
+	position int64 // what the cache had passed on before it, in bytes
+}
+
 // queue is a list of events that are taken in the order in which they came.
 type queue struct {
-	events []watch.Event
+	events []kept
 	head   int
+	bytes  int64 // of all events in it
 }
 
 func (q *queue) len() int { return len(q.events) - q.head }
 
-func (q *queue) first() watch.Event { return q.events[q.head] }
+func (q *queue) first() kept { return q.events[q.head] }
 
-func (q *queue) push(e watch.Event) {
+func (q *queue) last() kept { return q.events[len(q.events)-1] }
+
+func (q *queue) push(e kept) {
 	if q.head > 64 && q.head*2 > len(q.events) {
 		n := copy(q.events, q.events[q.head:])
 		clear(q.events[n:])
 		q.events, q.head = q.events[:n], 0
 	}
 	q.events = append(q.events, e)
+	q.bytes += e.size
 }
 
 func (q *queue) pop() {
-	q.events[q.head] = watch.Event{} // the object may be the last of its kind
+	q.bytes -= q.events[q.head].size
+	q.events[q.head] = kept{} // the object may be the last of its kind
 	q.head++
 	if q.head == len(q.events) {
 		q.events, q.head = q.events[:0], 0

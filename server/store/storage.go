@@ -9,14 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/espalier-dev/espalier/server/object"
@@ -48,12 +46,17 @@ type Spec struct {
 
 	// Convert, if not nil, is called for objects that are not in the wanted
 	// version: Version above the storage, StorageVersion in etcd. Both are names
-	// of versions of Resource.Group, such as v1beta1.
+	// of versions of Resource.Group, such as v1beta1. Without Convert, Version is what
+	// operators are told to make requests in.
 	Convert                 ConvertFunc
 	Version, StorageVersion string
 
 	// Cached allows a watch cache.
 	Cached bool
+	// Current, if not nil, reports whether this process knows the schemas of the objects
+	// as all others do. Watches hold their events back while it does not: they would
+	// be sent by a schema that is known elsewhere to be replaced.
+	Current func() bool
 }
 
 // Storage returns the storage of a resource, and a function that destroys it: open
@@ -70,9 +73,9 @@ func (b *Backend) Storage(s Spec) (storage.Interface, func(), error) {
 		direct = &converting{Interface: direct, backend: b, spec: &s}
 	}
 	ended, end := context.WithCancel(context.Background())
-	direct = &ending{Interface: direct, ended: ended, spec: &s}
+	direct = &ending{Interface: limiting{direct}, ended: ended, spec: &s}
 	if !s.Cached {
-		return direct, b.keep(&s, end), nil
+		return &uncached{Interface: direct, limits: b.limits, current: s.Current}, b.keep(&s, end), nil
 	}
 	if s.KeyFunc == nil || s.AttrFunc == nil {
 		end()
@@ -80,6 +83,32 @@ func (b *Backend) Storage(s Spec) (storage.Interface, func(), error) {
 	}
 	l := &lazy{direct: direct, backend: b, spec: &s}
 	return l, b.keep(&s, func() { end(); l.destroy() }), nil
+}
+
+// uncached is a storage without a watch cache whose watchers may be behind only
+// so far. etcd's client keeps all that a watcher does not take.
+type uncached struct {
+	storage.Interface
+	limits  *limits
+	current func() bool // see Spec.Current
+}
+
+// Watch implements storage.Interface.
+func (u *uncached) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	live := always
+	if from, err := u.Versioner().ParseResourceVersion(opts.ResourceVersion); err == nil && from == 0 || opts.SendInitialEvents != nil && *opts.SendInitialEvents {
+		// It begins with all objects, which may be more than a watcher may be behind.
+		now, err := u.GetCurrentResourceVersion(ctx)
+		if err != nil {
+			return nil, err
+		}
+		live = later(u.Versioner(), now)
+	}
+	w, err := u.Interface.Watch(ctx, key, opts)
+	if err != nil {
+		return nil, err
+	}
+	return u.limits.relayed(w, source{live: live, current: u.current}), nil
 }
 
 // ending is a storage whose watches end when it is destroyed. Everything else goes
@@ -119,22 +148,13 @@ func (b *Backend) direct(s *Spec, codec runtime.Codec) (storage.Interface, error
 		}
 	}
 	versioner := storage.APIObjectVersioner{}
-	decoder := etcd3.NewDefaultDecoder(codec, versioner)
-	// What cannot be decrypted or decoded can still be deleted, on explicit demand.
-	deletable := utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)
-	if deletable {
-		transformer = etcd3.WithCorruptObjErrorHandlingTransformer(transformer)
-		decoder = etcd3.WithCorruptObjErrorHandlingDecoder(decoder)
-	}
-	store, err := etcd3.New(b.client, b.compactor, codec, s.NewFunc, s.NewListFunc, b.config.Prefix, s.ResourcePrefix,
-		s.Resource, transformer, b.config.LeaseManagerConfig, decoder, versioner)
+	r := newReading(b, s, codec, transformer, versioner)
+	store, err := etcd3.New(b.client, b.compactor, watched{codec, r}, s.NewFunc, s.NewListFunc, b.config.Prefix, s.ResourcePrefix,
+		s.Resource, r, b.config.LeaseManagerConfig, r, versioner)
 	if err != nil {
 		return nil, fmt.Errorf("storage of %s: %w", s.Resource, err)
 	}
-	if deletable {
-		return etcd3.NewStoreWithUnsafeCorruptObjectDeletion(store, s.Resource), nil
-	}
-	return store, nil
+	return &explained{&surviving{store, b, r}, &b.space}, nil
 }
 
 // RESTOptions are what a generic registry's store is completed with. What the

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
@@ -320,7 +322,7 @@ func TestKeysAndEncryption(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = st.Get(t.Context(), key("a"), storage.GetOptions{}, &object.Object{})
-	if !storage.IsCorruptObject(err) {
+	if apierrors.ReasonForError(err) != metav1.StatusReasonStoreReadError {
 		t.Errorf("read of garbage: %v", err)
 	}
 	if err := st.Delete(t.Context(), key("a"), &object.Object{}, nil, storage.ValidateAllObjectFunc, nil, storage.DeleteOptions{}); err == nil {

@@ -64,7 +64,7 @@ func (c *convertingCodec) Decode(data []byte, defaults *schema.GroupVersionKind,
 	}
 	converted, err := c.spec.one(context.Background(), obj, c.spec.Version)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, &unconvertedError{cause: err} // the watch ends: the object itself may be as it should be
 	}
 	gvk := converted.GroupVersionKind()
 	if o, ok := into.(*object.Object); ok && o != converted {

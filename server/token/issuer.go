@@ -251,3 +251,13 @@ func (i *Issuer) annotate(ctx context.Context, c *claims, now time.Time) {
 	audit.AddAuditAnnotation(ctx, "authentication.k8s.io/stale-token",
 		fmt.Sprintf("subject: %s, seconds after warning threshold: %d", c.Subject, now.Unix()-after.Time().Unix()))
 }
+
+// KeyIDs returns the identifiers of the key that signs and of all that verify, as
+// they are now. The identifiers are public: tokens have them.
+func (i *Issuer) KeyIDs() (signing string, all []string) {
+	set := i.options.Keys.current.Load()
+	for _, k := range set.all {
+		all = append(all, k.id)
+	}
+	return set.all[0].id, all // the first one is the one that signs
+}

@@ -107,6 +107,9 @@ func (v *Vacater) delete(ctx context.Context, namespace string, c counted, r *re
 	if len(left) > 0 && err == nil {
 		finalizers, err = v.finalizers(ctx, namespace, c.Kind)
 	}
+	if len(left) > 0 && err == nil && v.config.Unreadable != nil {
+		err = v.config.Unreadable(ctx, c.Kind, namespace)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {

@@ -47,6 +47,10 @@ type Config struct {
 	Metadata metadata.Interface
 	// Namespaces tells of namespaces. Whoever gives it runs it.
 	Namespaces coreinformers.NamespaceInformer
+	// Unreadable, if not nil, returns an error that names the objects of a kind in a
+	// namespace that cannot be read, and so are not deleted; nil if there are none. It is
+	// asked after the objects have been listed.
+	Unreadable func(ctx context.Context, k kinds.Kind, namespace string) error
 	// Grace is how long a namespace is kept at least; 0 is DefaultGrace.
 	Grace time.Duration
 }

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -57,6 +58,12 @@ var optional = map[string]bool{
 
 // enums are the values, in order, of the types that have no others.
 var enums = map[reflect.Type][]any{
+	reflect.TypeFor[certificatesv1.KeyUsage](): values(
+		certificatesv1.UsageAny, certificatesv1.UsageCertSign, certificatesv1.UsageClientAuth, certificatesv1.UsageCodeSigning, certificatesv1.UsageContentCommitment,
+		certificatesv1.UsageCRLSign, certificatesv1.UsageDataEncipherment, certificatesv1.UsageDecipherOnly, certificatesv1.UsageDigitalSignature, certificatesv1.UsageEmailProtection,
+		certificatesv1.UsageEncipherOnly, certificatesv1.UsageIPsecEndSystem, certificatesv1.UsageIPsecTunnel, certificatesv1.UsageIPsecUser, certificatesv1.UsageKeyAgreement,
+		certificatesv1.UsageKeyEncipherment, certificatesv1.UsageMicrosoftSGC, certificatesv1.UsageNetscapeSGC, certificatesv1.UsageOCSPSigning, certificatesv1.UsageSMIME,
+		certificatesv1.UsageServerAuth, certificatesv1.UsageSigning, certificatesv1.UsageTimestamping),
 	reflect.TypeFor[admissionv1.FailurePolicyType]():      values(admissionv1.Fail, admissionv1.Ignore),
 	reflect.TypeFor[admissionv1.MatchPolicyType]():        values(admissionv1.Equivalent, admissionv1.Exact),
 	reflect.TypeFor[admissionv1.OperationType]():          values(admissionv1.OperationAll, admissionv1.Connect, admissionv1.Create, admissionv1.Delete, admissionv1.Update),
@@ -65,6 +72,9 @@ var enums = map[reflect.Type][]any{
 	reflect.TypeFor[admissionv1.SideEffectClass]():        values(admissionv1.SideEffectClassNone, admissionv1.SideEffectClassNoneOnDryRun, admissionv1.SideEffectClassSome, admissionv1.SideEffectClassUnknown),
 	reflect.TypeFor[admissionv1.ValidationAction]():       values(admissionv1.Audit, admissionv1.Deny, admissionv1.Warn),
 	reflect.TypeFor[corev1.NamespacePhase]():              values(corev1.NamespaceActive, corev1.NamespaceTerminating),
+	reflect.TypeFor[corev1.ResourceQuotaScope](): values(corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeCrossNamespacePodAffinity, corev1.ResourceQuotaScopeNotBestEffort,
+		corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopePriorityClass, corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeVolumeAttributesClass),
+	reflect.TypeFor[corev1.ScopeSelectorOperator](): values(corev1.ScopeSelectorOpDoesNotExist, corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn),
 }
 
 // values are those of an enum as JSON has them.

@@ -65,13 +65,14 @@ func (x *Index[T]) Current() *Snapshot[T] {
 	x.building.Lock()
 	defer x.building.Unlock()
 	x.marking.Lock()
-	marked := x.marked
-	if len(marked) > 0 {
+	var groups []string
+	if len(x.marked) > 0 {
+		groups = slices.Sorted(maps.Keys(x.marked))
 		x.marked = map[string]struct{}{}
 	}
 	x.marking.Unlock()
-	if len(marked) > 0 {
-		x.current = &Snapshot[T]{x.merge(slices.Sorted(maps.Keys(marked)))}
+	if len(groups) > 0 {
+		x.current = &Snapshot[T]{x.merge(groups)}
 	}
 	return x.current
 }

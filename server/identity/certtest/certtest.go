@@ -50,16 +50,30 @@ func (a *Authority) Client(tb testing.TB, name string, validity time.Duration, g
 	return certificatePEM(sign(tb, clientTemplate(name, groups), a.Certificate, k, a.key, validity)), keyPEM(tb, k)
 }
 
+// For returns a certificate for the named uses only, as its connection shows it.
+func (a *Authority) For(tb testing.TB, name string, uses ...x509.ExtKeyUsage) *x509.Certificate {
+	tb.Helper()
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: uses}
+	return sign(tb, template, a.Certificate, newKey(tb), a.key, time.Hour)
+}
+
 // Server returns the certificate and the key of a server on the loopback
-// address, as PEM. It may be a client, too, for etcd's own use.
+// address, as PEM.
 func (a *Authority) Server(tb testing.TB) (certificate, key []byte) {
+	tb.Helper()
+	return a.ServerFor(tb, time.Hour)
+}
+
+// ServerFor is Server with a certificate that is valid for a time from now; a negative
+// one makes it expired.
+func (a *Authority) ServerFor(tb testing.TB, validity time.Duration) (certificate, key []byte) {
 	tb.Helper()
 	k := newKey(tb)
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "server"}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	return certificatePEM(sign(tb, template, a.Certificate, k, a.key, time.Hour)), keyPEM(tb, k)
+	return certificatePEM(sign(tb, template, a.Certificate, k, a.key, validity)), keyPEM(tb, k)
 }
 
 // File writes data into a new folder of the test and returns its path.

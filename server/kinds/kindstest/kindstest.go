@@ -12,14 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/value"
-	"k8s.io/apiserver/pkg/util/webhook"
+	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -33,8 +32,10 @@ import (
 	"github.com/espalier-dev/espalier/server/definition"
 	"github.com/espalier-dev/espalier/server/kinds"
 	"github.com/espalier-dev/espalier/server/lifecycle"
+	"github.com/espalier-dev/espalier/server/requestinfo"
 	"github.com/espalier-dev/espalier/server/resource"
 	"github.com/espalier-dev/espalier/server/store"
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 // Server is a server of a test, and clients of it.
@@ -70,7 +71,9 @@ func Start(tb testing.TB, o Options) *Server {
 	definitions, err := definition.New(definition.Options{Backend: s.Backend, Authorizer: anything, ProtectInstances: o.Protect})
 	must(tb, err)
 	s.Catalog = catalog.New(definitions.Store().Storage.Storage)
-	conversion, err := convert.NewFactory(webhook.NewDefaultServiceResolver(), nil)
+	webhooks, err := webhook.New(webhook.Options{AllowedNetworks: webhook.Everywhere})
+	must(tb, err)
+	conversion, err := convert.NewFactory(webhookutil.NewDefaultServiceResolver(), webhooks)
 	must(tb, err)
 	objects := custom.New(custom.Options{
 		Catalog: s.Catalog, Backend: s.Backend, Conversion: conversion, NotFound: http.NotFoundHandler(), Authorizer: anything,
@@ -146,9 +149,7 @@ func chain(h http.Handler) http.Handler {
 		inner.ServeHTTP(w, req.WithContext(ctx))
 	})
 	h = filters.WithAuditInit(filters.WithWarningRecorder(h))
-	return filters.WithRequestInfo(h, &request.RequestInfoFactory{
-		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
-	})
+	return filters.WithRequestInfo(h, requestinfo.Resolver{})
 }
 
 func must(tb testing.TB, err error) {

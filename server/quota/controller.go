@@ -1,0 +1,206 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/storage/value"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/server/kinds"
+)
+
+const (
+	workers = 2
+	// pause is between two counts of one quota that changes give reason for.
+	pause = 100 * time.Millisecond
+	// DefaultResync is how often all quotas are counted, whatever happens.
+	DefaultResync = 5 * time.Minute
+	// margin is how long after its deadline a request may still be written: etcd
+	// gives up a proposal earlier.
+	margin = 15 * time.Second
+
+	firstRetry, lastRetry = 20 * time.Millisecond, 30 * time.Second
+)
+
+// Config is what a Controller works with. All of it must be set except where noted.
+type Config struct {
+	// Etcd and Prefix are where objects are stored.
+	Etcd         *clientv3.Client
+	Prefix       string
+	Transformers value.ResourceTransformers // may be nil
+	Kinds        *kinds.Kinds
+	// Client writes the status of quotas.
+	Client kubernetes.Interface
+	// Quotas tells whether there are any. Whoever gives it runs it.
+	Quotas coreinformers.ResourceQuotaInformer
+	// RequestTimeout is how long a request may take from its reservation to its write.
+	RequestTimeout time.Duration
+	// Resync is how often all quotas are counted; 0 is DefaultResync.
+	Resync time.Duration
+}
+
+// Controller keeps the status of quotas. Several servers have one; only one of them
+// runs at a time.
+type Controller struct {
+	config Config
+
+	mu      sync.Mutex
+	ledgers map[string]map[string]*ledger // by namespace and name
+	tallies map[string]*tally             // of namespaces whose bytes are limited
+	// position is the revision up to which the watch has been read.
+	position int64
+	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
+}
+
+// New returns a controller that does nothing until it is run.
+func New(c Config) *Controller {
+	if c.Resync == 0 {
+		c.Resync = DefaultResync
+	}
+	c.Quotas.Informer() // asked for before the informers are started
+	return &Controller{config: c}
+}
+
+// Run keeps the status of quotas until the context ends, whose error it returns. It
+// may be run again later. Without quotas it reads nothing.
+func (c *Controller) Run(ctx context.Context) error {
+	c.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
+		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "quota"})
+	some := make(chan struct{}, 1)
+	informer := c.config.Quotas.Informer()
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+		select {
+		case some <- struct{}{}:
+		default:
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() { c.work(ctx) })
+	}
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-some:
+			c.follow(ctx)
+		}
+	}
+	c.queue.ShutDown()
+	running.Wait()
+	return errors.Join(ctx.Err(), informer.RemoveEventHandler(registration))
+}
+
+// soon has a quota counted. Changes that come fast are counted together.
+func (c *Controller) soon(namespace, name string) {
+	c.queue.AddAfter(types.NamespacedName{Namespace: namespace, Name: name}, pause)
+}
+
+func (c *Controller) work(ctx context.Context) {
+	for {
+		item, quit := c.queue.Get()
+		if quit {
+			return
+		}
+		err := c.sync(ctx, item)
+		switch {
+		case err == nil:
+			c.queue.Forget(item)
+		case ctx.Err() == nil:
+			if !apierrors.IsConflict(err) && !errors.Is(err, errAgain) {
+				klog.FromContext(ctx).Error(err, "Failed to update the status of a ResourceQuota, retrying", "namespace", item.Namespace, "name", item.Name)
+			}
+			c.queue.AddRateLimited(item)
+		}
+		c.queue.Done(item)
+	}
+}
+
+// sync brings the status of a quota up to date. What is reserved is looked up before
+// objects are counted: an object that comes in between is counted twice, and not
+// left out.
+func (c *Controller) sync(ctx context.Context, item types.NamespacedName) error {
+	if err := c.prepare(ctx, item); err != nil {
+		return err
+	}
+	q, reserved, bytes := c.look(item)
+	if q == nil {
+		return nil
+	}
+	used, err := c.count(ctx, q, 0)
+	if err != nil {
+		return err
+	}
+	used[StorageBytes] = bytes
+	updated := q.DeepCopy()
+	updated.Status = corev1.ResourceQuotaStatus{Hard: q.Spec.Hard.DeepCopy(), Used: corev1.ResourceList{}}
+	for name := range q.Spec.Hard {
+		was, n := q.Status.Used[name], used[name]+reserved[name]
+		// An object that has come since is in both. What was used is enough for all that
+		// went through admission.
+		if used[name] <= was.Value() {
+			n = min(n, was.Value())
+		}
+		updated.Status.Used[name] = *resource.NewQuantity(n, resource.DecimalSI)
+	}
+	if equal(updated.Status.Hard, q.Status.Hard) && equal(updated.Status.Used, q.Status.Used) {
+		return nil
+	}
+	written, err := c.config.Client.CoreV1().ResourceQuotas(q.Namespace).UpdateStatus(ctx, updated, metav1.UpdateOptions{})
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.ledgers[item.Namespace][item.Name]; l != nil {
+		l.wrote(written.ResourceVersion)
+	}
+	return nil
+}
+
+// look returns a quota as it was last seen, what is reserved of it, and the bytes of
+// its namespace, all as of one moment of the watch.
+func (c *Controller) look(item types.NamespacedName) (q *corev1.ResourceQuota, reserved map[corev1.ResourceName]int64, bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.ledgers[item.Namespace][item.Name]
+	if l == nil {
+		return nil, nil, 0
+	}
+	now, life := time.Now(), c.config.RequestTimeout+margin
+	reserved = map[corev1.ResourceName]int64{}
+	for name := range l.quota.Spec.Hard {
+		if reserved[name] = l.pending(name, now.Add(-life)); reserved[name] > 0 {
+			c.queue.AddAfter(item, life) // what was reserved in vain is given back then
+		}
+	}
+	if t := c.tallies[item.Namespace]; t != nil && !scoped(l.quota) {
+		bytes = t.total
+	}
+	return l.quota, reserved, bytes
+}
+
+// scoped reports whether a quota has scopes. They are about pods: nothing here is in
+// one.
+func scoped(q *corev1.ResourceQuota) bool {
+	return len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil && len(q.Spec.ScopeSelector.MatchExpressions) > 0
+}

@@ -1,0 +1,164 @@
+package quota
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A ledger is what the controller knows of one quota: its last state in etcd, and
+// the reservations whose objects have not been seen. Quotas and objects come from
+// one watch, so that a reservation is seen before its object.
+//
+// A reservation does not say what it was for. Of several, an object settles the
+// oldest. That is safe: let there be F requests on their way, all of them younger
+// than the time that a request may take. What is left of the queue is its youngest
+// end, and never shorter than F. If none of it is too old, it counts for F and more.
+// If some of it is, all younger reservations are left, and those of the F requests
+// are among them.
+type ledger struct {
+	quota    *corev1.ResourceQuota // as it was last seen in the watch
+	reserved map[corev1.ResourceName][]reservation
+	// mine is the revision of the controller's own last write, which reserves nothing.
+	mine string
+	// complete says that reservations of before the watch are in the queue.
+	complete bool
+}
+
+// reservation is how much status.used was raised by one write.
+type reservation struct {
+	at       time.Time
+	amount   int64
+	revision string
+}
+
+// see notes a new state of the quota. It reports whether the controller has
+// something to do: somebody has changed what is to be limited, or has lowered what
+// is used.
+func (l *ledger) see(q *corev1.ResourceQuota, now time.Time) (changed bool) {
+	before := l.quota
+	l.quota = q
+	if before == nil || before.UID != q.UID {
+		l.reserved = map[corev1.ResourceName][]reservation{}
+		l.complete = len(q.Status.Used) == 0
+		return true
+	}
+	if q.ResourceVersion == l.mine {
+		return false
+	}
+	for name := range q.Status.Hard {
+		used, was := q.Status.Used[name], before.Status.Used[name]
+		switch delta := used.Value() - was.Value(); {
+		case delta > 0:
+			l.reserved[name] = append(l.reserved[name], reservation{now, delta, q.ResourceVersion})
+		case delta < 0:
+			changed = true
+		}
+	}
+	return changed || !equal(before.Spec.Hard, q.Spec.Hard) || !equal(q.Status.Hard, q.Spec.Hard)
+}
+
+// wrote notes that a revision is the controller's own, which the watch may have
+// brought already.
+func (l *ledger) wrote(revision string) {
+	l.mine = revision
+	for name, queue := range l.reserved {
+		l.reserved[name] = slices.DeleteFunc(queue, func(r reservation) bool { return r.revision == revision })
+	}
+}
+
+// settle notes that objects have taken up an amount, and returns how much of it was
+// not reserved: less than nothing if they have become less.
+func (l *ledger) settle(name corev1.ResourceName, amount int64) (rest int64) {
+	queue := l.reserved[name]
+	for amount > 0 && len(queue) > 0 {
+		taken := min(amount, queue[0].amount)
+		amount -= taken
+		if queue[0].amount -= taken; queue[0].amount == 0 {
+			queue = queue[1:]
+		}
+	}
+	if len(queue) == 0 {
+		queue = nil // and its array
+	}
+	l.reserved[name] = queue
+	return amount
+}
+
+// pending returns what is reserved, but for what is older than a request can be.
+func (l *ledger) pending(name corev1.ResourceName, since time.Time) int64 {
+	queue := l.reserved[name]
+	for len(queue) > 0 && queue[0].at.Before(since) {
+		queue = queue[1:]
+	}
+	l.reserved[name] = queue
+	sum := int64(0)
+	for _, r := range queue {
+		sum += r.amount
+	}
+	return sum
+}
+
+func equal(a, b corev1.ResourceList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, quantity := range a {
+		if other, ok := b[name]; !ok || quantity.Cmp(other) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// A tally is the bytes of the objects of a namespace: those of a scan, and those of
+// the changes after its revision.
+type tally struct {
+	known    bool
+	total    int64
+	revision int64    // of the scan
+	since    []change // that came while the scan was going on
+}
+
+type change struct{ revision, bytes int64 }
+
+// add notes a change.
+func (t *tally) add(c change) {
+	switch {
+	case !t.known:
+		t.since = append(t.since, c)
+	case c.revision > t.revision:
+		t.total += c.bytes
+	}
+}
+
+// scanned notes the sum at a revision.
+func (t *tally) scanned(revision, total int64) {
+	t.known, t.revision, t.total = true, revision, total
+	since := t.since
+	t.since = nil
+	for _, c := range since {
+		t.add(c)
+	}
+}
+
+// before adds what is used and neither there nor reserved: reservations that were
+// made before the watch began. They are given the longest time.
+//
+// q is the quota, and there is what there was, at the moment now. Reservations that
+// were seen before it are counted by what q says is used.
+func (l *ledger) before(q *corev1.ResourceQuota, there map[corev1.ResourceName]int64, now time.Time) {
+	l.complete = true
+	for name, used := range q.Status.Used {
+		unknown := used.Value() - there[name]
+		for _, r := range l.reserved[name] {
+			if !r.at.After(now) {
+				unknown -= r.amount
+			}
+		}
+		if unknown > 0 {
+			l.reserved[name] = append(l.reserved[name], reservation{at: now, amount: unknown})
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package replica
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/klog/v2"
+)
+
+// settingsFolder is where replicas publish their settings. It is not that of the
+// replicas' revisions: versions that do not know settings read all of that.
+const settingsFolder = OwnFolder + "settings/"
+
+// Met returns the settings of the replicas that were there when this one joined.
+func (m *Member) Met() [][]byte { return m.met }
+
+// enter registers the replica unless its settings conflict with those of a
+// replica that runs. Of two that start at a time, the first one to register stays.
+//
+// A replica that was killed leaves its key behind until its lease expires. Its
+// successor, whose settings may be others, waits for that. A lease that is renewed
+// meanwhile is of a replica that runs: that is found out within a quarter of TTL.
+func (m *Member) enter(ctx context.Context) error {
+	rivals := rivals{m: m, ttl: map[string]int64{}}
+	for end := time.Now().Add(m.o.TTL * 3 / 2); ; {
+		conflict, err := m.tryEnter(ctx, &rivals)
+		if errors.Is(err, rpctypes.ErrNoSpace) {
+			klog.ErrorS(err, "This replica cannot be made known in etcd, which is full; it serves reads and deletes, and asks etcd for each of them whether CRDs have changed")
+			m.failed = true
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("making this replica known in etcd: %w", err)
+		}
+		if conflict == nil || rivals.alive || time.Now().After(end) {
+			return conflict
+		}
+		if !rivals.logged {
+			klog.InfoS("Settings conflict with those of a replica that may have stopped; waiting for its lease to expire", "conflict", conflict)
+			rivals.logged = true
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(m.o.TTL / 40):
+		}
+	}
+}
+
+// tryEnter registers the replica unless there is a conflict.
+func (m *Member) tryEnter(ctx context.Context, r *rivals) (conflict, err error) {
+	if m.o.Settings == nil {
+		return nil, m.enroll(ctx)
+	}
+	// Not registered yet: nobody waits for a replica that may not start.
+	others, err := m.client.Get(ctx, m.settingsFolder, clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
+	}
+	if conflict, err := r.conflict(ctx, others); conflict != nil || err != nil {
+		return conflict, err
+	}
+	if err := m.enroll(ctx); err != nil {
+		return nil, err
+	}
+	others, err = m.client.Get(ctx, m.settingsFolder, clientv3.WithPrefix())
+	if err == nil {
+		conflict, err = r.conflict(ctx, others)
+	}
+	if conflict != nil || err != nil {
+		m.leave(ctx)
+		return conflict, err
+	}
+	for _, kv := range others.Kvs {
+		if string(kv.Key) != m.settingsKey {
+			m.met = append(m.met, kv.Value)
+		}
+	}
+	return nil, nil
+}
+
+// enroll registers a replica that has not read the CRDs yet: it has nothing to catch
+// up with.
+func (m *Member) enroll(ctx context.Context) error {
+	asked, err := m.register(ctx)
+	if err == nil {
+		m.held(asked)
+	}
+	return err
+}
+
+// rivals are replicas whose settings conflict.
+type rivals struct {
+	m      *Member
+	ttl    map[string]int64 // what was left of a lease, by key, when last seen
+	alive  bool             // one has renewed its lease
+	logged bool
+}
+
+// conflict returns the first conflict with a replica that was there before this
+// one, and notes whether that one runs.
+func (r *rivals) conflict(ctx context.Context, others *clientv3.GetResponse) (conflict, err error) {
+	own := int64(0) // not there yet: all others were there before
+	for _, kv := range others.Kvs {
+		if string(kv.Key) == r.m.settingsKey {
+			own = kv.CreateRevision
+		}
+	}
+	for _, kv := range others.Kvs {
+		key := string(kv.Key)
+		if key == r.m.settingsKey || own != 0 && kv.CreateRevision > own {
+			continue
+		}
+		found := r.m.o.Conflict(kv.Value)
+		if found == nil {
+			continue
+		}
+		lease, err := r.m.client.TimeToLive(ctx, clientv3.LeaseID(kv.Lease))
+		if err != nil {
+			return nil, err
+		}
+		last, seen := r.ttl[key]
+		r.alive = r.alive || seen && lease.TTL > last
+		r.ttl[key] = lease.TTL
+		if conflict == nil {
+			conflict = found
+		}
+	}
+	return conflict, nil
+}
+
+// write puts the keys of this replica, bound to its lease.
+func (m *Member) write(ctx context.Context, seen uint64) error {
+	ops := []clientv3.Op{clientv3.OpPut(m.key, strconv.FormatUint(seen, 10), clientv3.WithLease(m.lease))}
+	var settings []byte
+	if m.o.Settings != nil {
+		settings = m.o.Settings()
+		ops = append(ops, clientv3.OpPut(m.settingsKey, string(settings), clientv3.WithLease(m.lease)))
+	}
+	if _, err := m.client.Txn(ctx).Then(ops...).Commit(); err != nil {
+		return err
+	}
+	m.published = settings
+	return nil
+}
+
+// publish writes the settings if files that they come from have changed, and
+// reports conflicts: a replica that runs is not stopped by them.
+func (m *Member) publish(ctx context.Context) error {
+	if m.o.Settings == nil || !m.Current() {
+		return nil
+	}
+	settings := m.o.Settings()
+	if bytes.Equal(settings, m.published) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.o.TTL/4)
+	defer cancel()
+	if _, err := m.client.Put(ctx, m.settingsKey, string(settings), clientv3.WithLease(m.lease)); err != nil {
+		return err
+	}
+	m.published = settings
+	others, err := m.client.Get(ctx, m.settingsFolder, clientv3.WithPrefix())
+	if err != nil {
+		return err
+	}
+	for _, kv := range others.Kvs {
+		if string(kv.Key) == m.settingsKey {
+			continue
+		}
+		if err := m.o.Conflict(kv.Value); err != nil {
+			klog.ErrorS(err, "Settings changed and conflict with those of another replica")
+		}
+	}
+	return nil
+}

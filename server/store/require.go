@@ -1,0 +1,118 @@
+package store
+
+import (
+	"context"
+	"net/http"
+	"path"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A Requirement is what must still be true when an object is stored: that a key, the
+// CRD of the object, has not changed since the request began to rely on it. etcd
+// decides that in the transaction of the write, so that it holds however long the
+// request takes, and whatever happens to this process in between.
+type Requirement struct {
+	// Key is that of the CRD in etcd: see Backend.Key.
+	Key string
+	// Revision is that of the CRD which the request relies on.
+	Revision int64
+	// Changed is called if the CRD has another revision in etcd, 0 if it is gone. It
+	// returns the revision to go on with, if nothing has changed that the request
+	// relies on; or the error for the client. Nothing has been written.
+	Changed func(ctx context.Context, now int64) (revision int64, err error)
+}
+
+// conditions are what the writes of one request depend on, besides the revision of
+// their key. A request has one goroutine that writes.
+type conditions struct {
+	crd     *Requirement
+	folders map[string]*Folder // by name
+}
+
+type conditionsKey struct{}
+
+// Conditional prepares the context of a request that writes for conditions that are
+// found on its way, such as by admission.
+func Conditional(ctx context.Context) context.Context {
+	return context.WithValue(ctx, conditionsKey{}, &conditions{})
+}
+
+// Require has objects that are stored with the context stored only if a requirement
+// is met. Deletions have none: what is deleted has no schema.
+func Require(ctx context.Context, r *Requirement) context.Context {
+	return context.WithValue(ctx, conditionsKey{}, &conditions{crd: r})
+}
+
+// A Folder is what a write relies on of all keys in a folder, as far as a cache knows
+// them: that none of them is newer than what the cache has. etcd knows.
+type Folder struct {
+	// Name is without the prefix of all keys.
+	Name string
+	// Revision is the latest in the folder that the cache has; 0 if it has no key there.
+	Revision int64
+	// Created says that only newer keys count, and not newer values of keys.
+	Created bool
+	// Newer is called if there is something newer. It returns what to rely on instead,
+	// or the error for the client. Nothing has been written.
+	Newer func(context.Context) (Folder, error)
+}
+
+// RequireFolder has objects that are stored with the context stored only if what is
+// relied on of a folder is true, in place of what was required of the same folder
+// before. A folder without Newer takes that back. Nothing is required in a context
+// that is not prepared for it.
+func RequireFolder(ctx context.Context, f Folder) {
+	c := conditionsOf(ctx)
+	switch {
+	case c == nil:
+	case f.Newer == nil:
+		delete(c.folders, f.Name)
+	case c.folders == nil:
+		c.folders = map[string]*Folder{f.Name: &f}
+	default:
+		c.folders[f.Name] = &f
+	}
+}
+
+// condition is that nothing in the folder is newer, and newer are the keys that are.
+func (f *Folder) condition(prefix string) (condition clientv3.Cmp, newer clientv3.Op) {
+	key := path.Join("/", prefix, f.Name) + "/"
+	if f.Created {
+		return clientv3.Compare(clientv3.CreateRevision(key), "<", f.Revision+1).WithPrefix(),
+			clientv3.OpGet(key, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMinCreateRev(f.Revision+1))
+	}
+	return clientv3.Compare(clientv3.ModRevision(key), "<", f.Revision+1).WithPrefix(),
+		clientv3.OpGet(key, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMinModRev(f.Revision+1))
+}
+
+// IsConditional reports whether a context is prepared for conditions.
+func IsConditional(ctx context.Context) bool { return conditionsOf(ctx) != nil }
+
+func conditionsOf(ctx context.Context) *conditions {
+	c, _ := ctx.Value(conditionsKey{}).(*conditions)
+	return c
+}
+
+// The causes in the details of a Status that say what became of a write. They are
+// for programs; the message says the same in words.
+const (
+	// CauseNothingWritten: the write has not been done, and will not be.
+	CauseNothingWritten metav1.CauseType = "NothingWritten"
+	// CauseOutcomeUnknown: the write may have been done.
+	CauseOutcomeUnknown metav1.CauseType = "OutcomeUnknown"
+	// CauseRequestUID has the UID of the request, which is its audit ID.
+	CauseRequestUID metav1.CauseType = "RequestUID"
+)
+
+// NothingWritten is the error for a request that was not carried out and may be sent
+// again as it is.
+func NothingWritten(text string) *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
+		Message: text + ": nothing was written; send the request again",
+		Details: &metav1.StatusDetails{RetryAfterSeconds: 1, Causes: []metav1.StatusCause{{Type: CauseNothingWritten, Message: text}}},
+	}}
+}

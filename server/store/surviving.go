@@ -1,0 +1,290 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/value"
+
+	"github.com/espalier-dev/espalier/server/object"
+)
+
+// surviving is etcd3's storage without the objects that cannot be read. Lists and
+// watches serve all others; requests for one of them get an unreadableError.
+//
+// To a watch, an object that becomes unreadable is deleted, and one that becomes
+// readable is added: lists lack it meanwhile, and what a client has from a watch must
+// be what a list would give it. An error instead, as upstream sends it, would
+// end the watch again and again without telling the client which object is wrong, and
+// the list after it would lack the object, too. Nothing else follows from the event:
+// the garbage collector asks for an owner before it deletes what refers to it, and a
+// request for an unreadable owner does not say that there is none.
+type surviving struct {
+	storage.Interface
+	backend *Backend
+	reading *reading
+}
+
+// fewUndecrypted is how many objects of a list decryption may fail for, whatever
+// else there is.
+const fewUndecrypted = 10
+
+// GetList implements storage.Interface.
+func (s *surviving) GetList(ctx context.Context, key string, opts storage.ListOptions, list runtime.Object) error {
+	l := &listing{}
+	if !opts.Predicate.Empty() {
+		opts.Predicate.GetAttrs = named(opts.Predicate.GetAttrs)
+	}
+	if err := s.Interface.GetList(context.WithValue(ctx, listingKey{}, l), key, opts, list); err != nil {
+		return err
+	}
+	if len(l.missing) == 0 && !s.backend.unreadable.any() {
+		return nil
+	}
+	if whole(opts) {
+		s.backend.unreadable.only(s.reading.spec.Resource, s.backend.Key(key), l.missing)
+	}
+	if len(l.missing) == 0 {
+		return nil
+	}
+	found := make([]Unreadable, len(l.missing))
+	for i, e := range l.missing {
+		found[i] = e.Unreadable
+		if opts.ResourceVersionMatch != metav1.ResourceVersionMatchExact { // not the past
+			s.backend.unreadable.note(&e.Unreadable)
+		}
+	}
+	if l.undecrypted > fewUndecrypted && l.undecrypted > l.read {
+		return s.undecrypted(l)
+	}
+	if ctx.Value(quietKey{}) == nil {
+		warn(ctx, found)
+	}
+	return dropNameless(list)
+}
+
+// whole reports whether a list has all objects below its key as they are now.
+func whole(opts storage.ListOptions) bool {
+	return opts.Recursive && opts.Predicate.Limit == 0 && opts.Predicate.Continue == "" && opts.ResourceVersionMatch != metav1.ResourceVersionMatchExact
+}
+
+// undecrypted is the error for a list most of whose objects cannot be decrypted. That is
+// not about objects, but about the keys of this process: to serve the rest would tell
+// all clients that most objects have been deleted.
+func (s *surviving) undecrypted(l *listing) error {
+	return &etcdError{metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonStoreReadError,
+		Message: fmt.Sprintf("%d of %d %s cannot be decrypted, and so the list is refused as a whole; check the keys in --encryption-provider-config. The first: %s",
+			l.undecrypted, l.read+len(l.missing), s.reading.spec.Resource, describe([]Unreadable{l.missing[0].Unreadable})),
+		Details: &metav1.StatusDetails{Group: s.reading.spec.Resource.Group, Kind: s.reading.spec.Resource.Resource},
+	}, l.missing[0]}
+}
+
+// named has selectors not select what has no name.
+func named(attrs storage.AttrFunc) storage.AttrFunc {
+	return func(obj runtime.Object) (labels.Set, fields.Set, error) {
+		if m, err := meta.Accessor(obj); err != nil || m.GetName() == "" {
+			return nil, nil, errMissing
+		}
+		return attrs(obj)
+	}
+}
+
+var errMissing = errors.New("the object cannot be read")
+
+// dropNameless takes the objects without a name out of a list.
+func dropNameless(list runtime.Object) error {
+	if l, ok := list.(*object.List); ok {
+		kept := l.Items[:0]
+		for i := range l.Items {
+			if l.Items[i].GetName() != "" {
+				kept = append(kept, l.Items[i])
+			}
+		}
+		clear(l.Items[len(kept):])
+		l.Items = kept
+		return nil
+	}
+	pointer, err := meta.GetItemsPtr(list)
+	if err != nil {
+		return err
+	}
+	items := reflect.ValueOf(pointer).Elem()
+	kept := 0
+	for i := range items.Len() {
+		m, err := meta.Accessor(items.Index(i).Addr().Interface())
+		if err != nil {
+			return err
+		}
+		if m.GetName() != "" {
+			items.Index(kept).Set(items.Index(i))
+			kept++
+		}
+	}
+	for i := kept; i < items.Len(); i++ {
+		items.Index(i).SetZero()
+	}
+	items.SetLen(kept)
+	return nil
+}
+
+// quietKey marks the context of a list that somebody else warns about.
+type quietKey struct{}
+
+// feedingKey marks the context of a watch that fills a cache.
+type feedingKey struct{}
+
+// Watch implements storage.Interface. A cache gets what cannot be read as a *missing,
+// and finds out by itself whether it had the object before. For other watches etcd3
+// finds out: to a selector that selects everything else, an object that becomes
+// unreadable is one that is not selected any more.
+func (s *surviving) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	if ctx.Value(feedingKey{}) != nil && opts.Predicate.Empty() {
+		return s.Interface.Watch(ctx, key, opts)
+	}
+	p := &opts.Predicate
+	attrs := p.GetAttrs
+	if (p.Label == nil || p.Label.Empty()) && (p.Field == nil || p.Field.Empty()) {
+		p.Label = anything{labels.Everything()}
+		attrs = func(runtime.Object) (labels.Set, fields.Set, error) { return nil, nil, nil }
+	}
+	p.GetAttrs = func(obj runtime.Object) (labels.Set, fields.Set, error) {
+		if m, ok := obj.(*missing); ok {
+			go s.examine(m.key)
+			return nil, nil, errMissing
+		}
+		if obj == nil { // the value was empty
+			return nil, nil, errMissing
+		}
+		return attrs(obj)
+	}
+	return s.Interface.Watch(ctx, key, opts)
+}
+
+// anything is a selector that selects everything, and is not taken for none.
+type anything struct{ labels.Selector }
+
+// Empty implements labels.Selector.
+func (anything) Empty() bool { return false }
+
+// Matches implements labels.Selector.
+func (anything) Matches(labels.Labels) bool { return true }
+
+// examine finds out whether an object that a watch could not read is still there, and
+// notes it. The watch does not tell whether it was the object before or after.
+func (s *surviving) examine(key string) {
+	ctx, cancel := context.WithTimeout(context.Background(), statusTimeout)
+	defer cancel()
+	now, err := s.backend.client.KV.Get(ctx, key)
+	if err != nil {
+		return
+	}
+	r := s.reading
+	if len(now.Kvs) == 0 {
+		r.found.forget(r.spec.Resource, key)
+		return
+	}
+	kv := now.Kvs[0]
+	data, _, err := r.TransformFromStorage(ctx, kv.Value, value.DefaultContext(key))
+	if err == nil {
+		_ = r.Decode(data, r.spec.NewFunc(), kv.ModRevision) // notes or forgets it
+	}
+}
+
+// Delete implements storage.Interface.
+func (s *surviving) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
+	validate storage.ValidateObjectFunc, cached runtime.Object, opts storage.DeleteOptions,
+) error {
+	err := s.Interface.Delete(ctx, key, out, preconditions, validate, cached, opts)
+	if err == nil || storage.IsNotFound(err) {
+		s.backend.unreadable.forget(s.reading.spec.Resource, s.backend.Key(key))
+	}
+	return err
+}
+
+// fed returns an event as a watch cache takes it. An object that cannot be read, or
+// could not be when it was deleted, is a deletion: if the cache had the object before,
+// it tells its watches so, and otherwise nothing. ok is false if there is nothing for
+// the cache.
+func (s *Spec) fed(found *unreadables, folder string, event watch.Event) (_ watch.Event, ok bool) {
+	if event.Type == watch.Bookmark || event.Type == watch.Error {
+		return event, true
+	}
+	obj := event.Object
+	if timed, ok := obj.(storage.WatchEventWithRecordTime); ok {
+		obj = timed.Unwrap()
+	}
+	m, unread := obj.(*missing)
+	switch {
+	case obj == nil: // deleted when its value was empty: no cache has had it
+		return event, false
+	case !unread:
+		if found.any() {
+			if key, err := s.KeyFunc(obj); err == nil {
+				found.forget(s.Resource, folder+key)
+			}
+		}
+		return event, true
+	}
+	revision, err := storage.APIObjectVersioner{}.ObjectResourceVersion(m)
+	if err != nil {
+		return event, false
+	}
+	if event.Type == watch.Deleted {
+		found.forget(s.Resource, m.key)
+	} else {
+		found.note(&Unreadable{
+			Resource: s.Resource, Version: s.Version, Key: m.key, Namespace: m.Namespace, Name: m.Name, Revision: int64(revision), Reason: m.err.Error(),
+		})
+	}
+	gone := s.NewFunc()
+	if o, err := meta.Accessor(gone); err == nil {
+		o.SetNamespace(m.Namespace)
+		o.SetName(m.Name)
+		o.SetResourceVersion(m.ResourceVersion)
+	}
+	return watch.Event{Type: watch.Deleted, Object: gone}, true
+}
+
+// survive is what the feed of a cache does with events.
+func (f *feed) survive(event watch.Event) (watch.Event, bool) {
+	event, ok := f.spec.fed(&f.backend.unreadable, f.backend.Key(""), forgotten(event))
+	if !ok {
+		go f.backend.recheck(f.spec) // no event says which object has gone
+	}
+	return event, ok
+}
+
+// recheck forgets unreadable objects that have gone.
+func (b *Backend) recheck(s *Spec) {
+	ctx, cancel := context.WithTimeout(context.Background(), statusTimeout)
+	defer cancel()
+	_, _ = b.Unreadable(ctx, s.Resource, s.ResourcePrefix) // what is not found out now is found out later
+}
+
+// incomplete is a list from a cache, which lacks what cannot be read. If the cache
+// has etcd answer, the list is not warned about twice.
+func (l *lazy) incomplete(ctx context.Context, a *active, key string, opts storage.ListOptions, list runtime.Object) error {
+	if err := a.GetList(context.WithValue(ctx, quietKey{}, true), key, opts, list); err != nil {
+		return err
+	}
+	warn(ctx, l.backend.unreadable.below(l.spec.Resource, l.backend.Key(key)))
+	return nil
+}
+
+// warnOf warns a watch that begins with all objects of those that it lacks.
+func (l *lazy) warnOf(ctx context.Context, key string, opts storage.ListOptions) {
+	if opts.SendInitialEvents != nil && *opts.SendInitialEvents && l.backend.unreadable.any() {
+		warn(ctx, l.backend.unreadable.below(l.spec.Resource, l.backend.Key(key)))
+	}
+}
