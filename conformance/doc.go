@@ -7,6 +7,7 @@
 //   - mutate makes more schemas of them, generate makes objects;
 //   - engine and oracle answer for Espalier and for the reference;
 //   - compare hands both the same inputs, and shrinks what differs;
+//   - mixed compares schemas that are in use together with each of them alone in a process;
 //   - tree is the editable JSON that mutate and compare share;
 //   - cmd/conform runs it all (make conformance-short, make conformance), cmd/bench-engine measures both sides.
 //

@@ -104,6 +104,17 @@ func TestUnexplained(t *testing.T) {
 	if row := pair.explained(object, oracle.ValidateOptions{}, &oracle.Validation{Errors: []string{"x", "(3 errors omitted)"}}, &oracle.Validation{Errors: []string{"x", "y"}}); row != "error-limit" {
 		t.Errorf("a list cut short is explained by %q", row)
 	}
+	// Inside of a junctor the reference is followed.
+	pair, d = Compile([]byte(`{"type":"object","properties":{"a":{"type":"number","nullable":true,"allOf":[{"maximum":2.5,"enum":[null,1]}]}}}`))
+	if pair == nil {
+		t.Fatal(d)
+	}
+	null := "FieldValueNotSupported|a|null|supported values: \"null\", \"1\"|a: Unsupported value"
+	for _, text := range []string{bound, null} {
+		if row := pair.explained(object, oracle.ValidateOptions{}, &oracle.Validation{}, &oracle.Validation{Errors: []string{text}}); row != "" {
+			t.Errorf("an error inside of a junctor is explained by %s: %s", row, text)
+		}
+	}
 }
 
 func TestShrinkKeepsOldAndNew(t *testing.T) {

@@ -76,7 +76,7 @@ func (p *Pair) without(wanted int) *Pair {
 		return nil
 	}
 	found := 0
-	eachObject(root, func(n *tree.Node) {
+	eachOutside(root, func(n *tree.Node) {
 		for i, f := range features {
 			if wanted>>i&1 != 0 && f.strip(n) {
 				found |= 1 << i
@@ -91,12 +91,18 @@ func (p *Pair) without(wanted int) *Pair {
 	return pair
 }
 
-func eachObject(n *tree.Node, visit func(*tree.Node)) {
-	if n.Kind == tree.Object {
-		visit(n)
+// eachOutside visits the schemas outside of junctors. Inside of them the reference is followed, and nothing is excused.
+func eachOutside(n *tree.Node, visit func(*tree.Node)) {
+	if n == nil || n.Kind != tree.Object {
+		return
 	}
-	for _, k := range n.Kids {
-		eachObject(k, visit)
+	visit(n)
+	eachOutside(n.Get("items"), visit)
+	eachOutside(n.Get("additionalProperties"), visit)
+	if props := n.Get("properties"); props != nil && props.Kind == tree.Object {
+		for _, k := range props.Kids {
+			eachOutside(k, visit)
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ func around(b float64) []string {
 	for _, v := range []float64{math.Floor(b) - 1, math.Floor(b), b - 0.5, b, b + 0.25, math.Ceil(b), math.Ceil(b) + 1, 2 * b, 3 * b} {
 		list = append(list, strconv.FormatFloat(v, 'f', -1, 64))
 	}
-	return append(list, strconv.FormatFloat(b, 'e', -1, 64), strconv.FormatFloat(math.Trunc(b), 'f', 1, 64))
+	return append(list, strconv.FormatFloat(b, 'e', -1, 64), strconv.FormatFloat(math.Trunc(b), 'f', 1, 64), strconv.FormatFloat(math.Copysign(b, -1), 'f', 1, 64))
 }
 
 // neighbours returns values that are easily taken for one of an enum.
@@ -61,7 +61,7 @@ func neighbours(e *tree.Node) []string {
 	raw := string(e.Bytes())
 	switch {
 	case e.Kind != tree.Scalar:
-		return []string{"{}", "[]", raw}
+		return []string{"{}", "[]", raw, strings.ReplaceAll(raw, ".0", ""), strings.ReplaceAll(strings.ReplaceAll(raw, "1", "1.5"), "2", "2.5")}
 	case strings.HasPrefix(raw, `"`) && len(raw) > 2:
 		return []string{raw[:len(raw)-1] + ` "`, strings.ToLower(raw), strings.ToUpper(raw), raw[:1] + raw[2:], "65"}
 	case raw == "null", raw == "true", raw == "false":
@@ -143,7 +143,7 @@ func (w *writer) breachArray(n *node, share, depth int) {
 
 var (
 	breachNumbers = []string{
-		"0", "-1", "1", "1.0", "2.0", "1.5", "-0.5", "100", "65", "1e3", "1.5e1", "2147483648", "-2147483649", "9007199254740993", "9223372036854775807", "9223372036854775808", "1e19", "1e300", "0.1", `"1"`, `"1.5"`, `"a"`, "-9223372036854775808",
+		"0", "-0", "-0.0", "0.0", "-1", "1", "1.0", "2.0", "1.5", "-0.5", "100", "65", "1e3", "1.5e1", "2147483648", "-2147483649", "9007199254740993", "9223372036854775807", "9223372036854775808", "1e19", "1e300", "0.1", `"1"`, `"1.5"`, `"a"`, "-9223372036854775808",
 	}
 	breachStrings = []string{
 		`""`, `" "`, `"a"`, `"A"`, `"a\nb"`, `"é"`, `"\ud83c\udf50"`, `"\u0000"`, `"-a"`, `"a-"`, `"a.b"`, `"a/b"`, `"1"`, `"null"`, `"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"`,

@@ -36,7 +36,7 @@ func StartEtcd(ctx context.Context, flags ...string) (*Etcd, error) {
 		return nil, err
 	}
 	clientURL, peerURL := fmt.Sprintf("http://127.0.0.1:%d", client), fmt.Sprintf("http://127.0.0.1:%d", peer)
-	p, err := start(ctx, dir, "etcd", append([]string{binary,
+	p, err := Start(ctx, dir, "etcd", append([]string{binary,
 		"--data-dir", dir + "/data", "--name", "one", "--log-level", "error",
 		"--listen-client-urls", clientURL, "--advertise-client-urls", clientURL,
 		"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL,
@@ -47,7 +47,7 @@ func StartEtcd(ctx context.Context, flags ...string) (*Etcd, error) {
 		return nil, err
 	}
 	e := &Etcd{p, clientURL, client}
-	if err := p.await(ctx, time.Minute, func(ctx context.Context) error { return ask(ctx, http.DefaultClient, clientURL+"/readyz") }); err != nil {
+	if err := p.Await(ctx, time.Minute, func(ctx context.Context) error { return ask(ctx, http.DefaultClient, clientURL+"/readyz") }); err != nil {
 		e.Stop()
 		return nil, err
 	}

@@ -27,8 +27,8 @@ type Process struct {
 	stop sync.Once
 }
 
-// start runs a program with its output in a file of dir. It ends with ctx.
-func start(ctx context.Context, dir, name string, argv ...string) (*Process, error) {
+// Start runs a program with its output in the file name.log of dir. It is stopped when ctx ends.
+func Start(ctx context.Context, dir, name string, argv ...string) (*Process, error) {
 	log := filepath.Join(dir, name+".log")
 	file, err := os.Create(log)
 	if err != nil {
@@ -97,8 +97,14 @@ func (p *Process) why() string {
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
-// await asks until ready says yes, the process ends, or the time is over.
-func (p *Process) await(ctx context.Context, limit time.Duration, ready func(context.Context) error) error {
+// Signal sends a signal to the process.
+func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+
+// Ended is closed when the process has ended.
+func (p *Process) Ended() <-chan struct{} { return p.done }
+
+// Await asks until ready says yes, the process ends, or the time is over.
+func (p *Process) Await(ctx context.Context, limit time.Duration, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {

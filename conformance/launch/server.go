@@ -2,16 +2,23 @@ package launch
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // A Kind says whose server a binary is: they differ in what they must be told.
@@ -22,24 +29,40 @@ const (
 	Espalier Kind = iota
 	// Upstream is k8s.io/apiextensions-apiserver's standalone server.
 	Upstream
+	// Kubernetes is kube-apiserver, as conformance/kubernetes pins it.
+	Kubernetes
 )
 
 // names are what commands call the servers.
-var names = map[string]Kind{"espalier": Espalier, "upstream": Upstream}
+var names = map[string]Kind{"espalier": Espalier, "upstream": Upstream, "kube-apiserver": Kubernetes}
+
+// String is the name of the kind.
+func (k Kind) String() string {
+	for name, kind := range names {
+		if kind == k {
+			return name
+		}
+	}
+	return fmt.Sprintf("Kind(%d)", int(k))
+}
 
 // Named returns the kind of server that is called name.
 func Named(name string) (Kind, error) {
 	kind, ok := names[name]
 	if !ok {
-		return 0, fmt.Errorf("there is no server %q: espalier and upstream there are", name)
+		return 0, fmt.Errorf("unknown server %q: use espalier, upstream or kube-apiserver", name)
 	}
 	return kind, nil
 }
 
-// Program returns the path of the server's program: upstream's as `make tools` has built it, ours as it is now, built into dir.
+// Program returns the path of the server's program: upstream's as `make tools` has built it, kube-apiserver as `make kube-apiserver`
+// has, ours as it is now, built into dir.
 func (k Kind) Program(ctx context.Context, dir string) (string, error) {
-	if k == Upstream {
+	switch k {
+	case Upstream:
 		return Tool("upstream")
+	case Kubernetes:
+		return Tool("kube-apiserver")
 	}
 	return Build(ctx, dir)
 }
@@ -63,6 +86,7 @@ type Server struct {
 	URL        string
 	Config     *rest.Config // an administrator's, without limits of rate
 	Kubeconfig string       // file with the same
+	Kind       Kind
 	authority  *Authority
 }
 
@@ -80,27 +104,23 @@ func StartServer(ctx context.Context, spec Spec) (*Server, error) {
 	return s, nil
 }
 
+// tokenKey is the key that signs the tokens of all servers of this process.
+var tokenKey = sync.OnceValues(keyutil.MakeEllipticPrivateKeyPEM)
+
 func startIn(ctx context.Context, dir string, spec Spec) (*Server, error) {
 	signer, err := NewAuthority()
 	if err != nil {
-		return nil, err
-	}
-	pair, err := signer.Server("127.0.0.1", "localhost")
-	if err != nil {
-		return nil, err
-	}
-	if err := pair.Save(dir, "server"); err != nil {
-		return nil, err
-	}
-	ca := filepath.Join(dir, "ca.crt")
-	if err := os.WriteFile(ca, signer.CA, 0o600); err != nil {
 		return nil, err
 	}
 	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{URL: fmt.Sprintf("https://127.0.0.1:%d", port), authority: signer}
+	argv, err := spec.Arguments(dir, signer, port)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{URL: fmt.Sprintf("https://127.0.0.1:%d", port), Kind: spec.Kind, authority: signer}
 	if s.Config, err = s.Client("admin", "system:masters"); err != nil {
 		return nil, err
 	}
@@ -108,16 +128,7 @@ func startIn(ctx context.Context, dir string, spec Spec) (*Server, error) {
 	if err := writeKubeconfig(s.Kubeconfig, s.Config); err != nil {
 		return nil, err
 	}
-	nowhere := filepath.Join(dir, "nowhere")
-	if err := writeKubeconfig(nowhere, &rest.Config{Host: "https://127.0.0.1:1"}); err != nil {
-		return nil, err
-	}
-	argv := append(command(spec, nowhere),
-		"--etcd-servers="+spec.Etcd, "--etcd-prefix="+spec.Prefix,
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir="+dir,
-		"--tls-cert-file="+filepath.Join(dir, "server.crt"), "--tls-private-key-file="+filepath.Join(dir, "server.key"),
-		"--client-ca-file="+ca)
-	if s.Process, err = start(ctx, dir, "server", append(argv, spec.Flags...)...); err != nil {
+	if s.Process, err = Start(ctx, dir, "server", argv...); err != nil {
 		return nil, err
 	}
 	client, err := rest.HTTPClientFor(s.Config)
@@ -131,17 +142,55 @@ func startIn(ctx context.Context, dir string, spec Spec) (*Server, error) {
 	if spec.Kind == Upstream {
 		ready = "/healthz"
 	}
-	if err := s.await(ctx, 2*time.Minute, func(ctx context.Context) error { return ask(ctx, client, s.URL+ready) }); err != nil {
+	if err := s.Await(ctx, 2*time.Minute, func(ctx context.Context) error { return ask(ctx, client, s.URL+ready) }); err != nil {
 		s.Stop()
 		return nil, err
 	}
-	if spec.Kind == Espalier {
+	if spec.Kind != Upstream {
 		if err := s.makeNamespaces(ctx, client, spec.Namespaces); err != nil {
 			s.Stop()
 			return nil, err
 		}
 	}
 	return s, nil
+}
+
+// Arguments returns the command line of the server on a port of 127.0.0.1. Certificates by signer and the other files that the server
+// reads are written into dir.
+func (spec Spec) Arguments(dir string, signer *Authority, port int) ([]string, error) {
+	pair, err := signer.Server("127.0.0.1", "localhost")
+	if err != nil {
+		return nil, err
+	}
+	if err := pair.Save(dir, "server"); err != nil {
+		return nil, err
+	}
+	ca := filepath.Join(dir, "ca.crt")
+	if err := os.WriteFile(ca, signer.CA, 0o600); err != nil {
+		return nil, err
+	}
+	// Replicas on one etcd must have the same key for tokens.
+	key, err := tokenKey()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sa.key"), key, 0o600); err != nil {
+		return nil, err
+	}
+	nowhere := filepath.Join(dir, "nowhere")
+	if err := writeKubeconfig(nowhere, &rest.Config{Host: "https://127.0.0.1:1"}); err != nil {
+		return nil, err
+	}
+	program, err := command(spec, dir, nowhere)
+	if err != nil {
+		return nil, err
+	}
+	argv := append(program,
+		"--etcd-servers="+spec.Etcd, "--etcd-prefix="+spec.Prefix,
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir="+dir,
+		"--tls-cert-file="+filepath.Join(dir, "server.crt"), "--tls-private-key-file="+filepath.Join(dir, "server.key"),
+		"--client-ca-file="+ca)
+	return append(argv, spec.Flags...), nil
 }
 
 func (s *Server) makeNamespaces(ctx context.Context, client *http.Client, names []string) error {
@@ -166,26 +215,53 @@ func (s *Server) makeNamespaces(ctx context.Context, client *http.Client, names 
 
 // command is the program with what only its kind needs. Upstream's server delegates questions of rights to another cluster: it is
 // given a kubeconfig that leads nowhere, and no plugin that would ask.
-func command(spec Spec, nowhere string) []string {
-	if spec.Kind == Espalier {
-		argv := []string{spec.Binary, "serve"}
-		if spec.Compatible {
-			argv = append(argv, "--disable-admission-plugins=NamespaceLifecycle", "--protect-instances=false")
-		}
-		return argv
+func command(spec Spec, dir, nowhere string) ([]string, error) {
+	switch spec.Kind {
+	case Kubernetes:
+		return kubernetesCommand(spec, dir)
+	case Upstream:
+		return []string{spec.Binary,
+			"--authentication-skip-lookup", "--authentication-kubeconfig=" + nowhere,
+			"--authorization-kubeconfig=" + nowhere, "--kubeconfig=" + nowhere,
+			"--enable-priority-and-fairness=false", "--runtime-config=api/all=true",
+			"--disable-admission-plugins=" + strings.Join([]string{"NamespaceLifecycle", "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook",
+				"ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"}, ","),
+		}, nil
+	}
+	// Webhooks of tests are on this machine.
+	argv := []string{spec.Binary, "serve", "--webhook-allowed-networks=127.0.0.1/32"}
+	if spec.Compatible {
+		argv = append(argv, "--disable-admission-plugins=NamespaceLifecycle", "--protect-instances=false")
+	}
+	return argv, nil
+}
+
+// kubernetesCommand runs kube-apiserver with RBAC. Nothing creates service accounts here: kube-controller-manager would, so the
+// plugin that waits for them is off.
+func kubernetesCommand(spec Spec, dir string) ([]string, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "service-accounts.key")
+	text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, err
 	}
 	return []string{spec.Binary,
-		"--authentication-skip-lookup", "--authentication-kubeconfig=" + nowhere,
-		"--authorization-kubeconfig=" + nowhere, "--kubeconfig=" + nowhere,
-		"--enable-priority-and-fairness=false", "--runtime-config=api/all=true",
-		"--disable-admission-plugins=" + strings.Join([]string{"NamespaceLifecycle", "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook",
-			"ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"}, ","),
-	}
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-signing-key-file=" + file, "--service-account-key-file=" + file,
+		"--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
+	}, nil
 }
 
 // Client returns the configuration of a client with a new certificate for user.
 func (s *Server) Client(user string, groups ...string) (*rest.Config, error) {
-	pair, err := s.authority.Client(user, groups...)
+	return s.ClientFor(pkix.Name{CommonName: user, Organization: groups}, x509.ExtKeyUsageClientAuth)
+}
+
+// ClientFor returns the configuration of a client with a new certificate for some uses, which need not be a client's.
+func (s *Server) ClientFor(subject pkix.Name, uses ...x509.ExtKeyUsage) (*rest.Config, error) {
+	pair, err := s.authority.Certificate(subject, uses...)
 	if err != nil {
 		return nil, err
 	}

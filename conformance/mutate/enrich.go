@@ -48,6 +48,7 @@ var enrichments = []mutation{
 	{"list", 1, enrichList}, {"list", 1, enrichList},
 	{"object", 1, enrichObject}, {"object", 1, enrichObject},
 	{"rules", 1, enrichRules}, {"rules", 1, enrichRules}, {"rules", 1, enrichRules},
+	{"twins", 1, enrichTwins}, {"twins", 1, enrichTwins},
 	{"embedded", 1, func(g *gardener, s *site) bool { return s.parent != nil && !s.inside && varyEmbedded(g, s) }},
 	{"nullable", 1, func(g *gardener, s *site) bool {
 		if s.parent == nil || s.inside {
@@ -66,7 +67,7 @@ var (
 	numberLimits = []string{
 		`{"minimum":1}`, `{"maximum":10}`, `{"minimum":2,"exclusiveMinimum":true}`, `{"maximum":5,"exclusiveMaximum":true}`, `{"minimum":1.5}`, `{"maximum":2.5,"exclusiveMaximum":true}`, `{"minimum":2.5,"maximum":3.5}`, `{"minimum":-0.5,"exclusiveMinimum":true}`,
 		`{"multipleOf":2}`, `{"multipleOf":0.5}`, `{"multipleOf":1.5}`, `{"multipleOf":3,"minimum":3}`, `{"multipleOf":0.1}`, `{"maximum":9223372036854775807}`, `{"minimum":-9223372036854775808}`, `{"maximum":1e20}`, `{"minimum":-1e300,"maximum":1e300}`, `{"maximum":9007199254740993}`,
-		`{"enum":[1,2,3]}`, `{"enum":[1.5,2]}`, `{"enum":[1,"1",null]}`, `{"enum":[65]}`, `{"format":"int32"}`, `{"format":"int64"}`, `{"format":"float"}`, `{"format":"double"}`, `{"format":"int32","minimum":3000000000}`, `{"format":"int32","maximum":5}`, `{"format":"float","maximum":1e40}`, `{"maximum":0}`, `{"minimum":0}`,
+		`{"enum":[1,2,3]}`, `{"enum":[1.5,2]}`, `{"enum":[-0]}`, `{"enum":[-0.0,1]}`, `{"enum":[0,1.0]}`, `{"enum":[1e2,2.0]}`, `{"enum":[100,-0,0.5]}`, `{"enum":[1,"1",null]}`, `{"enum":[65]}`, `{"format":"int32"}`, `{"format":"int64"}`, `{"format":"float"}`, `{"format":"double"}`, `{"format":"int32","minimum":3000000000}`, `{"format":"int32","maximum":5}`, `{"format":"float","maximum":1e40}`, `{"maximum":0}`, `{"minimum":0}`,
 		`{"multipleOf":0}`, `{"multipleOf":-2}`, `{"format":"uint32"}`, `{"exclusiveMinimum":true}`, `{"minimum":3,"maximum":2}`, `{"format":"int64","maximum":1e19}`, `{"format":"int32","multipleOf":4294967296}`,
 	}
 	stringLimits = []string{
@@ -76,7 +77,7 @@ var (
 		`{"format":"bsonobjectid"}`, `{"format":"uuid3"}`, `{"format":"uuid4"}`, `{"format":"uuid5"}`, `{"format":"isbn"}`, `{"format":"isbn10"}`, `{"format":"isbn13"}`, `{"format":"creditcard"}`, `{"format":"ssn"}`, `{"format":"hexcolor"}`, `{"format":"rgbcolor"}`, `{"format":"k8s-short-name"}`, `{"format":"k8s-long-name"}`, `{"format":"datetime"}`, `{"format":"ipv4","maxLength":8}`, `{"format":"int32"}`, `{"format":"u-u-id"}`,
 	}
 	anyLimits = []string{
-		`{"enum":[{"a":1},[],"x"]}`, `{"enum":[{},null]}`, `{"enum":[true]}`, `{"enum":["a",1,1.5,false,null]}`, `{"minProperties":1}`, `{"maxProperties":1}`, `{"maxItems":1}`, `{"minItems":2}`, `{"required":["a"]}`, `{"minimum":1}`, `{"maxLength":2}`, `{"pattern":"^a"}`, `{"format":"ipv4"}`, `{"enum":[[1,2],{"b":[{}]}]}`,
+		`{"enum":[{"a":1},[],"x"]}`, `{"enum":[{},null]}`, `{"enum":[true]}`, `{"enum":["a",1,1.5,false,null]}`, `{"minProperties":1}`, `{"maxProperties":1}`, `{"maxItems":1}`, `{"minItems":2}`, `{"required":["a"]}`, `{"minimum":1}`, `{"maxLength":2}`, `{"pattern":"^a"}`, `{"format":"ipv4"}`, `{"enum":[[1,2],{"b":[{}]}]}`, `{"enum":[[2.0],{"a":1.0},{"a":[-0.0,1e2]},-0]}`, `{"enum":[[-0],[0.5,{"a":-0}],2.0]}`,
 	}
 )
 
@@ -95,9 +96,9 @@ func (g *gardener) limit(kind string) *tree.Node {
 	case "boolean":
 		return g.node(`{"enum":[true]}`, `{"enum":[false,"true"]}`, `{"enum":[1]}`)
 	case "array", "strings":
-		return g.node(`{"minItems":1}`, `{"maxItems":2}`, `{"minItems":2,"maxItems":3}`, `{"maxItems":0}`, `{"enum":[[],["a"]]}`)
+		return g.node(`{"minItems":1}`, `{"maxItems":2}`, `{"minItems":2,"maxItems":3}`, `{"maxItems":0}`, `{"enum":[[],["a"]]}`, `{"enum":[[2.0],[1],[-0]]}`, `{"enum":[[0],[2],[1.5,-0.0],["a"]]}`)
 	case "object", "map":
-		return g.node(`{"minProperties":1}`, `{"maxProperties":2}`, `{"minProperties":2,"maxProperties":3}`, `{"maxProperties":0}`, `{"required":["apple"]}`, `{"enum":[{}]}`)
+		return g.node(`{"minProperties":1}`, `{"maxProperties":2}`, `{"minProperties":2,"maxProperties":3}`, `{"maxProperties":0}`, `{"required":["apple"]}`, `{"enum":[{}]}`, `{"enum":[{"a":1.0},{"a":-0},{"apple":[2.0]},{}]}`)
 	}
 	return g.node(anyLimits...)
 }

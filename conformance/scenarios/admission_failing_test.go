@@ -68,7 +68,8 @@ func TestFailingWebhooks(t *testing.T) {
 	untrusted := func(w *admissionv1.MutatingWebhook) { w.ClientConfig.CABundle = c.server.Config.CAData }
 	mutating(t, c.server, "untrusted-fail", stranger, untrusted)
 	c.stops("untrusted-fail", "certificate")
-	reasons := map[string]string{"huge": "the answer of the webhook is longer than 8388608 bytes", "moved": "which is not followed", "found": "which is not followed"}
+	reasons := map[string]string{"huge": "the answer of the webhook is longer than 8388608 bytes", "moved": "which is not followed", "found": "which is not followed",
+		"broken": "the text of the answer is in this server's log"}
 	for name, h := range hooks {
 		t.Run(name, func(t *testing.T) {
 			c := c.in(t)
@@ -98,6 +99,20 @@ func TestWebhookServices(t *testing.T) {
 	}
 	c.stops("service-fail", "there are no services here, and so no service default/hook with port 443: give the webhook's clientConfig a url")
 	c.call(http.MethodPost, boatsPath, jsonType, taggedBoat("lucky", "service-ignore", `{"owner":"ada"}`)).is(http.StatusCreated)
+}
+
+// Addresses that nobody has allowed are not connected to: 127.0.0.1 is, by a flag that all servers of these tests have.
+func TestWebhookNetworks(t *testing.T) {
+	c := newCustoms(t)
+	for tag, host := range map[string]string{"loopback": "127.0.0.2", "mapped": "[::ffff:127.0.0.2]", "unspecified": "0.0.0.0"} {
+		mutating(t, c.server, tag, admitting(t, nil), func(w *admissionv1.MutatingWebhook) {
+			url := strings.Replace(*w.ClientConfig.URL, "127.0.0.1", host, 1)
+			w.ClientConfig.URL = &url
+		})
+		c.stops(tag, "which this server does not connect to: an operator can allow its network with --webhook-allowed-networks")
+	}
+	mutating(t, c.server, "allowed", admitting(t, nil), func(*admissionv1.MutatingWebhook) {})
+	c.call(http.MethodPost, boatsPath, jsonType, taggedBoat("allowed", "allowed", `{"owner":"ada"}`)).is(http.StatusCreated)
 }
 
 // stops demands that boats of a tag cannot be made, as soon as the server knows of the webhook.

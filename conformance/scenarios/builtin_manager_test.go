@@ -35,6 +35,7 @@ metadata: {name: harbourmaster, namespace: default}
 rules:
 - {apiGroups: [harbour.example.com], resources: [boats], verbs: [list, watch, update]}
 - {apiGroups: [harbour.example.com], resources: [boats/status], verbs: [update]}
+- {apiGroups: [harbour.example.com], resources: [boats/finalizers], verbs: [update]}
 - {apiGroups: [""], resources: [configmaps], verbs: [list, watch, create]}
 - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update]}
 - {apiGroups: ["", events.k8s.io], resources: [events], verbs: [create, patch]}

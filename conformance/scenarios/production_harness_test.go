@@ -70,7 +70,7 @@ func newEstate(t *testing.T, members int, flags ...string) *estate {
 	s.usersCA = must[*authority.Authority](t)(authority.New("users", time.Hour))
 	s.keep(authority.Pair{Cert: s.etcdCA.CA}, "etcd-ca")
 	s.keep(authority.Pair{Cert: s.usersCA.CA}, "ca")
-	s.keep(must[authority.Pair](t)(s.etcdCA.Server("127.0.0.1")), "etcd")
+	s.keep(must[authority.Pair](t)(s.etcdCA.Peer("127.0.0.1")), "etcd")
 	s.keep(must[authority.Pair](t)(s.etcdCA.Client("espalier")), "etcd-client")
 	s.keep(must[authority.Pair](t)(s.usersCA.Server("127.0.0.1")), "server")
 	// Any pair of a certificate and a key will do: tokens are signed with the key.

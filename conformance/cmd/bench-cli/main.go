@@ -15,7 +15,10 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/corpus"
+	"github.com/espalier-dev/espalier/conformance/results"
 )
+
+var figures = results.New("bench-cli")
 
 func main() {
 	if err := run(); err != nil {
@@ -89,7 +92,7 @@ func run() error {
 	}
 	fmt.Fprint(os.Stderr, "\r\x1b[K")
 	show(sides, *rounds)
-	return nil
+	return figures.Save()
 }
 
 // unpackApart unpacks in another process: the peak that the kernel counts for a
@@ -145,9 +148,13 @@ func show(sides []*side, rounds int) {
 	for _, s := range sides {
 		fmt.Printf("%-26s %12d %12s %12s %9.1f MB\n", s.name, s.best.definitions,
 			s.best.wall.Round(10*time.Millisecond), s.best.cpu.Round(10*time.Millisecond), float64(s.best.peak)/1e6)
+		figures.Set(s.name+".time", "%.1f s", s.best.wall.Seconds())
+		figures.Set(s.name+".cpu", "%.1f s", s.best.cpu.Seconds())
+		figures.Set(s.name+".memory", "%.0f MB", float64(s.best.peak)/1e6)
 	}
 	fmt.Println()
 	for _, s := range sides[1:] {
+		figures.Set(s.name+".speed", "%.1f", float64(base.wall)/float64(s.best.wall))
 		fmt.Printf("%-26s %.2f times as fast (%.2f by CPU time), %.2f of the memory\n", s.name,
 			float64(base.wall)/float64(s.best.wall), float64(base.cpu)/float64(s.best.cpu), float64(s.best.peak)/float64(base.peak))
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
+	"github.com/espalier-dev/espalier/conformance/results"
 	"github.com/espalier-dev/espalier/conformance/wire"
 )
 
@@ -19,6 +20,8 @@ const (
 	upstream = "upstream"
 	ours     = "espalier"
 )
+
+var figures = results.New("bench-crds")
 
 func main() {
 	if err := run(); err != nil {
@@ -63,7 +66,7 @@ func run() error {
 		}
 	}
 	fmt.Printf("\n%s\n", b.last)
-	return nil
+	return figures.Save()
 }
 
 // side measures one server on an etcd of its own.
@@ -191,7 +194,12 @@ func (b *bench) line(s *side, before, after state, times map[string][]time.Durat
 	fmt.Printf("  %8d %8.1f KiB %8.1f KiB %11.2f %11.2f   %s; filled in %.1f s, %d refused\n", after.present,
 		per(before.resident, after.resident)/1024, per(before.heap, after.heap)/1024, per(before.goroutines, after.goroutines),
 		float64(after.connections-before.connections)/n, strings.Join(seen, ", "), took.Seconds(), s.refused)
-	_, p99 := quantiles(times["everywhere"])
+	p50, p99 := quantiles(times["everywhere"])
+	figures.Set(s.name+".idle", "%.1f KB", per(before.resident, after.resident)/1000)
+	figures.Set(s.name+".resident", "%d MB", after.resident/1e6)
+	figures.Set(s.name+".new", "%.0f ms", float64(p50)/1e6)
+	figures.Set(s.name+".new.p99", "%.0f ms", float64(p99)/1e6)
+	figures.Set(s.name+".present", "%d", after.present)
 	b.last = fmt.Sprintf("crds: %s per idle CRD %.1f KiB resident %.1f KiB heap, %.2f goroutines, %.2f connections | new CRD everywhere p99 %.0f ms with %d present",
 		s.name, per(before.resident, after.resident)/1024, per(before.heap, after.heap)/1024, per(before.goroutines, after.goroutines),
 		float64(after.connections-before.connections)/n, float64(p99)/1e6, after.present)
@@ -211,6 +219,7 @@ func (b *bench) finish(ctx context.Context, s *side, idle state) error {
 	fmt.Printf("  %d CRDs: %d MB resident idle, %d MB after each was listed once in %.1f s: %.1f KiB heap, %.2f goroutines, %.2f connections more for each\n",
 		after.present, idle.resident>>20, after.resident>>20, time.Since(began).Seconds(),
 		float64(after.heap-idle.heap)/n/1024, float64(after.goroutines-idle.goroutines)/n, float64(after.connections-idle.connections)/n)
+	figures.Set(s.name+".listed", "%d MB", after.resident/1e6)
 	b.last += fmt.Sprintf(" | all %d served in %d MB", after.present, after.resident>>20)
 	return nil
 }

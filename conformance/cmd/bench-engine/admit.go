@@ -81,6 +81,9 @@ func admitAll(set *corpus.Set, title string, list []wantedObject, withRules bool
 		fmt.Printf("%-34.34s %-9s %7d | %9.0f %6.0f | %10.0f %7.0f | %9.0f | %9.2f %9.2f\n", s.crd, s.form, len(s.object), a, ours.allocs, b, up.allocs, c, b/a, a/c)
 	}
 	n := float64(len(subjects))
+	figures.Set(title+".upstream/ours", "%.1f", math.Exp(logUp/n))
+	figures.Set(title+".ours/scan", "%.1f", math.Exp(logScan/n))
+	figures.Set(title+".allocations", "%.0f", worst)
 	fmt.Printf("%s geomean: upstream/ours=%.2f ours/scan=%.2f allocs=%.0f\n\n", title, math.Exp(logUp/n), math.Exp(logScan/n), worst)
 	return nil
 }

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/corpus"
+	"github.com/espalier-dev/espalier/conformance/results"
 )
+
+var figures = results.New("bench-engine")
 
 func main() {
 	if err := run(); err != nil {
@@ -32,6 +35,8 @@ func run() error {
 		return err
 	}
 	fmt.Printf("corpus: %d CRDs, %d versions, %d distinct schemas, %.1f MB\n\n", set.CRDs, set.Versions, len(set.Schemas), float64(set.Bytes())/1e6)
+	figures.Set("corpus.crds", "%s", results.Count(set.CRDs))
+	figures.Set("corpus.schemas", "%s", results.Count(len(set.Schemas)))
 	if *norm {
 		if err := normalize(set, *rounds, *batch); err != nil {
 			return err
@@ -49,7 +54,9 @@ func run() error {
 			crds = crds * *limit / len(schemas)
 			schemas = schemas[:*limit]
 		}
-		return compileAll(schemas, crds)
+		if err := compileAll(schemas, crds); err != nil {
+			return err
+		}
 	}
-	return nil
+	return figures.Save()
 }

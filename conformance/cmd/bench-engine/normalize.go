@@ -70,6 +70,9 @@ func normalize(set *corpus.Set, rounds int, batch time.Duration) error {
 			a, rate(a), ours.allocs, b, rate(b), up.allocs, c, rate(c), scan.allocs, b/a, a/c)
 	}
 	n := float64(len(list))
+	figures.Set("normalize.upstream/ours", "%.1f", math.Exp(logUp/n))
+	figures.Set("normalize.ours/scan", "%.1f", math.Exp(logScan/n))
+	figures.Set("normalize.allocations", "%.0f", worst)
 	fmt.Printf("normalize geomean: upstream/ours=%.2f ours/scan=%.2f allocs=%.0f\n\n", math.Exp(logUp/n), math.Exp(logScan/n), worst)
 	return nil
 }

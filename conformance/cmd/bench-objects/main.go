@@ -13,8 +13,11 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
+	"github.com/espalier-dev/espalier/conformance/results"
 	"github.com/espalier-dev/espalier/conformance/wire"
 )
+
+var figures = results.New("bench-objects")
 
 func main() {
 	if err := run(); err != nil {
@@ -84,7 +87,7 @@ func run() error {
 		b.show(benches[0])
 	}
 	fmt.Printf("\n%s\n", summary(benches))
-	return nil
+	return figures.Save()
 }
 
 // turns lets the sizes take turns at every operation, so that what else the machine does meets all of them.

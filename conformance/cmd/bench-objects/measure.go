@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
+	"github.com/espalier-dev/espalier/conformance/results"
 )
 
 const (
@@ -146,9 +147,15 @@ func (b *bench) show(first *bench) {
 	fmt.Printf("  %-16s %8s %10s %12s %12s   %s\n", "", "done", "p50", "server CPU", "etcd CPU", "p50, server CPU, etcd CPU through the first size's")
 	for _, o := range slices.Concat(withoutCache, withCache) {
 		f, base := b.figures[o.name], first.figures[o.name]
+		figures.Set(fmt.Sprintf("%d.%s.server", b.objects, o.name), "%s", results.Time(f.server()))
+		figures.Set(fmt.Sprintf("%d.%s.etcd", b.objects, o.name), "%s", results.Time(f.etcd()))
 		fmt.Printf("  %-16s %8d %10v %12v %12v   %.2f %.2f %.2f\n", o.name, len(f.latencies), round(f.p50()), round(f.server()), round(f.etcd()),
 			ratio(f.p50(), base.p50()), ratio(f.server(), base.server()), ratio(f.etcd(), base.etcd()))
 	}
+	n := float64(b.objects)
+	figures.Set(fmt.Sprintf("%d.object.resident", b.objects), "%.1f KB", float64(b.cached.resident-b.bare.resident)/1000/n)
+	figures.Set(fmt.Sprintf("%d.object.heap", b.objects), "%.1f KB", float64(b.cached.heap-b.bare.heap)/1000/n)
+	figures.Set(fmt.Sprintf("%d.resident", b.objects), "%d MB", b.cached.resident/1e6)
 	fmt.Printf("  server's memory: %d MB resident, %.1f MB live without a watch cache; %d MB resident, %.1f MB live with it\n",
 		b.bare.resident>>20, float64(b.bare.heap)/1e6, b.cached.resident>>20, float64(b.cached.heap)/1e6)
 }

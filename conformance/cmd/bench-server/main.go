@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
+	"github.com/espalier-dev/espalier/conformance/results"
 )
+
+var figures = results.New("bench-server")
 
 func main() {
 	if err := run(); err != nil {
@@ -33,6 +36,7 @@ const (
 	upstream = "upstream"
 	ours     = "espalier" // with everything on, asked by a user whose rights come from a role
 	plain    = "plain"    // ours without admission plugins, priority and fairness, asked by an administrator
+	before   = "before"   // ours as another program has it
 	bare     = "etcd"
 )
 
@@ -42,6 +46,7 @@ func run() error {
 	rounds := flag.Int("rounds", 3, "how often the sides take turns")
 	only := flag.String("only", strings.Join([]string{upstream, ours, bare}, ","), "sides to measure; there is also plain: ours without admission, priority and fairness, and roles")
 	which := flag.String("kinds", "", "only CRDs whose name contains this")
+	other := flag.String("before", "", "another espalier program, to be measured beside the present one: the run is of these two, unless -only is given, and ends with ratios")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -61,7 +66,10 @@ func run() error {
 	}
 	defer etcd.Stop()
 	defer b.stop()
-	if err := b.start(ctx, dir, etcd, strings.Split(*only, ",")); err != nil {
+	if *other != "" && !given("only") {
+		*only = before + "," + ours
+	}
+	if err := b.start(ctx, dir, etcd, strings.Split(*only, ","), *other); err != nil {
 		return err
 	}
 	fmt.Printf("%d connections (HTTP/2, TLS, client certificates; no compression), %d objects, %d rounds of %v for every side and operation, alternating, one etcd with fsync.\n"+
@@ -83,13 +91,27 @@ func run() error {
 		}
 	}
 	fmt.Printf("\n%s\n", line)
-	return nil
+	if *other != "" {
+		return nil // the figures that documents quote are those of the ordinary sides
+	}
+	return figures.Save()
 }
 
-// start starts the servers that are wanted.
-func (b *bench) start(ctx context.Context, dir string, etcd *launch.Etcd, names []string) error {
+// given reports whether a flag is on the command line.
+func given(name string) (found bool) {
+	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}
+
+// start starts the servers that are wanted. other is the program of the side that is called before.
+func (b *bench) start(ctx context.Context, dir string, etcd *launch.Etcd, names []string, other string) error {
 	for _, name := range names {
 		s := &side{name: name, objects: b.objects, prefix: "/" + name}
+		if s.name == before {
+			if s.program = other; other == "" {
+				return errors.New("the side \"before\" needs a program: use -before")
+			}
+		}
 		b.sides = append(b.sides, s)
 		if name == bare {
 			s.pid = etcd.Pid

@@ -50,6 +50,7 @@ type side struct {
 	etcd    []*clientv3.Client
 	value   string // what is put into etcd itself: the bytes of a stored object
 	prefix  string
+	program string // empty: the one of its kind
 	objects int
 	serial  atomic.Int64
 	turns   [connections]int
@@ -66,19 +67,24 @@ func (s *side) start(ctx context.Context, dir string, etcd *launch.Etcd) error {
 		spec.Flags = append(spec.Flags, "--enable-priority-and-fairness=false",
 			"--disable-admission-plugins=NamespaceLifecycle,MutatingAdmissionPolicy,MutatingAdmissionWebhook,ValidatingAdmissionPolicy,ValidatingAdmissionWebhook")
 	}
+	if name == before {
+		name = ours
+	}
 	var err error
 	if spec.Kind, err = launch.Named(name); err != nil {
 		return err
 	}
-	if spec.Binary, err = spec.Kind.Program(ctx, dir); err != nil {
-		return err
+	if spec.Binary = s.program; spec.Binary == "" {
+		if spec.Binary, err = spec.Kind.Program(ctx, dir); err != nil {
+			return err
+		}
 	}
 	if s.server, err = launch.StartServer(ctx, spec); err != nil {
 		return err
 	}
 	s.pid = s.server.Pid
 	user := s.server.Config
-	if s.name == ours {
+	if s.name == ours || s.name == before {
 		if user, err = s.ordinary(ctx); err != nil {
 			return err
 		}

@@ -111,11 +111,11 @@ func served(config *rest.Config, definitions []install.Definition) error {
 	group.SetLimit(8)
 	for _, d := range definitions {
 		group.Go(func() error {
-			place, err := places(d.JSON)
-			if err != nil {
-				return err
+			resources, err := d.Resources()
+			if err != nil || len(resources) == 0 {
+				return fmt.Errorf("%s has nothing served: %w", d.Name, err)
 			}
-			return list(client, config.Host+place+"?limit=1")
+			return list(client, config.Host+"/apis/"+resources[0]+"?limit=1")
 		})
 	}
 	return group.Wait()

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -71,27 +70,4 @@ func valid(ctx context.Context) ([][]byte, error) {
 		all = append(all, d.JSON)
 	}
 	return all, nil
-}
-
-// place is where the objects of a definition are.
-func places(definition []byte) (string, error) {
-	var d struct {
-		Spec struct {
-			Group    string
-			Names    struct{ Plural string }
-			Versions []struct {
-				Name   string
-				Served bool
-			}
-		}
-	}
-	if err := json.Unmarshal(definition, &d); err != nil {
-		return "", err
-	}
-	for _, v := range d.Spec.Versions {
-		if v.Served {
-			return "/apis/" + d.Spec.Group + "/" + v.Name + "/" + d.Spec.Names.Plural, nil
-		}
-	}
-	return "", fmt.Errorf("%s has no version that is served", d.Spec.Names.Plural)
 }

@@ -16,7 +16,10 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
+	"github.com/espalier-dev/espalier/conformance/results"
 )
+
+var figures = results.New("bench-start")
 
 func main() {
 	if err := run(); err != nil {
@@ -52,7 +55,10 @@ func run() error {
 	if err := b.dev(ctx, *rounds); err != nil {
 		return err
 	}
-	return b.worlds(ctx, *worlds)
+	if err := b.worlds(ctx, *worlds); err != nil {
+		return err
+	}
+	return figures.Save()
 }
 
 // A bench is one run.
@@ -86,20 +92,22 @@ func (b *bench) starts(ctx context.Context, rounds int) error {
 	fmt.Printf("Each start in a new process, %d rounds in turns. Ours starts its own etcd within the time; upstream finds one running.\n\n", rounds)
 	fmt.Printf("%-10s %5s %14s %14s %14s %14s\n", "server", "CRDs", "first start", "all listed", "CPU of that", "further start")
 	for _, s := range b.sizes {
-		results := map[string][]timing{}
+		taken := map[string][]timing{}
 		for range rounds {
 			for _, side := range sides {
 				var t timing
 				if err := ask(ctx, &t, "-child", side, "-crds", s.dir, "-etcd", etcd.URL); err != nil {
 					return fmt.Errorf("%s with %d CRDs: %w", side, s.count, err)
 				}
-				results[side] = append(results[side], t)
+				taken[side] = append(taken[side], t)
 			}
 		}
 		median := map[string]time.Duration{}
 		for _, side := range sides {
-			all := results[side]
+			all := taken[side]
 			median[side] = middle(all, func(t timing) time.Duration { return t.First })
+			figures.Set(fmt.Sprintf("%s.%d.first", side, s.count), "%.2f s", median[side].Seconds())
+			figures.Set(fmt.Sprintf("%s.%d.further", side, s.count), "%.2f s", middle(all, func(t timing) time.Duration { return t.Further }).Seconds())
 			fmt.Printf("%-10s %5d %14v %14v %14v %14v\n", side, s.count, median[side].Round(time.Millisecond),
 				middle(all, func(t timing) time.Duration { return t.Listed }).Round(time.Millisecond),
 				middle(all, func(t timing) time.Duration { return t.CPU }).Round(time.Millisecond),
@@ -135,6 +143,8 @@ func (b *bench) dev(ctx context.Context, rounds int) error {
 		}
 	}
 	first := func(t timing) time.Duration { return t.First }
+	figures.Set("dev.new", "%.2f s", middle(fresh, first).Seconds())
+	figures.Set("dev.again", "%.2f s", middle(again, first).Seconds())
 	fmt.Printf("espalier dev to the answer of `kubectl get crd`: %v in a new folder, %v in the same again\n\n",
 		middle(fresh, first).Round(time.Millisecond), middle(again, first).Round(time.Millisecond))
 	return nil
@@ -173,6 +183,10 @@ func (b *bench) worlds(ctx context.Context, count int) error {
 		return err
 	}
 	m := t.Memory
+	figures.Set("worlds.ready", "%.0f s", t.First.Seconds())
+	figures.Set("worlds.memory", "%.1f MB", m.Process/float64(count))
+	figures.Set("worlds.heap", "%.1f MB", m.Heap/float64(count))
+	figures.Set("worlds.goroutines", "%d", m.Goroutines/count)
 	fmt.Printf("%d worlds with one CRD each at a time in one process: all ready after %v; %.1f MB each of the process (%.1f MB heap, %.1f MB stacks), %d goroutines each\n",
 		count, t.First.Round(time.Millisecond), m.Process/float64(count), m.Heap/float64(count), m.Stacks/float64(count), m.Goroutines/count)
 	return nil

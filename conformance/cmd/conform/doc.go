@@ -1,6 +1,7 @@
 // Command conform compares Espalier with the reference implementation on real and mutated CRDs and schemas and on
 // generated objects: verdicts on whole CRDs and on schemas, costs of rules, what objects become, and what is said about
-// new and changed objects.
+// new and changed objects. Before that it compiles schemas that nearly are equal in random orders, many in use together,
+// and compares each answer with the one of a process of its own.
 //
 // The short form needs a few small modules and minutes, and is part of make verify. The long form takes every module and
 // the archive, if there is one. Both end with counts; a difference is printed as a small reproducer and makes the

@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/conformance/compare"
 	"github.com/espalier-dev/espalier/conformance/corpus"
+	"github.com/espalier-dev/espalier/conformance/mixed"
 )
 
 func main() {
@@ -31,7 +32,9 @@ func run() error {
 		checks   = flag.Int("validations", 0, "validations over the corpus (default 1400000; short form 25000)")
 		enriched = flag.Int("enriched", 0, "schemas with value validations and rules, 36 validations each (default 8000; short form 250)")
 		crds     = flag.Int("definitions", 0, "mutated CRDs, each created and changed (default 20000; short form 1500)")
-		only     = flag.String("only", "", "only one part: definitions, normalize, validate")
+		families = flag.Int("mixed", 0, "families of schemas that nearly are equal, compiled together and each in a process of its own, besides those of a table (default 1500; short form 100)")
+		only     = flag.String("only", "", "only one part: definitions, normalize, validate, mixed")
+		one      = flag.Bool("alone", false, "answer the question on standard input, about one schema, and exit: conform starts itself so")
 		seed     = flag.Uint64("seed", 1, "first seed")
 		duration = flag.Duration("duration", 0, "go on with further seeds for this long")
 		workers  = flag.Int("workers", 2, "parallel workers")
@@ -42,8 +45,13 @@ func run() error {
 	)
 	ignore := flag.String("ignore", "", "regular expression: differences whose reproducer matches are counted apart, and the command still fails")
 	flag.Parse()
+	if *one {
+		return mixed.Answer(os.Stdin, os.Stdout)
+	}
 	cfg := compare.Config{Seed: *seed, Mutants: 25000, Variants: 10000, Objects: 1000000, Enriched: 8000, Validations: 1400000, Definitions: 20000, Rules: true, Duration: *duration, Workers: *workers, Show: *show, Progress: os.Stdout}
+	together := mixed.Config{Seed: *seed, Families: 1500, Workers: *workers, Show: *show, Progress: os.Stdout}
 	if *short {
+		together.Families = 100
 		cfg.Mutants, cfg.Variants, cfg.Objects = 6000, 2000, 100000
 		cfg.Enriched, cfg.Validations, cfg.Definitions = 250, 25000, 1500
 	}
@@ -65,8 +73,11 @@ func run() error {
 	if *crds > 0 {
 		cfg.Definitions = *crds
 	}
+	if *families > 0 {
+		together.Families = *families
+	}
 	switch *only {
-	case "":
+	case "", "mixed":
 	case "definitions":
 		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Rules, cfg.NoSchemas = 0, 0, 0, 0, 0, false, true
 	case "normalize":
@@ -74,7 +85,7 @@ func run() error {
 	case "validate":
 		cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Definitions = 0, 0, 0, 0
 	default:
-		return fmt.Errorf("-only %s: it is definitions, normalize or validate", *only)
+		return fmt.Errorf("-only %s: it is definitions, normalize, validate or mixed", *only)
 	}
 	if *ignore != "" {
 		re, err := regexp.Compile(*ignore)
@@ -96,6 +107,11 @@ func run() error {
 	fmt.Printf("corpus: %d CRDs (%d with rules), %d versions, %d distinct schemas, %.1f MB, %d files unparsed, loaded in %v\n",
 		set.CRDs, set.WithRules, set.Versions, len(set.Schemas), float64(set.Bytes())/1e6, set.Unparsed(), set.Took.Round(time.Millisecond))
 
+	if *only == "" || *only == "mixed" {
+		if err := mix(ctx, set, together); err != nil || *only == "mixed" {
+			return err
+		}
+	}
 	if cfg.Definitions > 0 {
 		cfg.Whole = set.Definitions
 	}
@@ -111,6 +127,26 @@ func run() error {
 	}
 	if n, ignored := counts.Differences.Load(), counts.Ignored.Load(); n+ignored > 0 {
 		return fmt.Errorf("%d differences, %d ignored", n, ignored)
+	}
+	return nil
+}
+
+// mix compares the answers of schemas that are in use together with those of each alone. A difference there makes every
+// other comparison depend on the order in which it is made, so it ends the run.
+func mix(ctx context.Context, set *corpus.Set, cfg mixed.Config) error {
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cfg.Command = []string{executable, "-alone"}
+	began := time.Now()
+	counts, err := mixed.Run(ctx, set.Schemas, cfg)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s, duration %v\n", &counts, time.Since(began).Round(time.Second))
+	if counts.Differences > 0 {
+		return fmt.Errorf("%d answers depend on other schemas", counts.Differences)
 	}
 	return nil
 }

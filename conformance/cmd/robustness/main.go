@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/conformance/launch"
+	"github.com/espalier-dev/espalier/conformance/robustness"
+	"github.com/espalier-dev/espalier/conformance/robustness/bug"
+	"github.com/espalier-dev/espalier/conformance/robustness/fault"
+	"github.com/espalier-dev/espalier/conformance/robustness/load"
+)
+
+// settings are the flags.
+type settings struct {
+	minutes           float64
+	short             bool
+	runs              int
+	members, replicas int
+	seed              uint64
+	faults            string
+	server            string
+	other             string
+	skew              bool
+	disk              bool
+	out               string
+	clients           int
+	directed          string
+	availability      bool
+	outage            string
+	extras            string
+	bug               string
+	bugs              bool
+}
+
+func flags() *settings {
+	var s settings
+	flag.Float64Var(&s.minutes, "minutes", 0, "do runs for this `long`; example: -minutes 60")
+	flag.BoolVar(&s.short, "short", false, "do runs for three minutes; example: -short")
+	flag.IntVar(&s.runs, "runs", 0, "do this `many` runs, or repeat directed cases so often; example: -runs 20")
+	flag.IntVar(&s.members, "members", 0, "`members` of etcd, 1 or 3; half of the runs on each if 0; example: -members 3")
+	flag.IntVar(&s.replicas, "replicas", 3, "`replicas` of the server; example: -replicas 2")
+	flag.Uint64Var(&s.seed, "seed", 0, "`seed` of the first run, the next has the next; by the clock if 0; example: -seed 4711 -runs 1")
+	flag.StringVar(&s.faults, "faults", "", "`names` of faults, separated by commas, all if empty; example: -faults cut,kill-replica\n"+fault.Help())
+	flag.StringVar(&s.extras, "extras", "", "`names` of activities besides the ordinary operations, separated by commas, out of "+strings.Join(load.Extras(), ", ")+"; by the seed if empty; example: -extras quota,leader")
+	flag.StringVar(&s.server, "server", "espalier", "`server`: espalier (built from this repository), upstream, kube-apiserver, or the path of an espalier; example: -server .bin/espalier")
+	flag.StringVar(&s.other, "other", "", "`path` of another espalier, for the fault upgrade; example: -other .bin/espalier-before -faults upgrade")
+	flag.BoolVar(&s.skew, "skew", false, "build the server once more, with a clock that can be wrong, for the fault clock (takes minutes); example: -skew -faults clock")
+	flag.BoolVar(&s.disk, "disk", false, "give members of etcd file systems of their own, for the fault disk (needs root); example: -disk -faults disk")
+	flag.StringVar(&s.out, "out", "robustness-out", "`folder` for histories and pictures of runs with violations; example: -out /tmp/out")
+	flag.IntVar(&s.clients, "clients", 8, "`clients` that write and read at the same time; example: -clients 4")
+	flag.StringVar(&s.directed, "directed", "", "play directed `cases` instead, separated by commas, or all; example: -directed resurrect,exists -runs 20\n"+robustness.CaseHelp())
+	flag.BoolVar(&s.availability, "availability", false, "measure how soon replicas answer again after a fault, on one member of etcd and on three; example: -availability")
+	flag.StringVar(&s.outage, "outage", "", "with -availability, only outages whose name has this `text`; example: -availability -outage 'leader of three'")
+	flag.StringVar(&s.bug, "bug", "", "build the server with this known `bug`; with -bugs, look only for these, separated by commas; example: -bug create-again -directed resurrect")
+	flag.BoolVar(&s.bugs, "bugs", false, "look for each known bug, a minute each, and print which checker found it when; example: -bugs")
+	flag.Parse()
+	return &s
+}
+
+func main() {
+	s := flags()
+	// client-go tells of every connection that a fault has broken.
+	klog.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	code, err := run(ctx, s)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "robustness:", err)
+		code = 2
+	}
+	os.Exit(code)
+}
+
+func run(ctx context.Context, s *settings) (int, error) {
+	dir, err := os.MkdirTemp("", "robustness-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	o, err := s.options(ctx, dir)
+	if err != nil {
+		return 0, err
+	}
+	if s.minutes == 0 && s.runs == 0 && !s.short {
+		s.runs = 2
+	}
+	if s.seed == 0 {
+		s.seed = uint64(time.Now().UnixNano()) % 1e9
+	}
+	var total robustness.Totals
+	if s.bugs {
+		return findBugs(ctx, s, o)
+	}
+	if s.availability {
+		return available(ctx, s, o)
+	}
+	if s.directed != "" {
+		if err := direct(ctx, s, o, &total); err != nil {
+			return 0, err
+		}
+		return finish(&total), nil
+	}
+	for _, p := range s.parts() {
+		o.Members = p.members
+		if err := p.run(ctx, o, s.seed, &total); err != nil {
+			return 0, err
+		}
+	}
+	return finish(&total), nil
+}
+
+// parts are the worlds to run on, one after another.
+func (s *settings) parts() []part {
+	lasts := time.Duration(s.minutes * float64(time.Minute))
+	if s.short {
+		lasts = 3 * time.Minute
+	}
+	if s.members > 0 {
+		return []part{{s.members, lasts, s.runs}}
+	}
+	return []part{{1, lasts / 2, (s.runs + 1) / 2}, {3, lasts / 2, s.runs / 2}}
+}
+
+// available measures on both kinds of worlds.
+func available(ctx context.Context, s *settings, o robustness.Options) (int, error) {
+	code := 0
+	for _, o.Members = range []int{1, 3} {
+		if s.members != 0 && s.members != o.Members {
+			continue
+		}
+		runner, err := robustness.New(ctx, o)
+		if err != nil {
+			return 0, err
+		}
+		kept, err := runner.Availability(ctx, os.Stdout, s.outage)
+		runner.Close()
+		if err != nil {
+			return 0, err
+		}
+		if !kept {
+			code = 1
+		}
+	}
+	return code, nil
+}
+
+// finish prints the counts and returns the exit code.
+func finish(total *robustness.Totals) int {
+	fmt.Printf("robustness: %d runs, %d operations, %d events, %d faults: %d violations\n", total.Runs, total.Operations, total.Events, total.Faults, total.Violations)
+	if total.Violations > 0 {
+		return 1
+	}
+	return 0
+}
+
+// direct plays cases, each on a world with as many members of etcd as it needs.
+func direct(ctx context.Context, s *settings, o robustness.Options, total *robustness.Totals) error {
+	cases, err := robustness.Select(s.directed)
+	if err != nil {
+		return err
+	}
+	for _, o.Members = range []int{1, 3} {
+		if err := directOn(ctx, o, cases, max(s.runs, 1), total); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func directOn(ctx context.Context, o robustness.Options, cases []robustness.Case, times int, total *robustness.Totals) error {
+	cases = slices.DeleteFunc(slices.Clone(cases), func(c robustness.Case) bool { return c.Members != o.Members })
+	if len(cases) == 0 {
+		return nil
+	}
+	runner, err := robustness.New(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer runner.Close()
+	for _, c := range cases {
+		for n := range times {
+			result, err := runner.Direct(ctx, c)
+			if err != nil {
+				return err
+			}
+			robustness.PrintCase(os.Stdout, c, n+1, result)
+		}
+	}
+	total.Add(&runner.Totals)
+	return nil
+}
+
+func (s *settings) options(ctx context.Context, dir string) (robustness.Options, error) {
+	o := robustness.Options{Members: s.members, Replicas: s.replicas, Other: s.other, Disk: s.disk, Clients: s.clients, Out: s.out, Log: os.Stdout}
+	if s.faults != "" {
+		o.Faults = strings.Split(s.faults, ",")
+	}
+	if s.extras != "" {
+		o.Extras = strings.Split(s.extras, ",")
+	}
+	var err error
+	if s.skew {
+		folder := filepath.Join(dir, "skew")
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			return o, err
+		}
+		if o.Skewed, err = fault.Skew(ctx, folder); err != nil {
+			return o, err
+		}
+	}
+	if strings.ContainsRune(s.server, filepath.Separator) {
+		o.Binary, err = filepath.Abs(s.server)
+		return o, err
+	}
+	if o.Kind, err = launch.Named(s.server); err != nil {
+		return o, err
+	}
+	if s.bugs {
+		return o, nil // each has a program of its own
+	}
+	if s.bug != "" {
+		b, err := bug.Named(s.bug)
+		if err != nil {
+			return o, err
+		}
+		o.Bug = s.bug
+		o.Binary, err = buggy(ctx, b)
+		return o, err
+	}
+	o.Binary, err = o.Kind.Program(ctx, dir)
+	return o, err
+}
+
+// part is runs on one kind of world.
+type part struct {
+	members int
+	lasts   time.Duration
+	runs    int
+}
+
+func (p *part) run(ctx context.Context, o robustness.Options, seed uint64, total *robustness.Totals) error {
+	if p.lasts == 0 && p.runs == 0 {
+		return nil
+	}
+	runner, err := robustness.New(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer runner.Close()
+	began, printed := time.Now(), time.Now()
+	for n := uint64(0); (p.runs == 0 || int(n) < p.runs) && (p.lasts == 0 || time.Since(began) < p.lasts); n++ {
+		result, err := runner.Run(ctx, seed+n)
+		if errors.Is(err, context.Canceled) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		// An hour has a thousand runs: those that are not counted on show up in the sums.
+		if p.lasts == 0 || len(result.Violations) > 0 {
+			robustness.Print(os.Stdout, runner, result)
+		}
+		if time.Since(printed) > 30*time.Second {
+			printed = time.Now()
+			fmt.Printf("%v: %s\n", time.Since(began).Round(time.Second), runner.Totals.String())
+		}
+	}
+	fmt.Printf("%d members of etcd: %s\n", p.members, runner.Totals.String())
+	total.Add(&runner.Totals)
+	return nil
+}

@@ -1,0 +1,62 @@
+package bug
+
+import (
+	"go/parser"
+	"go/token"
+	"slices"
+	"testing"
+)
+
+func newBuilder(t *testing.T) *Builder {
+	t.Helper()
+	b, err := NewBuilder(t.Context(), "../../..", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Every bug can be made of today's sources, and what it makes is Go. That it compiles,
+// and is found, `robustness -bug NAME` shows.
+func TestEveryBugCanBeMade(t *testing.T) {
+	builder := newBuilder(t)
+	var names []string
+	for i := range All {
+		b := &All[i]
+		if b.Name == "" || b.What == "" || len(b.Edits) == 0 || slices.Contains(names, b.Name) {
+			t.Errorf("bug %q has no text, no edit, or a name that another has", b.Name)
+		}
+		names = append(names, b.Name)
+		files, err := builder.apply(b)
+		if err != nil {
+			t.Errorf("%s: %v", b.Name, err)
+			continue
+		}
+		for path, content := range files {
+			if _, err := parser.ParseFile(token.NewFileSet(), path, content, parser.SkipObjectResolution); err != nil {
+				t.Errorf("%s: %v", b.Name, err)
+			}
+		}
+	}
+	if len(All) < 24 {
+		t.Errorf("only %d bugs", len(All))
+	}
+}
+
+func TestEditsThatDoNotFit(t *testing.T) {
+	builder := newBuilder(t)
+	for _, test := range []struct {
+		name string
+		edit Edit
+	}{
+		{"no such text", Edit{storePackage, "fence.go", "there is no such text", ""}},
+		{"twice", Edit{storePackage, "fence.go", "return", ""}},
+		{"no such file", Edit{storePackage, "nothing.go", "a", "b"}},
+		{"no such package", Edit{storePackage + "/nothing", "fence.go", "a", "b"}},
+		{"no module of ours", Edit{"example.com/nothing", "fence.go", "a", "b"}},
+	} {
+		if _, err := builder.apply(&Bug{Edits: []Edit{test.edit}}); err == nil {
+			t.Errorf("%s: no error", test.name)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package fault
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/espalier-dev/espalier/conformance/robustness/world"
+)
+
+// A seed decides the schedule, another seed decides otherwise, and by chance every fault has its turn.
+func TestSchedule(t *testing.T) {
+	w := &world.World{Options: world.Options{Disk: 1}, Members: make([]*world.Member, 3), Replicas: make([]*world.Replica, 3)}
+	s := &Scene{World: w, Other: "other", Skewed: "skewed"}
+	seen := map[string]int{}
+	different := 0
+	for seed := range uint64(3000) {
+		a, b := Schedule(seed, s, nil), Schedule(seed, s, nil)
+		if !reflect.DeepEqual(a, b) {
+			t.Fatalf("seed %d: %v and %v", seed, a, b)
+		}
+		if !reflect.DeepEqual(a, Schedule(seed+1, s, nil)) {
+			different++
+		}
+		for _, step := range a {
+			seen[step.Fault]++
+			if find(step.Fault).alone && len(a) > 1 {
+				t.Errorf("seed %d: %v", seed, a)
+			}
+		}
+	}
+	if different < 2900 {
+		t.Errorf("only %d of 3000 schedules differ from the next", different)
+	}
+	for _, name := range Names(s) {
+		if seen[name] == 0 {
+			t.Errorf("the fault %s never comes", name)
+		}
+	}
+	if len(Names(s)) != len(kinds) {
+		t.Errorf("a world with everything has %d of %d faults", len(Names(s)), len(kinds))
+	}
+}
+
+// Names restrict a schedule; unknown ones are refused.
+func TestNames(t *testing.T) {
+	w := &world.World{Members: make([]*world.Member, 1), Replicas: make([]*world.Replica, 3)}
+	s := &Scene{World: w}
+	for _, name := range Names(s) {
+		if k := find(name); k.needs != nil && !k.needs(s) {
+			t.Errorf("a world of one member has %s", name)
+		}
+	}
+	for seed := range uint64(50) {
+		for _, step := range Schedule(seed, s, []string{"cut"}) {
+			if step.Fault != "cut" {
+				t.Errorf("seed %d has %s", seed, step.Fault)
+			}
+		}
+	}
+	if err := Known([]string{"cut", "flood"}); err == nil {
+		t.Error("there is no fault flood")
+	}
+}

@@ -1,0 +1,9 @@
+// Package load is the clients of one run: what they ask of the replicas, and the record of it.
+//
+//	Setup(world) ─▶ Site: CRDs, webhooks ─▶ Run(plan): clients, watches, informers, CRD changes ─▶ history.History
+//
+// A site is used for many runs, each with namespaces of its own. The seed of a run
+// decides what each client asks for; only the timing is the machine's. Load knows
+// nothing of faults but when they begin and end, and nothing of checkers: see
+// conformance/robustness/history.
+package load
