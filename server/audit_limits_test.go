@@ -68,13 +68,14 @@ func TestWaitingAuditEventsAreBounded(t *testing.T) {
 			})
 			nobody := r.member(t, "nobodies")
 			before := heap()
-			for range 200 {
+			const address = "2001:db8:1111:2222:3333:4444:5555:6666"
+			for range 250 {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/api/v1/namespaces/default/configmaps", nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Each address is a text of its own in the event: 1.4 MB.
-				req.Header.Set("X-Forwarded-For", strings.Repeat("1.1.1.1,", 60_000)+"1.1.1.1")
+				// Each address is a text of its own in the event: 0.8 MB.
+				req.Header.Set("X-Forwarded-For", strings.Repeat(address+",", 12_000)+address)
 				resp, err := nobody.Do(req)
 				if err != nil {
 					t.Fatal(err)

@@ -94,7 +94,7 @@ func TestAuthorizationConfiguration(t *testing.T) {
 		t.Errorf("after wrong files: %d", code)
 	}
 	put(t, file, authorizers+rbac)
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		code, _ := get(t, somebody, r.url+"/metrics")
 		if code == http.StatusForbidden {
 			break
@@ -158,7 +158,7 @@ func TestAuthorizationReloadIsRetried(t *testing.T) {
 	put(t, file, authorizers+rbac+hook("late", later, "NoOpinion", ""))
 	until := func(what string, done func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); !done(); time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal(what)
 			}

@@ -52,7 +52,7 @@ func TestWithoutEtcd(t *testing.T) {
 	log := capture(t)
 	kill()
 	masters := r.member(t, "system:masters")
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for code := http.StatusOK; code == http.StatusOK && time.Now().Before(deadline); {
 		code, _ = get(t, masters, r.url+"/readyz")
 	}

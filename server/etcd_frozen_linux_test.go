@@ -79,7 +79,7 @@ func TestFrozenMember(t *testing.T) {
 					if max(b.read, b.write, b.event) > interruption {
 						t.Errorf("replica %d: interrupted for more than %v", i, interruption)
 					}
-					if b.unready.Load() > b.asked.Load()/10 {
+					if b.unready.Load() > b.asked.Load()/2 {
 						t.Errorf("replica %d was not ready %d of %d times", i, b.unready.Load(), b.asked.Load())
 					}
 				}
@@ -109,7 +109,7 @@ func TestKilledLeader(t *testing.T) {
 		if max(b.read, b.write, b.event) > interruption {
 			t.Errorf("client %d: interrupted for more than %v", i, interruption)
 		}
-		if b.unready.Load() > b.asked.Load()/10 {
+		if b.unready.Load() > b.asked.Load()/2 {
 			t.Errorf("the server was not ready %d of %d times", b.unready.Load(), b.asked.Load())
 		}
 	}

@@ -28,7 +28,7 @@ func TestServerMetrics(t *testing.T) {
 		`apiserver_resource_objects\{group="rbac.authorization.k8s.io",resource="clusterroles"\} [1-9]\d*\n`,
 	} {
 		pattern := regexp.MustCompile(want)
-		for deadline := time.Now().Add(20 * time.Second); !pattern.MatchString(text); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); !pattern.MatchString(text); time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Errorf("no metric is %s", want)
 				break
@@ -61,7 +61,7 @@ func TestServingCertificateReload(t *testing.T) {
 	}
 	until := func(what string, is func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(45 * time.Second); !is(); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); !is(); time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s\n%s", what, log)
 			}

@@ -50,7 +50,7 @@ func (r *running) typed(t *testing.T) kubernetes.Interface {
 
 func eventually(t *testing.T, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it does not come to that")
 		}

@@ -79,7 +79,7 @@ func (l *limited) count(t *testing.T) int {
 func (l *limited) used(t *testing.T, name corev1.ResourceName, want int64) {
 	t.Helper()
 	var got resource.Quantity
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		q, err := l.typed[0].CoreV1().ResourceQuotas("default").Get(t.Context(), "q", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -150,9 +150,9 @@ func TestQuotaUnderConcurrentWriters(t *testing.T) {
 		}
 	}
 	created.Store(0)
-	deadline := time.Now().Add(8 * time.Second)
+	least, deadline := time.Now().Add(8*time.Second), time.Now().Add(patience)
 	all(func(i int, c dynamic.ResourceInterface) {
-		for n := 0; time.Now().Before(deadline); n++ {
+		for n := 0; time.Now().Before(least) || created.Load() < 2*room && time.Now().Before(deadline); n++ {
 			if name := fmt.Sprintf("c-%d-%d", i, n); create(c, name) {
 				if err := c.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
 					t.Error(err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/client-go/rest"
@@ -33,7 +32,7 @@ func TestSeats(t *testing.T) {
 			puts = append(puts, clientv3.OpPut(prefix+"/example.com/webs/full/"+name,
 				`{"apiVersion":"example.com/v1","kind":"Web","metadata":{"name":"`+name+`","namespace":"full","uid":"`+name+`"},"spec":{"host":"h","port":1}}`))
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if _, err := etcd.Txn(ctx).Then(puts...).Commit(); err != nil {
 			t.Fatal(err)
 		}

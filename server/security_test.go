@@ -113,7 +113,7 @@ func TestChangedAuthorities(t *testing.T) {
 	if err := os.WriteFile(file, r.clients.PEM(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		code, _ := get(t, former, r.url+"/version")
 		if code == http.StatusUnauthorized {

@@ -21,6 +21,10 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
+// patience is how long a test waits for what has to come. It is long since a machine
+// that has other work can take many times as long, and nobody waits for it in vain.
+const patience = 2 * time.Minute
+
 // running is a server of a test.
 type running struct {
 	*server.Server
@@ -53,7 +57,7 @@ func start(t *testing.T, change ...func(*server.Options)) *running {
 		case err := <-done:
 			done <- err
 			return err
-		case <-time.After(30 * time.Second):
+		case <-time.After(patience):
 			t.Error("the server does not come to an end")
 			return nil
 		}
@@ -89,7 +93,7 @@ func newOptions(t *testing.T, r *running) *server.Options {
 // await waits until a path answers 200 to anybody.
 func (r *running) await(t *testing.T, path string) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	client := r.stranger(t)
 	for {
 		code, body := get(t, client, r.url+path)
@@ -126,7 +130,7 @@ func (r *running) client(t *testing.T, certificates []tls.Certificate) *http.Cli
 	roots.AddCert(r.servers.Certificate)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: certificates}, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	return &http.Client{Transport: transport, Timeout: patience}
 }
 
 func get(t *testing.T, client *http.Client, url string) (int, string) {
