@@ -13,5 +13,13 @@
 // whose lease may have run out is not Current: it must not serve, because
 // others no longer wait for it, until it has caught up with etcd.
 //
+// Every lease has a key of its own, so that no write, renewal or revocation that
+// belongs to a former lease and is late changes what others know by the lease of now.
+//
+// The time that a lease has left is counted by [Clock], which goes on while the machine
+// sleeps. It does not on systems other than Linux, nor while a hypervisor stops the
+// machine without telling it: after such a stop a replica may believe for up to nine
+// seconds that others wait for it. Its writes depend on etcd all the same.
+//
 // A replica that is alone writes its key once, and renews its lease.
 package replica

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,14 +47,13 @@ const folder = OwnFolder + "replicas/"
 type Member struct {
 	client *clientv3.Client
 	folder string
-	key    string
 	o      Options
+	clock  func() time.Duration // Clock
 
 	settingsFolder string
-	settingsKey    string
 
-	start  time.Time
-	valid  atomic.Int64  // until when, after start, the lease is sure to hold
+	id     string        // what the names of all keys of this replica begin with
+	valid  atomic.Int64  // until when, by the clock, the lease is sure to hold
 	seen   atomic.Uint64 // the last revision that this replica serves by
 	others atomic.Bool   // there are other replicas, who may wait for this one
 	wake   chan struct{} // seen or others has changed
@@ -61,10 +61,16 @@ type Member struct {
 	progress atomic.Pointer[chan struct{}] // closed, and replaced, when seen changes
 
 	lease     clientv3.LeaseID // Run's
-	told      uint64           // Run's: what the key says
+	told      told             // Run's
 	published []byte           // Run's: what the key of the settings says
 	met       [][]byte         // the settings of the replicas that were there first
 	failed    bool             // Run's: the last renewal has failed
+}
+
+// told is what the key of a replica says.
+type told struct {
+	seen uint64
+	at   int64 // the revision of the key
 }
 
 // Join makes a replica known to the others. It is to be called before the
@@ -74,11 +80,10 @@ func Join(ctx context.Context, client *clientv3.Client, o Options) (*Member, err
 	if o.TTL == 0 {
 		o.TTL = 10 * time.Second
 	}
-	m := &Member{client: client, o: o, start: time.Now(), wake: make(chan struct{}, 1)}
+	m := &Member{client: client, o: o, clock: Clock, id: string(uuid.NewUUID()), wake: make(chan struct{}, 1)}
 	m.progress.Store(newSignal())
-	own, id := "/"+strings.Trim(o.Prefix, "/")+"/", string(uuid.NewUUID())
+	own := "/" + strings.Trim(o.Prefix, "/") + "/"
 	m.folder, m.settingsFolder = own+folder, own+settingsFolder
-	m.key, m.settingsKey = m.folder+id, m.settingsFolder+id
 	if err := m.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -88,7 +93,7 @@ func Join(ctx context.Context, client *clientv3.Client, o Options) (*Member, err
 // Current reports whether others are sure to wait for this replica. One that is not
 // must ask etcd whether CRDs have changed before it serves by what it knows.
 func (m *Member) Current() bool {
-	return int64(time.Since(m.start)) < m.valid.Load()
+	return int64(m.clock()) < m.valid.Load()
 }
 
 // Alone reports whether no other replica was known when etcd last answered.
@@ -122,7 +127,7 @@ func (m *Member) Wait(ctx context.Context, revision uint64) error {
 		}
 		behind := m.seen.Load() < revision
 		for _, kv := range members.Kvs {
-			if string(kv.Key) == m.key {
+			if m.owns(kv) {
 				continue
 			}
 			seen, err := strconv.ParseUint(string(kv.Value), 10, 64)
@@ -176,10 +181,10 @@ func (m *Member) Run(ctx context.Context) {
 			}
 		}
 		if err := m.tell(ctx); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "Failed to tell other replicas which CRDs this one has seen, retrying", "key", m.key)
+			klog.ErrorS(err, "Failed to tell other replicas which CRDs this one has seen, retrying", "replica", m.id)
 		}
 		if err := m.publish(ctx); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "Failed to publish the settings of this replica, retrying", "key", m.settingsKey)
+			klog.ErrorS(err, "Failed to publish the settings of this replica, retrying", "replica", m.id)
 		}
 	}
 }
@@ -199,17 +204,18 @@ func (m *Member) log(ctx context.Context, err error) {
 	case ctx.Err() != nil:
 	case err == nil && m.failed:
 		m.failed = false
-		klog.InfoS("The lease of this replica is renewed: other replicas wait for it again", "key", m.key)
+		klog.InfoS("The lease of this replica is renewed: other replicas wait for it again", "replica", m.id)
 	case err != nil && !m.failed:
 		m.failed = true
-		klog.ErrorS(err, "Failed to renew the lease of this replica, retrying; when it has expired, reads ask etcd whether CRDs have changed", "key", m.key)
+		klog.ErrorS(err, "Failed to renew the lease of this replica, retrying; when it has expired, reads ask etcd whether CRDs have changed", "replica", m.id)
 	}
 }
 
 // register gets a lease and writes the key. It returns the latest moment that etcd can
 // have counted from: that before the request.
-func (m *Member) register(ctx context.Context) (asked time.Time, err error) {
-	asked = time.Now()
+func (m *Member) register(ctx context.Context) (asked time.Duration, err error) {
+	former := m.lease
+	asked = m.clock()
 	err = within(ctx, m.o.TTL/4, func(ctx context.Context) error {
 		lease, err := m.client.Grant(ctx, int64(m.o.TTL.Seconds()+0.999))
 		if err == nil {
@@ -220,12 +226,18 @@ func (m *Member) register(ctx context.Context) (asked time.Time, err error) {
 	if err != nil {
 		return asked, err
 	}
-	told := m.seen.Load()
-	if err := within(ctx, m.o.TTL/4, func(ctx context.Context) error { return m.write(ctx, told) }); err != nil {
-		return asked, err
-	}
-	m.told = told
-	return asked, nil
+	return asked, within(ctx, m.o.TTL/4, func(ctx context.Context) error { return m.write(ctx, former) })
+}
+
+// nameOf is the name of the keys that are bound to a lease of this replica. Each lease
+// has its own: a write with an earlier lease may be late, in the socket of a member of
+// etcd that was stopped, and would bind the key of now to a lease that nobody renews.
+// The key would go while the replica relies on being waited for.
+func (m *Member) nameOf(lease clientv3.LeaseID) string { return fmt.Sprintf("%s-%x", m.id, lease) }
+
+// owns reports whether a key is of this replica, by whatever lease.
+func (m *Member) owns(kv *mvccpb.KeyValue) bool {
+	return strings.HasPrefix(path.Base(string(kv.Key)), m.id)
 }
 
 // within bounds one request: one that hangs must not take the time of the next.
@@ -236,15 +248,13 @@ func within(ctx context.Context, d time.Duration, do func(context.Context) error
 }
 
 // held notes that the lease was good at a moment.
-func (m *Member) held(asked time.Time) {
-	m.valid.Store(int64(asked.Sub(m.start) + m.o.TTL*9/10))
-}
+func (m *Member) held(asked time.Duration) { m.valid.Store(int64(asked + m.o.TTL*9/10)) }
 
 // renew keeps the lease, or gets a new one and catches up. A renewal that fails takes
 // nothing away: the lease holds until its time is over.
 func (m *Member) renew(ctx context.Context) error {
 	if m.Current() {
-		asked := time.Now()
+		asked := m.clock()
 		var ttl int64
 		err := within(ctx, m.o.TTL/4, func(ctx context.Context) error {
 			lease, err := m.client.KeepAliveOnce(ctx, m.lease)
@@ -283,17 +293,30 @@ func (m *Member) renew(ctx context.Context) error {
 // tell writes what this replica has seen, if others may want to know.
 func (m *Member) tell(ctx context.Context) error {
 	seen := m.seen.Load()
-	if seen == m.told || !m.others.Load() || !m.Current() {
+	if seen == m.told.seen || !m.others.Load() || !m.Current() {
 		return nil
 	}
-	err := within(ctx, m.o.TTL/4, func(ctx context.Context) error {
-		_, err := m.client.Put(ctx, m.key, strconv.FormatUint(seen, 10), clientv3.WithLease(m.lease))
-		return err
+	key := m.folder + m.nameOf(m.lease)
+	return within(ctx, m.o.TTL/4, func(ctx context.Context) error {
+		// An earlier attempt that was not answered must not undo this one.
+		resp, err := m.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", m.told.at)).
+			Then(clientv3.OpPut(key, strconv.FormatUint(seen, 10), clientv3.WithLease(m.lease))).
+			Else(clientv3.OpGet(key, clientv3.WithKeysOnly())).Commit()
+		switch {
+		case err != nil:
+			return err
+		case resp.Succeeded:
+			m.told = told{seen, resp.Header.Revision}
+			return nil
+		}
+		if there := resp.Responses[0].GetResponseRange().Kvs; len(there) > 0 {
+			m.told.at = there[0].ModRevision
+			m.nudge()
+			return nil
+		}
+		m.valid.Store(0) // nobody waits for a replica without key
+		return errors.New("the key of this replica is gone")
 	})
-	if err == nil {
-		m.told = seen
-	}
-	return err
 }
 
 // lookAround keeps others up to date, and has Run tell a newcomer.
@@ -307,7 +330,7 @@ func (m *Member) lookAround(ctx context.Context) {
 			}
 			continue
 		}
-		others := slices.ContainsFunc(members.Kvs, func(kv *mvccpb.KeyValue) bool { return string(kv.Key) != m.key })
+		others := slices.ContainsFunc(members.Kvs, func(kv *mvccpb.KeyValue) bool { return !m.owns(kv) })
 		if m.others.Swap(others) != others {
 			m.nudge()
 		}

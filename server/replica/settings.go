@@ -78,7 +78,7 @@ func (m *Member) tryEnter(ctx context.Context, r *rivals) (conflict, err error) 
 		return conflict, err
 	}
 	for _, kv := range others.Kvs {
-		if string(kv.Key) != m.settingsKey {
+		if !m.owns(kv) {
 			m.met = append(m.met, kv.Value)
 		}
 	}
@@ -108,13 +108,13 @@ type rivals struct {
 func (r *rivals) conflict(ctx context.Context, others *clientv3.GetResponse) (conflict, err error) {
 	own := int64(0) // not there yet: all others were there before
 	for _, kv := range others.Kvs {
-		if string(kv.Key) == r.m.settingsKey {
+		if string(kv.Key) == r.m.settingsKey() {
 			own = kv.CreateRevision
 		}
 	}
 	for _, kv := range others.Kvs {
 		key := string(kv.Key)
-		if key == r.m.settingsKey || own != 0 && kv.CreateRevision > own {
+		if r.m.owns(kv) || own != 0 && kv.CreateRevision > own {
 			continue
 		}
 		found := r.m.o.Conflict(kv.Value)
@@ -135,18 +135,27 @@ func (r *rivals) conflict(ctx context.Context, others *clientv3.GetResponse) (co
 	return conflict, nil
 }
 
-// write puts the keys of this replica, bound to its lease.
-func (m *Member) write(ctx context.Context, seen uint64) error {
-	ops := []clientv3.Op{clientv3.OpPut(m.key, strconv.FormatUint(seen, 10), clientv3.WithLease(m.lease))}
+// settingsKey is where this replica publishes its settings.
+func (m *Member) settingsKey() string { return m.settingsFolder + m.nameOf(m.lease) }
+
+// write puts the keys of this replica, bound to its lease, in place of those of a former
+// lease: others are not to wait for these.
+func (m *Member) write(ctx context.Context, former clientv3.LeaseID) error {
+	seen := m.seen.Load()
+	ops := []clientv3.Op{clientv3.OpPut(m.folder+m.nameOf(m.lease), strconv.FormatUint(seen, 10), clientv3.WithLease(m.lease))}
 	var settings []byte
 	if m.o.Settings != nil {
 		settings = m.o.Settings()
-		ops = append(ops, clientv3.OpPut(m.settingsKey, string(settings), clientv3.WithLease(m.lease)))
+		ops = append(ops, clientv3.OpPut(m.settingsKey(), string(settings), clientv3.WithLease(m.lease)))
 	}
-	if _, err := m.client.Txn(ctx).Then(ops...).Commit(); err != nil {
+	if former != clientv3.NoLease {
+		ops = append(ops, clientv3.OpDelete(m.folder+m.nameOf(former)), clientv3.OpDelete(m.settingsFolder+m.nameOf(former)))
+	}
+	resp, err := m.client.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
 		return err
 	}
-	m.published = settings
+	m.published, m.told = settings, told{seen, resp.Header.Revision}
 	return nil
 }
 
@@ -162,7 +171,7 @@ func (m *Member) publish(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.o.TTL/4)
 	defer cancel()
-	if _, err := m.client.Put(ctx, m.settingsKey, string(settings), clientv3.WithLease(m.lease)); err != nil {
+	if _, err := m.client.Put(ctx, m.settingsKey(), string(settings), clientv3.WithLease(m.lease)); err != nil {
 		return err
 	}
 	m.published = settings
@@ -171,7 +180,7 @@ func (m *Member) publish(ctx context.Context) error {
 		return err
 	}
 	for _, kv := range others.Kvs {
-		if string(kv.Key) == m.settingsKey {
+		if m.owns(kv) {
 			continue
 		}
 		if err := m.o.Conflict(kv.Value); err != nil {
