@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,9 +32,10 @@ type knowledge struct {
 	adopted func(context.Context) error // waits until all watches follow what the catalog knows
 	member  atomic.Pointer[replica.Member]
 
-	silent   atomic.Int64 // since when etcd does not answer, in nanoseconds; 0 if it does
-	asked    atomic.Int64 // when it was last asked in vain
-	verified atomic.Int64 // when it was last asked with success
+	silent   atomic.Int64 // since when etcd does not answer, for people to read, in nanoseconds; 0 if it does
+	asked    atomic.Int64 // when it was last asked in vain, by replica.Clock
+	verified atomic.Int64 // when it was last asked with success, by replica.Clock
+	answered atomic.Int64 // when it last answered, by replica.Clock
 	asking   atomic.Bool  // in the background
 }
 
@@ -65,30 +67,38 @@ func (k *knowledge) check(ctx context.Context) error {
 	if m := k.member.Load(); m != nil && m.Current() {
 		return nil
 	}
-	began := time.Now()
-	if since := k.silent.Load(); since != 0 && began.UnixNano()-k.asked.Load() < int64(patience) {
+	began, now := replica.Clock(), time.Now().UnixNano()
+	if since := k.silent.Load(); since != 0 && int64(began)-k.asked.Load() < int64(patience) {
 		return &silentError{time.Unix(0, since)}
 	}
 	if err := k.catchUp(ctx); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		k.asked.Store(time.Now().UnixNano())
-		k.silent.CompareAndSwap(0, began.UnixNano())
-		return &silentError{time.Unix(0, k.silent.Load())}
+		if k.answered.Load() < int64(began) { // nobody else has had an answer since
+			k.asked.Store(int64(replica.Clock()))
+			k.silent.CompareAndSwap(0, now)
+		}
+		return &silentError{time.Unix(0, cmp.Or(k.silent.Load(), now))}
 	}
-	k.silent.Store(0)
-	k.verified.Store(began.UnixNano())
 	return nil
 }
 
 // catchUp returns when this replica serves, and sends, by all changes of CRDs that were
-// made before the call.
+// made before the call. etcd is not silent then, whoever has asked it: the lease of this
+// replica does, too, and may be renewed long before the next request asks.
 func (k *knowledge) catchUp(ctx context.Context) error {
+	began := replica.Clock()
 	if err := k.index.CatchUp(ctx); err != nil {
 		return err
 	}
-	return k.adopted(ctx)
+	if err := k.adopted(ctx); err != nil {
+		return err
+	}
+	k.verified.Store(int64(began))
+	k.answered.Store(int64(replica.Clock()))
+	k.silent.Store(0)
+	return nil
 }
 
 // stale reports whether to serve what is known though it may be old.
@@ -113,7 +123,8 @@ func (k *knowledge) current() bool {
 			_ = k.check(context.Background()) // what it finds is remembered
 		}()
 	}
-	return time.Now().UnixNano()-k.verified.Load() < int64(fresh)
+	verified := k.verified.Load()
+	return verified != 0 && int64(replica.Clock())-verified < int64(fresh)
 }
 
 // unread is why this replica is not ready.
