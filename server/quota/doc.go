@@ -29,9 +29,10 @@
 // that a request may take: see [ledger]. The write has the condition that no
 // reservation was made in between.
 //
-// Which quotas a namespace has is what an index says, which may be behind. So the write
-// of a request has the condition, in etcd, that there is nothing newer; if there is, the
-// request is evaluated once more.
+// Which quotas a namespace has is what an index says, which may be behind. A quota that
+// comes to limit something new is stored with a mark, and the write of a request has the
+// condition, in etcd, that there is no mark that the index does not know; if there is,
+// the request is evaluated once more.
 //
 // A namespace without quota costs a lookup in an index and a comparison in etcd. A CRD
 // costs nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
@@ -108,6 +110,9 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if a.GetNamespace() == "" || a.GetKind().GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		return nil
 	}
+	if a.GetResource().GroupResource() == quotas && a.GetSubresource() == "status" {
+		return mark(ctx, a)
+	}
 	if !p.quotas.synced() {
 		return p.evaluator.Evaluate(wholeOf(ctx, a)) // which asks etcd
 	}
@@ -125,12 +130,11 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	}
 	// What this replica has not heard of it does not know, and after it was cut off
 	// from etcd that may be much. So etcd is asked with the write.
-	unheard := store.Folder{Name: quotas.Resource + "/" + a.GetNamespace(), Revision: revision}
+	limits, unheard := limitsOf(known, names), store.Folder{Name: quotas.Resource + "/" + a.GetNamespace(), Revision: revision}
 	if !a.IsDryRun() {
-		unheard.Newer = func(ctx context.Context) (store.Folder, error) { return p.again(ctx, whole, names) }
+		unheard.Newer = func(ctx context.Context) (store.Folder, error) { return p.again(ctx, whole, limits, names) }
 	}
-	if limits(known, names) || len(p.config.LimitedResources) > 0 {
-		unheard.Created = true // those that are known are written with the condition that nobody else has
+	if len(limits) > 0 || len(p.config.LimitedResources) > 0 {
 		if err := p.evaluator.Evaluate(whole); err != nil {
 			return err
 		}
@@ -139,11 +143,23 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// again evaluates a request once more after there was something new about the quotas
-// of its namespace. It returns what is relied on then: that there are no further quotas.
-func (p *Plugin) again(ctx context.Context, a admission.Attributes, names []corev1.ResourceName) (store.Folder, error) {
-	heard := store.Folder{Name: quotas.Resource + "/" + a.GetNamespace(), Created: true}
-	heard.Newer = func(ctx context.Context) (store.Folder, error) { return p.again(ctx, a, names) }
+// mark has a quota stored with its mark if it is to limit more than before. Until now it
+// was not looked at by requests that it is to limit, and what they rely on is that they
+// know all that do. Other changes of limits meet the condition of the reservation.
+func mark(ctx context.Context, a admission.Attributes) error {
+	now, ok := a.GetObject().(*corev1.ResourceQuota)
+	old, before := a.GetOldObject().(*corev1.ResourceQuota)
+	return store.Mark(ctx, !ok || !before || slices.ContainsFunc(slices.Collect(maps.Keys(now.Status.Hard)), func(name corev1.ResourceName) bool {
+		_, limited := old.Status.Hard[name]
+		return !limited
+	}))
+}
+
+// again evaluates a request once more if quotas limit it that were not known when it was
+// evaluated. It returns what is relied on then: that there are no further ones. What was
+// reserved before is reserved twice, and given back by the controller.
+func (p *Plugin) again(ctx context.Context, a admission.Attributes, known map[limit]bool, names []corev1.ResourceName) (store.Folder, error) {
+	heard := store.Folder{Name: quotas.Resource + "/" + a.GetNamespace()}
 	list, err := p.quotas.client.CoreV1().ResourceQuotas(a.GetNamespace()).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return heard, err
@@ -151,14 +167,20 @@ func (p *Plugin) again(ctx context.Context, a admission.Attributes, names []core
 	if heard.Revision, err = strconv.ParseInt(list.ResourceVersion, 10, 64); err != nil {
 		return heard, err
 	}
-	now := make([]*corev1.ResourceQuota, len(list.Items))
+	all := make([]*corev1.ResourceQuota, len(list.Items))
 	for i := range list.Items {
-		now[i] = &list.Items[i]
+		all[i] = &list.Items[i]
 	}
-	if !limits(now, names) {
+	now := limitsOf(all, names)
+	heard.Newer = func(ctx context.Context) (store.Folder, error) { return p.again(ctx, a, now, names) }
+	more := false
+	for l := range now {
+		more = more || !known[l]
+	}
+	if !more {
 		return heard, nil
 	}
-	if err := p.quotas.hear(ctx, now); err != nil {
+	if err := p.quotas.hear(ctx, all); err != nil {
 		return heard, err
 	}
 	return heard, p.evaluator.Evaluate(a)
@@ -176,14 +198,26 @@ func namesOf(a admission.Attributes) []corev1.ResourceName {
 	return e.names
 }
 
-// limits reports whether quotas limit something.
-func limits(all []*corev1.ResourceQuota, names []corev1.ResourceName) bool {
-	return slices.ContainsFunc(all, func(q *corev1.ResourceQuota) bool {
-		return slices.ContainsFunc(names, func(name corev1.ResourceName) bool {
-			_, limited := q.Status.Hard[name]
-			return limited
-		})
-	})
+// limit is that a quota limits something.
+type limit struct {
+	quota types.UID
+	name  corev1.ResourceName
+}
+
+// limitsOf are the limits of something that are in force.
+func limitsOf(all []*corev1.ResourceQuota, names []corev1.ResourceName) map[limit]bool {
+	var limits map[limit]bool // mostly none
+	for _, q := range all {
+		for _, name := range names {
+			if _, limited := q.Status.Hard[name]; limited {
+				if limits == nil {
+					limits = map[limit]bool{}
+				}
+				limits[limit{q.UID, name}] = true
+			}
+		}
+	}
+	return limits
 }
 
 // whole makes an update of a part of an object one of the object. The library lets

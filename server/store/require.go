@@ -2,8 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"path"
+	"slices"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,10 +29,11 @@ type Requirement struct {
 }
 
 // conditions are what the writes of one request depend on, besides the revision of
-// their key. A request has one goroutine that writes.
+// their key, and whether they move a mark. A request has one goroutine that writes.
 type conditions struct {
 	crd     *Requirement
 	folders map[string]*Folder // by name
+	marked  bool
 }
 
 type conditionsKey struct{}
@@ -46,16 +50,51 @@ func Require(ctx context.Context, r *Requirement) context.Context {
 	return context.WithValue(ctx, conditionsKey{}, &conditions{crd: r})
 }
 
+// markFolder has the marks, below the prefix of all keys: that of a key has its name here.
+const markFolder = "-espalier/marks"
+
+// markable has the folders whose keys may have marks. A mark goes with its key.
+var markable = []string{"resourcequotas/"}
+
+// Mark has an object that is stored with the context stored together with its mark, an
+// empty key of the same revision, or takes that back. A mark is for changes that others
+// have to know of before they write: see [Folder]. The object's own revision says
+// nothing of that if it changes with every write of others, as that of a quota does.
+func Mark(ctx context.Context, marked bool) error {
+	c := conditionsOf(ctx)
+	if c == nil && marked {
+		return errors.New("the context of this request is not prepared for marks")
+	}
+	if c != nil {
+		c.marked = marked
+	}
+	return nil
+}
+
+// mark is what a write does to the mark of its key.
+func (w *write) mark() (op clientv3.Op, ok bool) {
+	if !w.marked && !w.done[0].IsDelete() {
+		return op, false
+	}
+	name, ok := strings.CutPrefix(string(w.done[0].KeyBytes()), path.Join("/", w.prefix)+"/")
+	key := path.Join("/", w.prefix, markFolder, name)
+	switch {
+	case !ok:
+		return op, false
+	case w.marked:
+		return clientv3.OpPut(key, ""), true
+	}
+	return clientv3.OpDelete(key), slices.ContainsFunc(markable, func(folder string) bool { return strings.HasPrefix(name, folder) })
+}
+
 // A Folder is what a write relies on of all keys in a folder, as far as a cache knows
-// them: that none of them is newer than what the cache has. etcd knows.
+// them: that none of them was marked after what the cache has. etcd knows.
 type Folder struct {
 	// Name is without the prefix of all keys.
 	Name string
 	// Revision is the latest in the folder that the cache has; 0 if it has no key there.
 	Revision int64
-	// Created says that only newer keys count, and not newer values of keys.
-	Created bool
-	// Newer is called if there is something newer. It returns what to rely on instead,
+	// Newer is called if there is a newer mark. It returns what to rely on instead,
 	// or the error for the client. Nothing has been written.
 	Newer func(context.Context) (Folder, error)
 }
@@ -77,13 +116,9 @@ func RequireFolder(ctx context.Context, f Folder) {
 	}
 }
 
-// condition is that nothing in the folder is newer, and newer are the keys that are.
+// condition is that no mark in the folder is newer, and newer are the marks that are.
 func (f *Folder) condition(prefix string) (condition clientv3.Cmp, newer clientv3.Op) {
-	key := path.Join("/", prefix, f.Name) + "/"
-	if f.Created {
-		return clientv3.Compare(clientv3.CreateRevision(key), "<", f.Revision+1).WithPrefix(),
-			clientv3.OpGet(key, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMinCreateRev(f.Revision+1))
-	}
+	key := path.Join("/", prefix, markFolder, f.Name) + "/"
 	return clientv3.Compare(clientv3.ModRevision(key), "<", f.Revision+1).WithPrefix(),
 		clientv3.OpGet(key, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMinModRev(f.Revision+1))
 }

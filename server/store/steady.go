@@ -109,7 +109,7 @@ func (t *steadyTxn) Commit() (*clientv3.TxnResponse, error) {
 			if w.requirement = c.crd; w.requirement != nil {
 				w.revision = w.requirement.Revision
 			}
-			w.folders = slices.Collect(maps.Values(c.folders))
+			w.folders, w.marked = slices.Collect(maps.Values(c.folders)), c.marked
 		}
 	}
 	return w.commit()
@@ -130,6 +130,7 @@ type write struct {
 	*steadyTxn
 	requirement *Requirement // nil if there is none
 	folders     []*Folder
+	marked      bool  // the mark of the key is moved, too
 	revision    int64 // of the requirement, as it is now
 	since       int64 // a revision before the first attempt
 	end         time.Time
@@ -181,9 +182,16 @@ func (w *write) attempt(f *fence) (*clientv3.TxnResponse, error) {
 		condition, newer := f.condition(w.prefix)
 		conditions, otherwise = append(conditions, condition), append(otherwise, newer)
 	}
-	resp, err := w.KV.Txn(w.ctx).If(conditions...).Then(w.done...).Else(otherwise...).Commit()
+	done := w.done
+	if mark, ok := w.mark(); ok {
+		done = append(slices.Clone(done), mark)
+	}
+	resp, err := w.KV.Txn(w.ctx).If(conditions...).Then(done...).Else(otherwise...).Commit()
 	if err == nil {
 		w.note(resp.Header)
+		if resp.Succeeded {
+			resp.Responses = resp.Responses[:len(w.done)]
+		}
 	}
 	return resp, err
 }

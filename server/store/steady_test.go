@@ -281,36 +281,54 @@ func TestRequirement(t *testing.T) {
 	}
 }
 
-// A write is done only while a folder has nothing newer, or whoever relies on that does
+// A write is done only while a folder has no newer mark, or whoever relies on that does
 // not mind.
 func TestRequireFolder(t *testing.T) {
 	client, prefix := etcdtest.Client(t)
 	s := newSteady(client, prefix)
 	refusal := errors.New("refused")
-	put := func(key string) int64 {
-		resp, err := client.Put(t.Context(), prefix+"/"+key, "")
+	put := func(key string, marked bool) int64 {
+		t.Helper()
+		key = prefix + "/" + key
+		now, err := client.Get(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
+		}
+		at := int64(0)
+		if len(now.Kvs) > 0 {
+			at = now.Kvs[0].ModRevision
+		}
+		ctx := Conditional(t.Context())
+		if err := Mark(ctx, marked); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := s.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", at)).Then(clientv3.OpPut(key, "")).Commit()
+		if err != nil || !resp.Succeeded || len(resp.Responses) != 1 {
+			t.Fatalf("%v, %v", resp, err)
 		}
 		return resp.Header.Revision
 	}
 	const unprepared = "in a context that is not prepared"
 	for name, c := range map[string]struct {
-		there   func(folder string) (known int64)
-		created bool
-		answer  error
-		asked   int
+		there  func(folder string) (known int64)
+		answer error
+		asked  int
 	}{
-		"empty":                                  {there: func(string) int64 { return 0 }},
-		"another folder":                         {there: func(folder string) int64 { put(folder + "-other/x"); return 0 }},
-		"all known":                              {there: func(folder string) int64 { put(folder + "/x"); return put(folder + "/y") }},
-		"unknown":                                {there: func(folder string) int64 { put(folder + "/x"); return 0 }, answer: refusal, asked: 1},
-		"unknown, allowed":                       {there: func(folder string) int64 { put(folder + "/x"); return 0 }, asked: 1},
-		"a new key":                              {there: func(folder string) int64 { known := put(folder + "/x"); put(folder + "/y"); return known }, answer: refusal, asked: 1},
-		"a new value":                            {there: func(folder string) int64 { known := put(folder + "/x"); put(folder + "/x"); return known }, answer: refusal, asked: 1},
-		"a new key of one that cares for keys":   {there: func(folder string) int64 { known := put(folder + "/x"); put(folder + "/y"); return known }, created: true, answer: refusal, asked: 1},
-		"a new value of one that cares for keys": {there: func(folder string) int64 { known := put(folder + "/x"); put(folder + "/x"); return known }, created: true},
-		unprepared:                               {there: func(folder string) int64 { put(folder + "/x"); return 0 }},
+		"empty":            {there: func(string) int64 { return 0 }},
+		"another folder":   {there: func(folder string) int64 { put(folder+"-other/x", true); return 0 }},
+		"all known":        {there: func(folder string) int64 { put(folder+"/x", true); return put(folder+"/y", true) }},
+		"unknown":          {there: func(folder string) int64 { put(folder+"/x", true); return 0 }, answer: refusal, asked: 1},
+		"unknown, allowed": {there: func(folder string) int64 { put(folder+"/x", true); return 0 }, asked: 1},
+		"a new key":        {there: func(folder string) int64 { known := put(folder+"/x", true); put(folder+"/y", false); return known }},
+		"a new value":      {there: func(folder string) int64 { known := put(folder+"/x", true); put(folder+"/x", false); return known }},
+		"a new mark":       {there: func(folder string) int64 { known := put(folder+"/x", false); put(folder+"/x", true); return known }, answer: refusal, asked: 1},
+		"a new mark among two": {there: func(folder string) int64 {
+			put(folder+"/x", true)
+			known := put(folder+"/y", true)
+			put(folder+"/x", true)
+			return known
+		}, answer: refusal, asked: 1},
+		unprepared: {there: func(folder string) int64 { put(folder+"/x", true); return 0 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key, folder, asked := prefix+"/"+name, "folder/"+name, 0
@@ -318,8 +336,10 @@ func TestRequireFolder(t *testing.T) {
 			ctx := t.Context()
 			if name != unprepared {
 				ctx = Conditional(ctx)
+			} else if Mark(ctx, true) == nil {
+				t.Error("a mark is lost")
 			}
-			RequireFolder(ctx, Folder{Name: folder, Revision: known, Created: c.created, Newer: func(context.Context) (Folder, error) {
+			RequireFolder(ctx, Folder{Name: folder, Revision: known, Newer: func(context.Context) (Folder, error) {
 				asked++
 				return Folder{Name: folder, Revision: 1 << 60}, c.answer
 			}})
@@ -345,6 +365,33 @@ func TestRequireFolder(t *testing.T) {
 				t.Errorf("it was taken back: %v, asked %d times", err, asked)
 			}
 		})
+	}
+}
+
+// A mark goes with its key: a folder without keys has nothing that a cache could know.
+func TestMarksGoWithTheirKeys(t *testing.T) {
+	client, prefix := etcdtest.Client(t)
+	s := newSteady(client, prefix)
+	ctx := Conditional(t.Context())
+	if err := Mark(ctx, true); err != nil {
+		t.Fatal(err)
+	}
+	key, other := prefix+"/resourcequotas/ns/a", prefix+"/resourcequotas/ns/b"
+	revisions := map[string]int64{}
+	for _, key := range []string{key, other} {
+		resp, err := s.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", 0)).Then(clientv3.OpPut(key, "")).Commit()
+		if err != nil || !resp.Succeeded {
+			t.Fatalf("%v, %v", resp, err)
+		}
+		revisions[key] = resp.Header.Revision
+	}
+	resp, err := s.Txn(t.Context()).If(clientv3.Compare(clientv3.ModRevision(key), "=", revisions[key])).Then(clientv3.OpDelete(key)).Commit()
+	if err != nil || !resp.Succeeded || len(resp.Responses) != 1 {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	left, err := client.Get(t.Context(), prefix+"/"+markFolder, clientv3.WithPrefix())
+	if err != nil || len(left.Kvs) != 1 || left.Kvs[0].ModRevision != revisions[other] {
+		t.Errorf("%v, %v", left, err)
 	}
 }
 
