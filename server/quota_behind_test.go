@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -217,5 +219,56 @@ func TestQuotaThatAReplicaHasNotHeardOf(t *testing.T) {
 	})
 	if n := l.count(t); n != names {
 		t.Errorf("%d objects are there, not %d", n, names)
+	}
+}
+
+// TestLimitUnderWriters has a limit come into force while objects are created: from the
+// revision on that says so there are never more than it allows.
+func TestLimitUnderWriters(t *testing.T) {
+	l := startLimited(t, 2, corev1.ResourceList{})
+	quotas := l.typed[0].CoreV1().ResourceQuotas("default")
+	for round := range 2 {
+		var created atomic.Int64
+		stop := make(chan struct{})
+		var writers sync.WaitGroup
+		for i := range 6 {
+			writers.Go(func() {
+				for n := 0; ; n++ {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					w := web(fmt.Sprintf("w-%d-%d-%d", round, i, n), "a.example.com")
+					if _, err := l.dynamic[i%2].Resource(webs).Namespace("default").Create(context.Background(), w, metav1.CreateOptions{}); err == nil {
+						created.Add(1)
+					} else if strings.Contains(err.Error(), "exceeded quota") {
+						return
+					} else if !apierrors.IsConflict(err) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		eventually(t, func() bool { return created.Load() > 100 })
+		hard := created.Load() + 500
+		limit := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "limit"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{countWebs: *resource.NewQuantity(hard, resource.DecimalSI)}}}
+		if _, err := quotas.Create(t.Context(), limit, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		timer := time.AfterFunc(30*time.Second, func() { close(stop) })
+		writers.Wait()
+		if !timer.Stop() {
+			t.Fatal("nothing is refused")
+		}
+		if n := int64(l.count(t)); n > hard {
+			t.Errorf("%d objects are there, where %d are allowed", n, hard)
+		}
+		if err := quotas.Delete(t.Context(), "limit", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.dynamic[0].Resource(webs).Namespace("default").DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -135,6 +135,11 @@ func (c *Controller) work(ctx context.Context) {
 // sync brings the status of a quota up to date. What is reserved is looked up before
 // objects are counted: an object that comes in between is counted twice, and not
 // left out.
+//
+// A new limit comes into force in two steps. The first write says that there is one, and
+// not yet how much is used: from its revision on nothing is admitted without a
+// reservation, and requests wait for the second, whose count nobody changes unseen.
+// With one write, what was created between the count and the write would be left out.
 func (c *Controller) sync(ctx context.Context, item types.NamespacedName) error {
 	if err := c.prepare(ctx, item); err != nil {
 		return err
@@ -151,6 +156,10 @@ func (c *Controller) sync(ctx context.Context, item types.NamespacedName) error 
 	updated := q.DeepCopy()
 	updated.Status = corev1.ResourceQuotaStatus{Hard: q.Spec.Hard.DeepCopy(), Used: corev1.ResourceList{}}
 	for name := range q.Spec.Hard {
+		if _, inForce := q.Status.Hard[name]; !inForce {
+			c.queue.Add(item) // the second step
+			continue
+		}
 		was, n := q.Status.Used[name], used[name]+reserved[name]
 		// An object that has come since is in both. What was used is enough for all that
 		// went through admission.

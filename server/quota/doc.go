@@ -32,7 +32,8 @@
 // Which quotas a namespace has is what an index says, which may be behind. A quota that
 // comes to limit something new is stored with a mark, and the write of a request has the
 // condition, in etcd, that there is no mark that the index does not know; if there is,
-// the request is evaluated once more.
+// the request is evaluated once more. A limit is in force from its mark on, and counted
+// after it: no object that was written without a reservation is left out of the count.
 //
 // A namespace without quota costs a lookup in an index and a comparison in etcd. A CRD
 // costs nothing.

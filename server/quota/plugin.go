@@ -39,7 +39,8 @@ const (
 	// writeTime is how long a reservation may take: the evaluator waits for ten
 	// seconds.
 	writeTime = 5 * time.Second
-	// hearTime is how long a request waits for the informer to hear of a quota.
+	// hearTime is how long a request waits for the informer to hear of a quota, and for
+	// the controller to count what a new limit is of.
 	hearTime = 2 * time.Second
 	// remembered is how many quotas are known newer than the informer has them.
 	remembered = 1000
@@ -327,13 +328,28 @@ func reserve(was, updated, stored *corev1.ResourceQuota) *corev1.ResourceQuota {
 	return result
 }
 
-// GetQuotas implements resourcequota.QuotaAccessor.
+// GetQuotas implements resourcequota.QuotaAccessor. It waits for the controller to count
+// what is limited since a moment ago: the evaluator would refuse the request.
 func (q *accessor) GetQuotas(namespace string) ([]corev1.ResourceQuota, error) {
 	list, err := q.quotas(namespace)
+	for end := time.Now().Add(hearTime); err == nil && slices.ContainsFunc(list, isUncounted) && time.Now().Before(end); {
+		time.Sleep(hearTime / 200)
+		list, err = q.quotas(namespace)
+	}
 	for i := range list {
 		q.given.Add(key(&list[i]), list[i].DeepCopy())
 	}
 	return list, err
+}
+
+// isUncounted reports whether a quota has a limit that nothing is counted for yet.
+func isUncounted(q corev1.ResourceQuota) bool {
+	for name := range q.Status.Hard {
+		if _, counted := q.Status.Used[name]; !counted {
+			return true
+		}
+	}
+	return false
 }
 
 func (q *accessor) quotas(namespace string) ([]corev1.ResourceQuota, error) {
