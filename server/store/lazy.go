@@ -36,6 +36,7 @@ type lazy struct {
 	direct  storage.Interface
 	backend *Backend
 	spec    *Spec
+	ended   <-chan struct{} // closed when the storage is destroyed
 
 	mu        sync.Mutex // held for moments only, never while a cache fills or stops
 	active    *active    // nil while there is no cache
@@ -237,11 +238,14 @@ func (l *lazy) Watch(ctx context.Context, key string, opts storage.ListOptions) 
 		l.touch(a)
 		w, err := l.direct.Watch(ctx, key, opts)
 		if err == nil {
-			w = l.backend.limits.relayed(w, source{live: always, current: l.spec.Current})
+			w = l.backend.limits.relayed(w, source{live: always, current: l.spec.Current, ended: l.ended})
 		}
 		return counted(ctx, w, err, l.bypassed)
 	}
-	from := source{shared: &a.feed.shared, live: later(l.direct.Versioner(), a.feed.shared.latest.Load()), current: l.spec.Current}
+	from := source{
+		shared: &a.feed.shared, live: later(l.direct.Versioner(), a.feed.shared.latest.Load()),
+		current: l.spec.Current, ended: l.ended,
+	}
 	w, err := a.Watch(ctx, key, opts)
 	if err == nil {
 		l.warnOf(ctx, key, opts)

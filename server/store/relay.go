@@ -31,6 +31,10 @@ const (
 // the events that a watch begins with, no more are taken than may be kept, and
 // the watch goes on as fast as its watcher reads: there may be any number of them.
 //
+// When its storage is destroyed, what is kept is dropped: it was read by a schema or
+// a conversion that has been replaced. The watcher may still take what was handed to
+// it before. It cannot be taken back: the watcher would get a later event instead.
+//
 // It costs a goroutine and, per event, 48 bytes while the event is kept.
 type relay struct {
 	inner  watch.Interface
@@ -44,6 +48,8 @@ type relay struct {
 	live func(watch.Event) bool
 	// current is that of Spec; nil if events are never held back.
 	current func() bool
+	// ended is closed when the storage is destroyed.
+	ended <-chan struct{}
 
 	// What is behind; run writes, limits reads.
 	bytes, events atomic.Int64
@@ -61,13 +67,14 @@ type source struct {
 	shared  *shared
 	live    func(watch.Event) bool
 	current func() bool
+	ended   <-chan struct{}
 }
 
 // relayed returns the watch with a relay behind it.
 func (l *limits) relayed(w watch.Interface, from source) watch.Interface {
 	r := &relay{
 		inner: w, out: make(chan watch.Event, handedEvents), done: make(chan struct{}), cut: make(chan struct{}),
-		limits: l, shared: from.shared, live: from.live, current: from.current,
+		limits: l, shared: from.shared, live: from.live, current: from.current, ended: from.ended,
 	}
 	r.stop = sync.OnceFunc(func() {
 		close(r.done)
@@ -84,14 +91,18 @@ func (r *relay) Stop() { r.stop() }
 // ResultChan implements watch.Interface.
 func (r *relay) ResultChan() <-chan watch.Event { return r.out }
 
-// run passes events on until the watch is stopped, or has ended and all of its
-// events are taken.
+// run passes events on until the watch is stopped, its storage is destroyed, or it
+// has ended and all of its events are taken.
 func (r *relay) run() {
 	defer close(r.out)
 	defer r.limits.remove(r)
 	var behind queue
 	in := r.inner.ResultChan()
 	for in != nil || behind.len() > 0 {
+		if r.over() {
+			r.stop()
+			return
+		}
 		from := in
 		if in != nil && (behind.bytes >= r.limits.perWatch || behind.len() >= maxEvents) {
 			from = nil
@@ -120,6 +131,7 @@ func (r *relay) run() {
 			r.pause = 0
 			r.report(&behind)
 		case <-again:
+		case <-r.ended: // the next round ends
 		case <-r.cut:
 			r.stop()
 			watchesEnded.WithLabelValues("memory").Inc()
@@ -127,6 +139,17 @@ func (r *relay) run() {
 		case <-r.done:
 			return
 		}
+	}
+}
+
+// over reports whether the storage is destroyed. A select that is ready to hand an
+// event over, too, would choose that as often.
+func (r *relay) over() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -60,7 +60,8 @@ type Spec struct {
 }
 
 // Storage returns the storage of a resource, and a function that destroys it: open
-// watches end, and no new ones are accepted. It may be called more than once.
+// watches end without what their watchers have not taken, and no new ones are accepted.
+// It may be called more than once.
 func (b *Backend) Storage(s Spec) (storage.Interface, func(), error) {
 	direct, err := b.direct(&s, s.Codec)
 	if err != nil {
@@ -75,13 +76,13 @@ func (b *Backend) Storage(s Spec) (storage.Interface, func(), error) {
 	ended, end := context.WithCancel(context.Background())
 	direct = &ending{Interface: limiting{direct}, ended: ended, spec: &s}
 	if !s.Cached {
-		return &uncached{Interface: direct, limits: b.limits, current: s.Current}, b.keep(&s, end), nil
+		return &uncached{Interface: direct, limits: b.limits, current: s.Current, ended: ended.Done()}, b.keep(&s, end), nil
 	}
 	if s.KeyFunc == nil || s.AttrFunc == nil {
 		end()
 		return nil, nil, fmt.Errorf("storage of %s: a watch cache needs functions for keys and attributes", s.Resource)
 	}
-	l := &lazy{direct: direct, backend: b, spec: &s}
+	l := &lazy{direct: direct, backend: b, spec: &s, ended: ended.Done()}
 	return l, b.keep(&s, func() { end(); l.destroy() }), nil
 }
 
@@ -90,7 +91,8 @@ func (b *Backend) Storage(s Spec) (storage.Interface, func(), error) {
 type uncached struct {
 	storage.Interface
 	limits  *limits
-	current func() bool // see Spec.Current
+	current func() bool     // see Spec.Current
+	ended   <-chan struct{} // closed when the storage is destroyed
 }
 
 // Watch implements storage.Interface.
@@ -108,7 +110,7 @@ func (u *uncached) Watch(ctx context.Context, key string, opts storage.ListOptio
 	if err != nil {
 		return nil, err
 	}
-	return u.limits.relayed(w, source{live: live, current: u.current}), nil
+	return u.limits.relayed(w, source{live: live, current: u.current, ended: u.ended}), nil
 }
 
 // ending is a storage whose watches end when it is destroyed. Everything else goes
