@@ -139,22 +139,19 @@ func (s *Server) changed(old, updated *catalog.Entry) {
 		go func() {
 			defer end()
 			serving.close()
+			serving.settle()
 		}()
 		return
 	}
 	end := s.adoptions.begin()
 	go func() {
 		defer end()
-		serving.mu.Lock()
-		defer serving.mu.Unlock()
-		if serving.gone || serving.current == nil {
-			return
-		}
-		if err := serving.adopt(updated); err != nil {
+		if err := serving.follow(updated); err != nil {
 			klog.ErrorS(err, "CRD cannot be served", "name", updated.Name)
 			s.servings.CompareAndDelete(old.UID, value)
-			serving.retire() // watches would go on with what the CRD does not say any more
 		}
+		// What is replaced now, or was by a request that knew the change before.
+		serving.settle()
 	}()
 }
 
@@ -219,6 +216,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		s.unservable(w, req, info, err)
 		return
+	}
+	if long {
+		var leave func()
+		w, req, leave = v.vaults[info.APIVersion].watches.enter(w, req, s.options.Current)
+		defer leave()
 	}
 	for _, text := range version.deprecations {
 		warning.AddWarning(req.Context(), "", text)

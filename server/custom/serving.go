@@ -2,6 +2,7 @@ package custom
 
 import (
 	"container/list"
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -24,6 +25,8 @@ type serving struct {
 	server  *Server
 	uid     apitypes.UID              // of the definition
 	schemas atomic.Pointer[schemaSet] // of the newest view; all forms follow it
+	// retiring is what changes of the CRD have made wrong and is not closed yet.
+	retiring pending
 
 	mu       sync.Mutex // held while a definition is read: others wait who ask for the same resource
 	current  *view
@@ -104,30 +107,51 @@ func (s *serving) adopt(e *catalog.Entry) error {
 	if len(orphans) == 0 {
 		return nil
 	}
-	before.retire(&s.server.adoptions, orphans)
+	before.retire(&s.retiring, orphans)
 	return nil
 }
 
+// follow adopts a change before somebody asks for it.
+func (s *serving) follow(e *catalog.Entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone || s.current == nil {
+		return nil
+	}
+	err := s.adopt(e)
+	if err != nil {
+		s.retire() // watches would go on with what the CRD does not say any more
+	}
+	return err
+}
+
 // retireTime is how long requests that have begun may go on with what a change of the
-// CRD has made wrong. Watches end with it, and the acknowledgement of the change waits
-// for that. A request that takes longer is told to try again where it reads, and is
+// CRD has made wrong. Watches end with it, without what they have not sent yet, and the
+// acknowledgement of the change waits for that. A request that takes longer is told to try again where it reads, and is
 // refused by its requirement where it writes.
 const retireTime = 500 * time.Millisecond
 
 // retire closes what only this view uses, once requests that have begun are finished.
-func (v *view) retire(adoptions *pending, orphans []*vault) {
-	end := adoptions.begin()
+func (v *view) retire(retiring *pending, orphans []*vault) {
+	end := retiring.begin()
 	v.replaced = sync.OnceFunc(func() {
 		defer end()
+		var closing sync.WaitGroup
 		for _, vt := range orphans {
-			vt.close()
+			closing.Go(vt.close)
 		}
+		closing.Wait()
 	})
 	if v.users == 0 {
 		go v.replaced()
 	} else {
 		time.AfterFunc(retireTime, v.replaced)
 	}
+}
+
+// settle returns when all is closed that has been replaced so far.
+func (s *serving) settle() {
+	_ = s.retiring.wait(context.Background()) // retireTime and endTime bound it
 }
 
 // newView reads a definition. What is the same as in the view before is kept.
@@ -226,5 +250,5 @@ func (s *serving) retire() {
 	if v == nil {
 		return
 	}
-	v.retire(&s.server.adoptions, slices.Collect(maps.Values(v.vaults)))
+	v.retire(&s.retiring, slices.Collect(maps.Values(v.vaults)))
 }

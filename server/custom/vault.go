@@ -25,6 +25,7 @@ type vault struct {
 	key     vaultKey
 	form    *Form
 	options generic.RESTOptions
+	watches watches
 
 	once    sync.Once
 	storage storage.Interface
@@ -97,12 +98,14 @@ func newVault(o *Options, e *catalog.Entry, v *catalog.Version, form *Form, conv
 	return vt
 }
 
-// close ends the watches and gives up the cache.
+// close ends the watches and gives up the cache. When it returns, nothing that was
+// read by this vault is sent to a watch any more.
 func (v *vault) close() {
 	v.once.Do(func() { v.err = errGone }) // what has never been opened stays so
 	if v.destroy != nil {
 		v.destroy()
 	}
+	v.watches.end(v.options.ResourcePrefix)
 }
 
 // freshStorage has single objects from a watch cache in the form of the current

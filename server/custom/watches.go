@@ -1,0 +1,186 @@
+package custom
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apiserver/pkg/endpoints/responsewriter"
+	"k8s.io/klog/v2"
+)
+
+// watches are the answers to the open watches of a vault.
+//
+//	vault.close ──▶ the storage drops what it keeps for them ──▶ end: what their handlers
+//	                still have is not written ──▶ the handlers return ──▶ the change is acknowledged
+//
+// The storage alone cannot do that: a handler has taken events ahead, and may be
+// blocked by a client that does not read. Such an event would be sent seconds after
+// the acknowledgement. For the same reason a watch ends that has an event to write while
+// this replica does not know the CRDs as others do.
+type watches struct {
+	mu   sync.Mutex
+	open map[*watching]struct{}
+}
+
+// endTime is how long the end of watches waits for their handlers, and again for those
+// whose connection it has ended.
+const endTime = 500 * time.Millisecond
+
+// watching is the answer to one watch.
+type watching struct {
+	http.ResponseWriter
+	current func() bool        // that of Options
+	cancel  context.CancelFunc // has the handler return
+	events  bool               // what is written are events, and no error; of the handler's goroutine
+	ended   atomic.Bool
+	left    chan struct{} // closed when the handler has returned
+
+	mu   sync.Mutex
+	over bool     // the handler has returned: the writer may not be used any more
+	conn net.Conn // of a websocket
+}
+
+var _ responsewriter.UserProvidedDecorator = (*watching)(nil)
+
+// enter returns the writer and the request for the handler of a watch, which has to call
+// leave. A watch that comes after the end gets an error of the storage, which is destroyed
+// by then.
+func (s *watches) enter(w http.ResponseWriter, req *http.Request, current func() bool) (_ http.ResponseWriter, _ *http.Request, leave func()) {
+	ctx, cancel := context.WithCancel(req.Context())
+	one := &watching{ResponseWriter: w, current: current, cancel: cancel, left: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		s.open = map[*watching]struct{}{}
+	}
+	s.open[one] = struct{}{}
+	return responsewriter.WrapForHTTP1Or2(one), req.WithContext(ctx), func() {
+		cancel()
+		one.leave()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.open, one)
+	}
+}
+
+// end ends the watches. When it returns, nothing is sent to their clients any more.
+func (s *watches) end(resource string) {
+	s.mu.Lock()
+	open := make([]*watching, 0, len(s.open))
+	for one := range s.open {
+		one.ended.Store(true)
+		open = append(open, one)
+	}
+	s.mu.Unlock()
+	open = stillOpen(open)
+	for _, one := range open {
+		one.abort()
+	}
+	if open = stillOpen(open); len(open) > 0 {
+		// Their writes have failed, and others are not sent. TLS takes up to 5 s to say
+		// good-bye, and HTTP/2 as long as another stream blocks the whole connection.
+		klog.V(2).InfoS("Watches of a CRD that has changed wait for their connections to close", "resource", resource, "watches", len(open))
+	}
+}
+
+// stillOpen waits for handlers to return, and says which have not.
+func stillOpen(open []*watching) (left []*watching) {
+	if len(open) == 0 {
+		return nil
+	}
+	timer := time.NewTimer(endTime)
+	defer timer.Stop()
+	late := false
+	for _, one := range open {
+		if !late {
+			select {
+			case <-one.left:
+				continue
+			case <-timer.C:
+				late = true
+			}
+		}
+		select {
+		case <-one.left:
+		default:
+			left = append(left, one)
+		}
+	}
+	return left
+}
+
+// leave is when the handler has returned. What it has written before the end is sent
+// now, and not when net/http gets to it.
+func (w *watching) leave() {
+	if w.events {
+		w.Flush()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	close(w.left)
+}
+
+// abort has the handler fail that waits for its client.
+func (w *watching) abort() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.over:
+	case w.conn != nil:
+		_ = w.conn.Close()
+	default:
+		// An error says that the writer is none of a connection, as in tests.
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now())
+	}
+}
+
+// Unwrap implements responsewriter.UserProvidedDecorator.
+func (w *watching) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *watching) WriteHeader(code int) {
+	w.events = code == http.StatusOK
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter. An event is one call. After the end none is
+// written, so that there is no gap: the client goes on from the last that it has.
+func (w *watching) Write(data []byte) (int, error) {
+	if w.events && w.current != nil && !w.current() {
+		w.ended.Store(true)
+		w.cancel()
+	}
+	if w.events && w.ended.Load() {
+		return len(data), nil
+	}
+	return w.ResponseWriter.Write(data)
+}
+
+// Flush implements http.Flusher.
+func (w *watching) Flush() {
+	if flusher, ok := w.ResponseWriter.(http.Flusher); ok {
+		flusher.Flush()
+	}
+}
+
+// Hijack implements http.Hijacker, for websockets. Their events do not come by Write:
+// the connection is closed at the end.
+func (w *watching) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	hijacker, ok := w.ResponseWriter.(http.Hijacker)
+	if !ok {
+		return nil, nil, http.ErrNotSupported
+	}
+	conn, buffered, err := hijacker.Hijack()
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.conn = conn
+	}
+	return conn, buffered, err
+}
