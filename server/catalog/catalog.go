@@ -191,7 +191,7 @@ func (c *Catalog) askProgress(ctx context.Context, atMostEvery time.Duration) {
 		return
 	}
 	// If it fails the next one who waits asks again.
-	_ = c.storage.RequestWatchProgress(ctx)
+	_ = c.storage.RequestWatchProgress(ownStream(ctx))
 }
 
 // revision is a number that grows, and can be waited for.

@@ -34,7 +34,7 @@ func (c *Catalog) catchUp() error {
 	}
 	// Most revisions are of something else: etcd has nothing to send but how
 	// far it is, and is asked for it at once.
-	_ = c.storage.RequestWatchProgress(ctx)
+	_ = c.storage.RequestWatchProgress(ownStream(ctx))
 	return c.WaitFor(ctx, revision)
 }
 

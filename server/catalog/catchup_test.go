@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
@@ -29,6 +30,27 @@ func TestCatchUp(t *testing.T) {
 		}
 		if c.Get(fmt.Sprintf("things%d.example.com", i)) == nil {
 			t.Fatalf("there are no things%d", i)
+		}
+	}
+}
+
+// A watch of somebody else that waits for the future keeps etcd from telling the progress
+// of all watches of its gRPC stream: not that of the catalog.
+func TestOtherWatchesDoNotDelayCatchUp(t *testing.T) {
+	d := catalogtest.Open(t)
+	c := start(t, d.Storage)
+	// As clients of the server watch CRDs: with the same client, and as etcd3 does.
+	other := d.Client.Watch(clientv3.WithRequireLeader(t.Context()), d.Prefix, clientv3.WithPrefix(),
+		clientv3.WithRev(1<<40), clientv3.WithCreatedNotify())
+	if first := <-other; !first.Created {
+		t.Fatalf("%+v", first)
+	}
+	for range 5 {
+		if _, err := d.Client.Put(t.Context(), d.Prefix+"/elsewhere", "x"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.CatchUp(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

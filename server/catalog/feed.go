@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/grpc/metadata"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
@@ -121,7 +122,7 @@ func (c *Catalog) read(ctx context.Context, o *object.Object) *Entry {
 // follow watches from where the catalog is, until the watch ends. The error
 // says why, and is errRelist if the next one cannot begin from here.
 func (c *Catalog) follow(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(ownStream(ctx))
 	defer cancel()
 	w, err := c.storage.Watch(ctx, Key, storage.ListOptions{
 		ResourceVersion: strconv.FormatUint(c.Revision(), 10),
@@ -146,6 +147,16 @@ func (c *Catalog) follow(ctx context.Context) error {
 		}
 	}
 	return errors.New("watch: closed")
+}
+
+// ownStream keeps the watch of the catalog, and its requests for progress, off the gRPC
+// stream that other watches of this process share. Clients watch CRDs without a watch
+// cache between. etcd answers a request for progress only when all watches of the
+// stream have caught up: one client that asks for a revision of the future would keep
+// every CatchUp waiting until it fails, and one that gets megabytes of the past would
+// delay the acknowledgement of changes.
+func ownStream(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, "espalier-watch", "catalog")
 }
 
 // apply makes the change that an event tells of.

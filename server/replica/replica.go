@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 )
@@ -145,7 +146,7 @@ func (m *Member) Wait(ctx context.Context, revision uint64) error {
 // change returns when a key of a replica changes at a revision or later, or
 // progress, that of this replica, is made.
 func (m *Member) change(ctx context.Context, revision int64, progress <-chan struct{}) error {
-	watching, cancel := context.WithCancel(ctx)
+	watching, cancel := context.WithCancel(ownStream(ctx))
 	defer cancel()
 	select {
 	case <-m.client.Watch(watching, m.folder, clientv3.WithPrefix(), clientv3.WithRev(revision)):
@@ -153,6 +154,12 @@ func (m *Member) change(ctx context.Context, revision int64, progress <-chan str
 	case <-ctx.Done():
 	}
 	return ctx.Err()
+}
+
+// ownStream keeps the watches of replicas off the gRPC stream of other watches: the
+// acknowledgement of changes waits for them.
+func ownStream(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, "espalier-watch", "replicas")
 }
 
 func newSignal() *chan struct{} {
@@ -340,7 +347,7 @@ func (m *Member) lookAround(ctx context.Context) {
 
 // newcomers returns when a replica may have come or gone.
 func (m *Member) newcomers(ctx context.Context, revision int64) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(ownStream(ctx))
 	defer cancel()
 	for w := range m.client.Watch(ctx, m.folder, clientv3.WithPrefix(), clientv3.WithRev(revision)) {
 		if w.Err() != nil {
