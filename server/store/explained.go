@@ -27,6 +27,7 @@ type explained struct {
 
 // Create implements storage.Interface.
 func (e *explained) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
+	ctx = withDoubt(ctx)
 	return e.written(ctx, e.Interface.Create(ctx, key, obj, out, ttl))
 }
 
@@ -34,6 +35,7 @@ func (e *explained) Create(ctx context.Context, key string, obj, out runtime.Obj
 func (e *explained) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
 	validate storage.ValidateObjectFunc, cached runtime.Object, opts storage.DeleteOptions,
 ) error {
+	ctx = withDoubt(ctx)
 	return explainWrite(ctx, e.Interface.Delete(ctx, key, out, preconditions, validate, cached, opts))
 }
 
@@ -41,6 +43,7 @@ func (e *explained) Delete(ctx context.Context, key string, out runtime.Object, 
 func (e *explained) GuaranteedUpdate(ctx context.Context, key string, out runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, try storage.UpdateFunc, cached runtime.Object,
 ) error {
+	ctx = withDoubt(ctx)
 	return e.written(ctx, e.Interface.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, try, cached))
 }
 
@@ -141,7 +144,7 @@ func explainWrite(ctx context.Context, err error) error {
 		return err
 	}
 	var unanswered *unansweredError
-	if errors.As(err, &unanswered) && unanswered.nothing || isRefusal(err) {
+	if errors.As(err, &unanswered) && unanswered.nothing || isRefusal(err) || inDoubtOf(ctx).none() {
 		return &etcdError{NothingWritten("etcd did not take the write (" + text + ")").ErrStatus, err}
 	}
 	status := apierrors.NewTimeoutError("the outcome of this write is unknown: etcd did not confirm it ("+text+

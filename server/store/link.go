@@ -152,7 +152,7 @@ func transportCredentials(endpoint string, config *tls.Config) credentials.Trans
 
 // options are those of the client's connections.
 func (l *links) options() []grpc.DialOption {
-	options := []grpc.DialOption{grpc.WithConnectParams(reconnect), grpc.WithChainUnaryInterceptor(l.elections.intercept)}
+	options := []grpc.DialOption{grpc.WithConnectParams(reconnect), grpc.WithChainUnaryInterceptor(l.elections.intercept, watchHandover)}
 	if l.direct {
 		options = append(options, grpc.WithTransportCredentials(&linkCredentials{l.creds, l}), grpc.WithContextDialer(l.dialTracked))
 	}

@@ -21,7 +21,8 @@ import (
 
 // A steady KV carries writes over the loss of a member and the election of another
 // leader, and knows what became of them. etcd's client tries reads again by itself,
-// and writes only if they were never sent: it cannot know whether they were done.
+// and writes only if they were never sent: it cannot know whether they were done. A write
+// that finds no connection is never sent: see handover.
 //
 // All our writes are of one key on the condition that it is at a revision. To try such
 // a write again is not safe by that alone: a creation whose answer is lost may have
@@ -97,6 +98,7 @@ func (t *steadyTxn) Else(ops ...clientv3.Op) clientv3.Txn { t.otherwise = ops; r
 // Commit implements clientv3.Txn.
 func (t *steadyTxn) Commit() (*clientv3.TxnResponse, error) {
 	if !t.guarded() {
+		inDoubtOf(t.ctx).set(true)
 		resp, err := t.KV.Txn(t.ctx).If(t.conditions...).Then(t.done...).Else(t.otherwise...).Commit()
 		if err == nil {
 			t.note(resp.Header)
@@ -145,9 +147,14 @@ func (w *write) commit() (*clientv3.TxnResponse, error) {
 		case err == nil && resp.Succeeded:
 			return resp, nil
 		case err == nil:
+			inDoubtOf(w.ctx).set(false)
 			again, err := w.failed(fence, resp)
 			if !again {
 				return resp, err
+			}
+		case errors.Is(err, errUnsent):
+			if !w.pause() {
+				return nil, &unansweredError{cause: err, nothing: true}
 			}
 		case isFull(err):
 			return w.full(err)
@@ -186,7 +193,11 @@ func (w *write) attempt(f *fence) (*clientv3.TxnResponse, error) {
 	if mark, ok := w.mark(); ok {
 		done = append(slices.Clone(done), mark)
 	}
-	resp, err := w.KV.Txn(w.ctx).If(conditions...).Then(done...).Else(otherwise...).Commit()
+	var resp *clientv3.TxnResponse
+	err := send(w.ctx, w.end, func(ctx context.Context) (err error) {
+		resp, err = w.KV.Txn(ctx).If(conditions...).Then(done...).Else(otherwise...).Commit()
+		return err
+	})
 	if err == nil {
 		w.note(resp.Header)
 		if resp.Succeeded {

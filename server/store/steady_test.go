@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,12 @@ type lossy struct {
 	late  []clientv3.Txn // what is still on its way
 }
 
-func (l *lossy) Txn(ctx context.Context) clientv3.Txn { return lossyTxn{l.KV.Txn(ctx), l} }
+func (l *lossy) Txn(ctx context.Context) clientv3.Txn {
+	if slices.Contains(l.lose, "late") {
+		ctx = context.WithoutCancel(ctx) // what is in a socket does not end with its context
+	}
+	return lossyTxn{l.KV.Txn(ctx), l}
+}
 
 type lossyTxn struct {
 	clientv3.Txn
