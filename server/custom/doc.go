@@ -18,7 +18,9 @@
 // A request uses one view to its end. A new state of a definition makes a new
 // view; vaults are handed on to it unless what they hold would be wrong:
 // otherwise the old ones are closed, with the watches on them, when the last
-// request that uses them is done.
+// request that uses them is done, or after half a second. The change is acknowledged
+// only when the handlers of these watches have returned, and nothing that the old
+// vaults have read is sent to a watch after that.
 //
 // All views of a definition read objects with the current schemas. Objects are
 // stamped with the schema that they were normalized with, and normalized again
