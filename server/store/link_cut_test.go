@@ -74,7 +74,9 @@ func (c *cable) carry(near net.Conn, target string) {
 			near.Close()
 			return
 		}
+		c.mu.Lock()
 		w.far = far
+		c.mu.Unlock()
 		go c.copy(w, near, far)
 		c.copy(w, far, near)
 		return
