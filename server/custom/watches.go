@@ -68,7 +68,9 @@ func (s *watches) enter(w http.ResponseWriter, req *http.Request, current func()
 	}
 }
 
-// end ends the watches. When it returns, nothing is sent to their clients any more.
+// end ends the watches. When it returns, no event is written for their clients any more.
+// One exception remains: if a client reads nothing of an HTTP/2 connection at all,
+// net/http may still have one frame of an event, of 16 KB at most, to write.
 func (s *watches) end(resource string) {
 	s.mu.Lock()
 	open := make([]*watching, 0, len(s.open))
