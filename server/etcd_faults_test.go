@@ -46,7 +46,7 @@ func TestWithoutEtcd(t *testing.T) {
 	endpoint, kill := ownEtcd(t)
 	r := start(t, func(o *server.Options) {
 		o.Etcd.StorageConfig.Transport.ServerList = []string{endpoint}
-		o.Etcd.StorageConfig.HealthcheckTimeout = time.Second
+		o.Etcd.StorageConfig.HealthcheckTimeout = 300 * time.Millisecond
 		o.Run.RequestTimeout = 3 * time.Second
 	})
 	log := capture(t)
