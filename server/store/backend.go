@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,9 @@ type Config struct {
 	// MaxBehindSum how many all watchers may be; 0 is DefaultMaxBehind and
 	// DefaultMaxBehindSum.
 	MaxBehind, MaxBehindSum int64
+	// MaxUnreadable is how many objects that cannot be read are remembered, logged and
+	// counted; 0 is DefaultMaxUnreadable.
+	MaxUnreadable int64
 }
 
 // Backend is the connection to etcd. It is safe for concurrent use.
@@ -108,6 +112,7 @@ func Open(ctx context.Context, c Config) (*Backend, error) {
 		return nil, fmt.Errorf("connecting to etcd at %v: %w", c.Transport.ServerList, err)
 	}
 	b := &Backend{config: c, client: client, stop: func() {}, storages: map[*Spec]func(){}, limits: newLimits(c.MaxBehind, c.MaxBehindSum), links: links}
+	b.unreadable.limit = cmp.Or(c.MaxUnreadable, DefaultMaxUnreadable)
 	if err := b.checkMembers(ctx); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
@@ -321,6 +326,16 @@ func (b *Backend) Count(ctx context.Context, key string) (storage.Stats, error) 
 		stats.EstimatedAverageObjectSizeBytes /= n
 	}
 	return stats, nil
+}
+
+// CountKeys returns how many keys there are below a folder, given without the prefix of
+// the backend, whatever their values are.
+func (b *Backend) CountKeys(ctx context.Context, folder string) (int, error) {
+	answer, err := b.client.KV.Get(ctx, b.Key(folder)+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, fmt.Errorf("counting keys in etcd: %w", err)
+	}
+	return int(answer.Count), nil
 }
 
 // keep remembers how to destroy a storage, and returns how to do that early.

@@ -242,6 +242,10 @@ func (l *lazy) Watch(ctx context.Context, key string, opts storage.ListOptions) 
 		}
 		return counted(ctx, w, err, l.bypassed)
 	}
+	if err := l.refused(a); err != nil {
+		l.touch(a)
+		return nil, err
+	}
 	from := source{
 		shared: &a.feed.shared, live: later(l.direct.Versioner(), a.feed.shared.latest.Load()),
 		current: l.spec.Current, ended: l.ended,
@@ -324,6 +328,12 @@ func (l *lazy) GetList(ctx context.Context, key string, opts storage.ListOptions
 	}
 	defer l.touch(a)
 	a.await(ctx)
+	if err := l.refused(a); err != nil {
+		if opts.ResourceVersion == "" && opts.ResourceVersionMatch == "" {
+			return l.direct.GetList(ctx, key, opts, list)
+		}
+		return err
+	}
 	if l.backend.unreadable.any() {
 		return l.incomplete(ctx, a, key, opts, list)
 	}
@@ -435,6 +445,9 @@ type feed struct {
 	window   time.Duration // how long the cache keeps events, if they are not large
 	shared   shared
 	pause    atomic.Int64 // before it is filled again, as a Duration
+	// refusal is why the cache could not be filled the last time, if that is an object
+	// which must not be left out.
+	refusal atomic.Pointer[etcdError]
 }
 
 // own keeps the watch of this cache, and its requests for progress, off the gRPC
@@ -464,6 +477,11 @@ func (f *feed) GetList(ctx context.Context, key string, opts storage.ListOptions
 		}
 	}
 	err := f.Interface.GetList(ctx, key, opts, list)
+	refusal, _ := errors.AsType[*etcdError](err)
+	if refusal != nil && refusal.status.Reason != metav1.StatusReasonStoreReadError {
+		refusal = nil
+	}
+	f.refusal.Store(refusal)
 	if err != nil {
 		// etcd has no part in this: what it cannot do now, it can do a second later.
 		if _, ok := errors.AsType[*unconvertedError](err); ok {

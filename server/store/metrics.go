@@ -34,8 +34,10 @@ var (
 	behindMaxEvents = lagDesc("behind_max_events", "Events that the watcher furthest behind has not taken yet")
 
 	unreadableObjects = metrics.NewDesc("espalier_storage_unreadable_objects",
-		"Objects in etcd that could not be read when this process last read them; lists and watches leave them out",
+		"Objects in etcd that could not be read when this process last read them; see espalier_storage_unreadable_overflow",
 		[]string{"group", "resource"}, nil, metrics.ALPHA, "")
+	unreadableOverflow = metrics.NewDesc("espalier_storage_unreadable_overflow",
+		"1 if more objects cannot be read than espalier_storage_unreadable_objects counts, 0 otherwise", nil, nil, metrics.ALPHA, "")
 )
 
 // DescribeWithStability implements metrics.StableCollector.
@@ -45,6 +47,7 @@ func (*lagCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	ch <- behindEvents
 	ch <- behindMaxEvents
 	ch <- unreadableObjects
+	ch <- unreadableOverflow
 }
 
 // CollectWithStability implements metrics.StableCollector.
@@ -54,22 +57,27 @@ func (*lagCollector) CollectWithStability(ch chan<- metrics.Metric) {
 	ch <- metrics.NewLazyConstMetric(behindMaxBytes, metrics.GaugeValue, float64(l.maxBytes))
 	ch <- metrics.NewLazyConstMetric(behindEvents, metrics.GaugeValue, float64(l.events))
 	ch <- metrics.NewLazyConstMetric(behindMaxEvents, metrics.GaugeValue, float64(l.maxEvents))
-	for resource, n := range unreadableCounts() {
+	counts, overflow := unreadableCounts()
+	for resource, n := range counts {
 		ch <- metrics.NewLazyConstMetric(unreadableObjects, metrics.GaugeValue, float64(n), resource.Group, resource.Resource)
 	}
+	ch <- metrics.NewLazyConstMetric(unreadableOverflow, metrics.GaugeValue, overflow)
 }
 
-// unreadableCounts are those of all backends.
-func unreadableCounts() map[schema.GroupResource]int {
+// unreadableCounts are those of all backends. overflow is 1 if one of them has more.
+func unreadableCounts() (sum map[schema.GroupResource]int, overflow float64) {
 	backends.Lock()
 	defer backends.Unlock()
-	sum := map[schema.GroupResource]int{}
+	sum = map[schema.GroupResource]int{}
 	for b := range backends.open {
 		for resource, n := range b.unreadable.counts() {
 			sum[resource] += n
 		}
+		if b.unreadable.overflowed() {
+			overflow = 1
+		}
 	}
-	return sum
+	return sum, overflow
 }
 
 var registerMetrics = sync.OnceFunc(func() {

@@ -31,6 +31,8 @@ import (
 //	                        │                    decoder (list) ────────────────▶ object, or one without a name
 //	                        └─── key, error ───▶ codec (watch) ─────────────────▶ object, or *missing
 //
+// Lists and watches fail instead if the object must not be left out: see fatal.
+//
 // Only the transformer learns the key. Lists are read one value after the other, with a
 // context that has a place for the key. In all other cases there is no context
 // where a value is decoded, and the key is found by the address of the value.
@@ -52,6 +54,8 @@ type reading struct {
 type origin struct {
 	key string
 	err error
+	// reported says that the reader has a Report, and so knows what it lacks.
+	reported bool
 }
 
 func newReading(b *Backend, s *Spec, codec runtime.Codec, decrypt value.Transformer, versioner storage.Versioner) *reading {
@@ -68,10 +72,9 @@ func newReading(b *Backend, s *Spec, codec runtime.Codec, decrypt value.Transfor
 
 // listing is what is known about a list that is being read.
 type listing struct {
-	origin      // of the value that is being read
-	read        int
-	missing     []*unreadableError
-	undecrypted int // of missing
+	origin  // of the value that is being read
+	missing []*unreadableError
+	fatal   int // of missing: those that the list must not leave out
 }
 
 type listingKey struct{}
@@ -88,7 +91,7 @@ func (r *reading) TransformFromStorage(ctx context.Context, data []byte, of valu
 	case err != nil:
 		err = &undecryptedError{err}
 	}
-	from := origin{keyOf(of), err}
+	from := origin{keyOf(of), err, reportOf(ctx) != nil}
 	if l, ok := ctx.Value(listingKey{}).(*listing); ok {
 		l.origin = from
 		return plain, stale, nil
@@ -126,6 +129,15 @@ func (e *undecryptedError) Error() string { return "decryption failed: " + e.cau
 
 // Unwrap returns why.
 func (e *undecryptedError) Unwrap() error { return e.cause }
+
+// fatal reports whether a list or watch must fail because of an object that cannot be
+// read, and must not leave it out. A value that no key decrypts may be as it should be:
+// then it is this replica that lacks a key, and its clients would be told that
+// objects are deleted which all other replicas serve.
+func (r *reading) fatal(err error) bool {
+	var undecrypted *undecryptedError
+	return r.spec.Complete || errors.As(err, &undecrypted)
+}
 
 // passing reports whether an error says nothing about a value: the request has
 // ended, or a key management service did not answer. Objects that are left out for
@@ -215,6 +227,7 @@ func (r *reading) unreadable(key string, revision int64, err error) *unreadableE
 	var undecrypted *undecryptedError
 	return &unreadableError{Unreadable{
 		Resource: r.spec.Resource, Version: r.spec.Version, Key: key, Namespace: namespace, Name: name, Revision: revision, Reason: err.Error(),
+		Fatal: r.fatal(err),
 	}, err, errors.As(err, &undecrypted)}
 }
 
@@ -250,12 +263,13 @@ func (r *reading) DecodeListItem(ctx context.Context, data []byte, revision uint
 		}
 		unreadable := r.unreadable(l.key, int64(revision), err)
 		l.missing = append(l.missing, unreadable)
-		if unreadable.undecrypted {
-			l.undecrypted++
+		if unreadable.Fatal && !l.reported {
+			if l.fatal++; l.fatal >= maxCauses {
+				return nil, unreadable // to read on would tell nobody more
+			}
 		}
 		return newItem(), nil
 	}
-	l.read++
 	return obj, r.versioner.UpdateObject(obj, revision)
 }
 
@@ -265,7 +279,8 @@ type watched struct {
 	r *reading
 }
 
-// Decode implements runtime.Decoder. What cannot be read is a *missing.
+// Decode implements runtime.Decoder. What cannot be read is a *missing, or the error
+// that ends the watch.
 func (w watched) Decode(data []byte, _ *schema.GroupVersionKind, _ runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	from := w.r.take(data)
 	obj, err := w.r.decode(data, from, nil)
@@ -275,19 +290,31 @@ func (w watched) Decode(data []byte, _ *schema.GroupVersionKind, _ runtime.Objec
 	case passing(context.Background(), err) || from.key == "":
 		return nil, nil, err
 	}
-	m := &missing{key: from.key, err: err}
-	m.Namespace, m.Name, _ = w.r.split(from.key)
+	unreadable := w.r.unreadable(from.key, 0, err)
+	if unreadable.Fatal && !from.reported {
+		return nil, nil, unreadable
+	}
+	m := &missing{unread: unreadable}
+	m.Namespace, m.Name = unreadable.Namespace, unreadable.Name
 	return m, nil, nil
 }
 
 // missing stands for an object in an event that cannot be read.
 type missing struct {
 	metav1.PartialObjectMetadata // the names of the key, and the revision of the event
-	key                          string
-	err                          error
+	unread                       *unreadableError
 }
 
 // DeepCopyObject implements runtime.Object.
 func (m *missing) DeepCopyObject() runtime.Object {
-	return &missing{PartialObjectMetadata: *m.PartialObjectMetadata.DeepCopy(), key: m.key, err: m.err}
+	return &missing{PartialObjectMetadata: *m.PartialObjectMetadata.DeepCopy(), unread: m.unread}
+}
+
+// at returns what is missing, with the revision of the event.
+func (m *missing) at() Unreadable {
+	one := m.unread.Unreadable
+	if revision, err := (storage.APIObjectVersioner{}).ObjectResourceVersion(m); err == nil {
+		one.Revision = int64(revision)
+	}
+	return one
 }

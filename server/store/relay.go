@@ -50,6 +50,8 @@ type relay struct {
 	current func() bool
 	// ended is closed when the storage is destroyed.
 	ended <-chan struct{}
+	// seen is called with every event, and returns what is passed on; may be nil.
+	seen func(watch.Event) watch.Event
 
 	// What is behind; run writes, limits reads.
 	bytes, events atomic.Int64
@@ -68,13 +70,14 @@ type source struct {
 	live    func(watch.Event) bool
 	current func() bool
 	ended   <-chan struct{}
+	seen    func(watch.Event) watch.Event
 }
 
 // relayed returns the watch with a relay behind it.
 func (l *limits) relayed(w watch.Interface, from source) watch.Interface {
 	r := &relay{
 		inner: w, out: make(chan watch.Event, handedEvents), done: make(chan struct{}), cut: make(chan struct{}),
-		limits: l, shared: from.shared, live: from.live, current: from.current, ended: from.ended,
+		limits: l, shared: from.shared, live: from.live, current: from.current, ended: from.ended, seen: from.seen,
 	}
 	r.stop = sync.OnceFunc(func() {
 		close(r.done)
@@ -123,7 +126,10 @@ func (r *relay) run() {
 				in = nil
 				continue
 			}
-			behind.push(r.keep(forgotten(event)))
+			if event = forgotten(event); r.seen != nil {
+				event = r.seen(event)
+			}
+			behind.push(r.keep(event))
 			r.report(&behind)
 		case to <- next.Event:
 			r.handed.add(next.size)

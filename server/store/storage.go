@@ -53,6 +53,10 @@ type Spec struct {
 
 	// Cached allows a watch cache.
 	Cached bool
+	// Complete has lists and watches fail that meet an object which cannot be decoded.
+	// Without it they leave the object out. It is for resources whose objects forbid or
+	// limit something: without one of them more would be allowed.
+	Complete bool
 	// Current, if not nil, reports whether this process knows the schemas of the objects
 	// as all others do. Watches hold their events back while it does not: they would
 	// be sent by a schema that is known elsewhere to be replaced.
@@ -76,7 +80,7 @@ func (b *Backend) Storage(s Spec) (storage.Interface, func(), error) {
 	ended, end := context.WithCancel(context.Background())
 	direct = &ending{Interface: limiting{direct}, ended: ended, spec: &s}
 	if !s.Cached {
-		return &uncached{Interface: direct, limits: b.limits, current: s.Current, ended: ended.Done()}, b.keep(&s, end), nil
+		return &uncached{Interface: direct, backend: b, spec: &s, ended: ended.Done()}, b.keep(&s, end), nil
 	}
 	if s.KeyFunc == nil || s.AttrFunc == nil {
 		end()
@@ -90,8 +94,8 @@ func (b *Backend) Storage(s Spec) (storage.Interface, func(), error) {
 // so far. etcd's client keeps all that a watcher does not take.
 type uncached struct {
 	storage.Interface
-	limits  *limits
-	current func() bool     // see Spec.Current
+	backend *Backend
+	spec    *Spec
 	ended   <-chan struct{} // closed when the storage is destroyed
 }
 
@@ -110,7 +114,11 @@ func (u *uncached) Watch(ctx context.Context, key string, opts storage.ListOptio
 	if err != nil {
 		return nil, err
 	}
-	return u.limits.relayed(w, source{live: live, current: u.current, ended: u.ended}), nil
+	from := source{live: live, current: u.spec.Current, ended: u.ended}
+	if reportOf(ctx) != nil {
+		from.seen = func(event watch.Event) watch.Event { return u.spec.reported(u.backend, event) }
+	}
+	return u.backend.limits.relayed(w, from), nil
 }
 
 // ending is a storage whose watches end when it is destroyed. Everything else goes

@@ -19,25 +19,27 @@ import (
 	"github.com/espalier-dev/espalier/server/object"
 )
 
-// surviving is etcd3's storage without the objects that cannot be read. Lists and
+// surviving is etcd3's storage without the objects that cannot be decoded. Lists and
 // watches serve all others; requests for one of them get an unreadableError.
 //
-// To a watch, an object that becomes unreadable is deleted, and one that becomes
+// To a watch, an object that becomes undecodable is deleted, and one that becomes
 // readable is added: lists lack it meanwhile, and what a client has from a watch must
 // be what a list would give it. An error instead, as upstream sends it, would
 // end the watch again and again without telling the client which object is wrong, and
 // the list after it would lack the object, too. Nothing else follows from the event:
 // the garbage collector asks for an owner before it deletes what refers to it, and a
 // request for an unreadable owner does not say that there is none.
+//
+// Objects that cannot be decrypted, and all of a resource with Spec.Complete, are not
+// left out: lists and watches that meet one fail, as upstream's do.
 type surviving struct {
 	storage.Interface
 	backend *Backend
 	reading *reading
 }
 
-// fewUndecrypted is how many objects of a list decryption may fail for, whatever
-// else there is.
-const fewUndecrypted = 10
+// maxCauses is how many objects the error of a list names. Upstream names as many.
+const maxCauses = 100
 
 // GetList implements storage.Interface.
 func (s *surviving) GetList(ctx context.Context, key string, opts storage.ListOptions, list runtime.Object) error {
@@ -45,13 +47,14 @@ func (s *surviving) GetList(ctx context.Context, key string, opts storage.ListOp
 	if !opts.Predicate.Empty() {
 		opts.Predicate.GetAttrs = named(opts.Predicate.GetAttrs)
 	}
-	if err := s.Interface.GetList(context.WithValue(ctx, listingKey{}, l), key, opts, list); err != nil {
+	err := s.Interface.GetList(context.WithValue(ctx, listingKey{}, l), key, opts, list)
+	if err != nil && l.fatal == 0 {
 		return err
 	}
 	if len(l.missing) == 0 && !s.backend.unreadable.any() {
 		return nil
 	}
-	if whole(opts) {
+	if err == nil && whole(opts) {
 		s.backend.unreadable.only(s.reading.spec.Resource, s.backend.Key(key), l.missing)
 	}
 	if len(l.missing) == 0 {
@@ -64,10 +67,12 @@ func (s *surviving) GetList(ctx context.Context, key string, opts storage.ListOp
 			s.backend.unreadable.note(&e.Unreadable)
 		}
 	}
-	if l.undecrypted > fewUndecrypted && l.undecrypted > l.read {
-		return s.undecrypted(l)
-	}
-	if ctx.Value(quietKey{}) == nil {
+	switch report := reportOf(ctx); {
+	case l.fatal > 0:
+		return s.refusal(l)
+	case report != nil:
+		report.Unreadable = append(report.Unreadable, found...)
+	case ctx.Value(quietKey{}) == nil:
 		warn(ctx, found)
 	}
 	return dropNameless(list)
@@ -78,16 +83,31 @@ func whole(opts storage.ListOptions) bool {
 	return opts.Recursive && opts.Predicate.Limit == 0 && opts.Predicate.Continue == "" && opts.ResourceVersionMatch != metav1.ResourceVersionMatchExact
 }
 
-// undecrypted is the error for a list most of whose objects cannot be decrypted. That is
-// not about objects, but about the keys of this process: to serve the rest would tell
-// all clients that most objects have been deleted.
-func (s *surviving) undecrypted(l *listing) error {
+// refusal is the error for a list with objects that it must not leave out. The reason,
+// the beginning of the text, the details and causes are upstream's.
+func (s *surviving) refusal(l *listing) error {
+	var causes []metav1.StatusCause
+	var first *unreadableError
+	for _, e := range l.missing {
+		if !e.Fatal {
+			continue
+		}
+		if first == nil {
+			first = e
+		}
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeUnexpectedServerResponse, Field: e.Key, Message: e.Error()})
+	}
+	message := fmt.Sprintf("failed to read one or more %s from the storage: %s", s.reading.spec.Resource, first.Error())
+	if len(causes) > 1 {
+		message += fmt.Sprintf(" (and %d more)", len(causes)-1)
+	}
+	if len(causes) >= maxCauses {
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeTooMany, Message: "too many errors, the list is truncated"})
+	}
 	return &etcdError{metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonStoreReadError,
-		Message: fmt.Sprintf("%d of %d %s cannot be decrypted, and so the list is refused as a whole; check the keys in --encryption-provider-config. The first: %s",
-			l.undecrypted, l.read+len(l.missing), s.reading.spec.Resource, describe([]Unreadable{l.missing[0].Unreadable})),
-		Details: &metav1.StatusDetails{Group: s.reading.spec.Resource.Group, Kind: s.reading.spec.Resource.Resource},
-	}, l.missing[0]}
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonStoreReadError, Message: message,
+		Details: &metav1.StatusDetails{Group: s.reading.spec.Resource.Group, Kind: s.reading.spec.Resource.Resource, Name: "list", Causes: causes},
+	}, first}
 }
 
 // named has selectors not select what has no name.
@@ -144,12 +164,12 @@ type quietKey struct{}
 // feedingKey marks the context of a watch that fills a cache.
 type feedingKey struct{}
 
-// Watch implements storage.Interface. A cache gets what cannot be read as a *missing,
-// and finds out by itself whether it had the object before. For other watches etcd3
+// Watch implements storage.Interface. A cache, and a reader with a Report, get what
+// cannot be read as a *missing, and find out by themselves whether they had the object before. For other watches etcd3
 // finds out: to a selector that selects everything else, an object that becomes
 // unreadable is one that is not selected any more.
 func (s *surviving) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
-	if ctx.Value(feedingKey{}) != nil && opts.Predicate.Empty() {
+	if opts.Predicate.Empty() && (ctx.Value(feedingKey{}) != nil || reportOf(ctx) != nil) {
 		return s.Interface.Watch(ctx, key, opts)
 	}
 	p := &opts.Predicate
@@ -160,7 +180,7 @@ func (s *surviving) Watch(ctx context.Context, key string, opts storage.ListOpti
 	}
 	p.GetAttrs = func(obj runtime.Object) (labels.Set, fields.Set, error) {
 		if m, ok := obj.(*missing); ok {
-			go s.examine(m.key)
+			go s.examine(m.unread.Key)
 			return nil, nil, errMissing
 		}
 		if obj == nil { // the value was empty
@@ -236,17 +256,7 @@ func (s *Spec) fed(found *unreadables, folder string, event watch.Event) (_ watc
 		}
 		return event, true
 	}
-	revision, err := storage.APIObjectVersioner{}.ObjectResourceVersion(m)
-	if err != nil {
-		return event, false
-	}
-	if event.Type == watch.Deleted {
-		found.forget(s.Resource, m.key)
-	} else {
-		found.note(&Unreadable{
-			Resource: s.Resource, Version: s.Version, Key: m.key, Namespace: m.Namespace, Name: m.Name, Revision: int64(revision), Reason: m.err.Error(),
-		})
-	}
+	found.follow(event.Type, m)
 	gone := s.NewFunc()
 	if o, err := meta.Accessor(gone); err == nil {
 		o.SetNamespace(m.Namespace)
@@ -279,6 +289,17 @@ func (l *lazy) incomplete(ctx context.Context, a *active, key string, opts stora
 		return err
 	}
 	warn(ctx, l.backend.unreadable.below(l.spec.Resource, l.backend.Key(key)))
+	return nil
+}
+
+// refused is the error that keeps a cache from being filled, if that is an object which
+// must not be left out. The cache itself would ask clients to come back, and does not
+// say which object it is. Consistent lists are answered by etcd: an operator who has
+// just removed the object is to see that.
+func (l *lazy) refused(a *active) error {
+	if refusal := a.feed.refusal.Load(); refusal != nil && !a.cacher.Ready() {
+		return refusal
+	}
 	return nil
 }
 

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// maxUnreadable bounds the unreadable objects that a process remembers and logs.
-	maxUnreadable = 10_000
+	// DefaultMaxUnreadable bounds the unreadable objects that a process remembers.
+	DefaultMaxUnreadable = 10_000
 	// maxNamed is how many of them a warning or a condition names, and maxReason how many bytes of
 	// each reason it has.
 	maxNamed, maxReason = 3, 160
@@ -42,6 +42,9 @@ type Unreadable struct {
 	Revision int64
 	// Reason is why it cannot be read.
 	Reason string
+	// Fatal says that lists and watches fail because of the object. Otherwise they leave
+	// it out.
+	Fatal bool
 }
 
 // Removal is a command that deletes the object. kubectl has no flag for the option
@@ -92,9 +95,16 @@ type unreadableError struct {
 
 // Error implements error.
 func (e *unreadableError) Error() string {
-	return printable(fmt.Sprintf("%s in etcd, of revision %d, cannot be read: %s. "+
-		"If it cannot be repaired there, remove it without its finalizers and dependents with: %s "+
-		"(needs the verb unsafe-delete-ignore-read-errors)", e.Key, e.Revision, cut(e.Reason), e.Removal()))
+	of, advice := "", "If it cannot be repaired there"
+	if e.Revision != 0 { // events of watches do not tell it
+		of = fmt.Sprintf(", of revision %d,", e.Revision)
+	}
+	if e.undecrypted {
+		advice = "Check the keys in --encryption-provider-config of this replica. If the key is lost"
+	}
+	return printable(fmt.Sprintf("%s in etcd%s cannot be read: %s. "+
+		"%s, remove it without its finalizers and dependents with: %s "+
+		"(needs the verb unsafe-delete-ignore-read-errors)", e.Key, of, cut(e.Reason), advice, e.Removal()))
 }
 
 // Unwrap returns why.
@@ -114,11 +124,14 @@ func (e *unreadableError) Status() metav1.Status {
 var _ apierrors.APIStatus = (*unreadableError)(nil)
 
 // unreadables are the unreadable objects that this process has come across, by
-// resource and key. Nearly always there are none: then nothing is locked.
+// resource and key, up to a limit. Nearly always there are none: then nothing is
+// locked.
 type unreadables struct {
+	limit int64
 	count atomic.Int64
 	mu    sync.Mutex
 	known map[schema.GroupResource]map[string]*Unreadable
+	full  bool // there are more than are known
 }
 
 // any reports whether there is any.
@@ -134,7 +147,8 @@ func (u *unreadables) note(found *Unreadable) {
 		if old.Revision >= found.Revision {
 			return
 		}
-	} else if u.count.Load() >= maxUnreadable {
+	} else if u.count.Load() >= u.limit {
+		u.overflow(found)
 		return
 	}
 	if of == nil {
@@ -148,9 +162,35 @@ func (u *unreadables) note(found *Unreadable) {
 		u.count.Add(1)
 	}
 	of[found.Key] = found
-	klog.ErrorS(nil, "Reading an object from etcd failed; lists and watches leave it out and serve the others. "+
+	consequence := "lists and watches leave it out and serve the others"
+	if found.Fatal {
+		consequence = "lists and watches of the resource fail"
+	}
+	klog.ErrorS(nil, "Reading an object from etcd failed; "+consequence+". "+
 		"Repair it in etcd, or remove it as \"An object that cannot be read\" in docs/guides/production.md says",
 		"key", found.Key, "revision", found.Revision, "reason", found.Reason, "remove", found.Removal())
+}
+
+// overflow says once that there are more unreadable objects than are remembered. Lists
+// and watches treat the others in the same way, but warnings, the log and the metric
+// lack them.
+func (u *unreadables) overflow(found *Unreadable) {
+	if u.full {
+		return
+	}
+	u.full = true
+	klog.ErrorS(nil, "More objects in etcd cannot be read than are logged and counted; check etcd's disk and the keys in --encryption-provider-config",
+		"counted", u.limit, "key", found.Key, "reason", found.Reason)
+}
+
+// overflowed reports whether there are more than are known.
+func (u *unreadables) overflowed() bool {
+	if !u.any() {
+		return false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.full
 }
 
 // forget is for an object that can be read, or is gone.
@@ -170,6 +210,7 @@ func (u *unreadables) drop(resource schema.GroupResource, key string) {
 		return
 	}
 	u.count.Add(-1)
+	u.full = false // the next one that is found has room, or says so again
 	if delete(of, key); len(of) == 0 {
 		delete(u.known, resource)
 	}

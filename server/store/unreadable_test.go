@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,15 +8,11 @@ import (
 	"sync"
 	"testing"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/espalier-dev/espalier/server/object"
@@ -248,55 +243,5 @@ func TestUnreadableBefore(t *testing.T) {
 		defer w.Stop()
 		put(t, b, "b", string(gadget("v1", "b", 4).JSON()))
 		is(t, next(t, w), watch.Added, "b")
-	}
-}
-
-// locked is an encryption whose service may be down.
-type locked struct {
-	prefixer
-	down func() error
-}
-
-func (l locked) TransformFromStorage(ctx context.Context, data []byte, of value.Context) ([]byte, bool, error) {
-	if err := l.down(); err != nil {
-		return nil, false, err
-	}
-	return l.prefixer.TransformFromStorage(ctx, data, of)
-}
-
-func (l locked) TransformerForResource(schema.GroupResource) value.Transformer { return l }
-
-// A few objects that cannot be decrypted are left out. If it is most of them, the
-// keys are wrong and not the objects; and a key service that is down says nothing.
-func TestUndecrypted(t *testing.T) {
-	t.Parallel()
-	var mu sync.Mutex
-	var down error
-	b := open(t, func(c *store.Config) {
-		c.Transformers = locked{down: func() error { mu.Lock(); defer mu.Unlock(); return down }}
-	})
-	s := spec("v1")
-	s.Cached = false
-	st := open1(t, b, s)
-	for i := range 12 {
-		create(t, st, gadget("v1", fmt.Sprintf("good-%02d", i), i))
-	}
-	for i := range 12 {
-		put(t, b, fmt.Sprintf("lost-%02d", i), "y:{}")
-	}
-	if got, warnings := names(t, st, storage.ListOptions{Predicate: predicate()}); len(got) != 12 || len(warnings) != 1 ||
-		!strings.Contains(warnings[0], "12 of gadgets.example.com cannot be read") || !strings.Contains(warnings[0], "and 9 more") {
-		t.Errorf("list: %v %q", got, warnings)
-	}
-	put(t, b, "lost-12", "y:{}")
-	err := st.GetList(t.Context(), prefix, storage.ListOptions{Recursive: true, Predicate: predicate()}, &object.List{})
-	if apierrors.ReasonForError(err) != metav1.StatusReasonStoreReadError || !strings.Contains(err.Error(), "13 of 25 gadgets.example.com cannot be decrypted") {
-		t.Errorf("most cannot be decrypted: %v", err)
-	}
-	mu.Lock()
-	down = status.Error(codes.Unavailable, "the key service is down")
-	mu.Unlock()
-	if err := st.GetList(t.Context(), prefix, storage.ListOptions{Recursive: true, Predicate: predicate()}, &object.List{}); err == nil || !strings.Contains(err.Error(), "the key service is down") {
-		t.Errorf("a list without the key service: %v", err)
 	}
 }
