@@ -24,7 +24,8 @@ func resourceQuotas() Resource {
 	r := Resource{
 		Version: "v1", Plural: "resourcequotas", Singular: "resourcequota", Kind: "ResourceQuota", Namespaced: true, ShortNames: []string{"quota"},
 		New: empty[quota], NewList: empty[corev1.ResourceQuotaList],
-		Rules: Rules{Name: apivalidation.NameIsDNSSubdomain, Unconditional: true, Warn: warnOfQuota},
+		Complete: true, // without it, there would be no limit
+		Rules:    Rules{Name: apivalidation.NameIsDNSSubdomain, Unconditional: true, Warn: warnOfQuota},
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,
 			{Name: "Request", Type: "string", Description: "Request represents a minimum amount of cpu/memory that a container may consume."},

@@ -39,6 +39,13 @@ type Resource struct {
 	Subresources map[string]func(*genericregistry.Store) rest.Storage
 	// Wrap, if not nil, is put around the store, to change what verbs do.
 	Wrap func(*genericregistry.Store) rest.Storage
+	// Complete has lists and watches fail if an object cannot be decoded, in place of
+	// leaving it out: see store.Spec. It is set where an object that is absent would
+	// allow more than one that is there: policies, webhooks and quotas. Roles and their
+	// bindings only grant. Without one of them its subjects may do less, and the others
+	// keep what they have. A namespace or service account that is absent has requests
+	// refused, and a flow schema has them wait with all others.
+	Complete bool
 	// Virtual, if not nil, is all there is: a resource that is answered and not
 	// stored (reviews). New must be set, NewList not.
 	Virtual rest.Storage

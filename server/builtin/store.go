@@ -27,7 +27,7 @@ func (r *Resources) addStore(one *Resource) error {
 		return err
 	}
 	options := r.options.Backend.RESTOptions(store.Spec{
-		Resource: one.resource(), ResourcePrefix: prefix, Codec: codec, Version: one.version().Version, Cached: true,
+		Resource: one.resource(), ResourcePrefix: prefix, Codec: codec, Version: one.version().Version, Cached: true, Complete: one.Complete,
 	})
 	s := r.newStore(one)
 	if err := s.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: attributes(one)}); err != nil {

@@ -69,6 +69,7 @@ func admissionResource(plural, singular, kind string) Resource {
 		Group: admissionv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: kind,
 		Categories: []string{"api-extensions"},
 		Rules:      Rules{Name: admissionName},
+		Complete:   true, // without it, requests would be admitted that it refuses
 	}
 }
 
