@@ -18,6 +18,7 @@ const Key = "/apiextensions.k8s.io/customresourcedefinitions"
 type Catalog struct {
 	storage storage.Interface
 	index   index
+	unread  unreadables
 
 	// telling is held while a change is made and told, so that a subscriber
 	// that comes in between gets every change once.
@@ -130,6 +131,7 @@ func (c *Catalog) Subscribe(f func(old, updated *Entry)) {
 func (c *Catalog) put(e *Entry) {
 	c.telling.Lock()
 	defer c.telling.Unlock()
+	c.unread.forget(e.Name, e.Revision)
 	old := c.index.get(e.Name)
 	if old != nil && old.Revision >= e.Revision {
 		return
@@ -145,6 +147,7 @@ func (c *Catalog) put(e *Entry) {
 func (c *Catalog) remove(name string, at uint64) {
 	c.telling.Lock()
 	defer c.telling.Unlock()
+	c.unread.forget(name, at)
 	if old := c.index.get(name); old != nil && old.Revision <= at {
 		c.change(old, nil)
 	}

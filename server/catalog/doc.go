@@ -22,4 +22,8 @@
 // and all subscribers have been told of them.
 //
 // A change costs the same however many definitions there are.
+//
+// A CRD that is in etcd and cannot be read is not one that is absent. The entry that the
+// catalog had immediately before stays. If there is none, Unknown names the CRD, and who
+// asks for its resource must not conclude that it does not exist.
 package catalog

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/server/store"
 )
 
 const (
@@ -79,6 +80,7 @@ func (c *Catalog) list(ctx context.Context) error {
 	everything := storage.Everything
 	everything.Limit = pageSize
 	seen := make(map[string]struct{}, c.Len())
+	ctx, report := store.Reporting(ctx)
 	for {
 		var page object.List
 		opts := storage.ListOptions{Predicate: everything, Recursive: true}
@@ -86,11 +88,16 @@ func (c *Catalog) list(ctx context.Context) error {
 			return fmt.Errorf("list: %w", err)
 		}
 		for i := range page.Items {
-			if e := c.read(ctx, &page.Items[i]); e != nil {
-				seen[e.Name] = struct{}{}
-				c.put(e)
+			seen[page.Items[i].GetName()] = struct{}{}
+			if err := c.read(&page.Items[i], false); err != nil {
+				return fmt.Errorf("list: %w", err)
 			}
 		}
+		for i := range report.Unreadable {
+			seen[report.Unreadable[i].Name] = struct{}{}
+			c.broken(ofStore(&report.Unreadable[i]), false)
+		}
+		report.Unreadable = nil
 		if everything.Continue = page.GetContinue(); everything.Continue != "" {
 			continue
 		}
@@ -103,20 +110,30 @@ func (c *Catalog) list(ctx context.Context) error {
 				c.remove(e.Name, revision)
 			}
 		}
+		for _, u := range c.unread.all() {
+			if _, ok := seen[u.Name]; !ok {
+				c.remove(u.Name, revision)
+			}
+		}
 		c.revision.advance(revision)
 		return nil
 	}
 }
 
-// read makes an entry of an object, or logs why there is none: one definition
-// that cannot be read must not keep the others from being served.
-func (c *Catalog) read(ctx context.Context, o *object.Object) *Entry {
+// read makes an entry of an object. One CRD that cannot be read must not keep the others
+// from being served.
+func (c *Catalog) read(o *object.Object, followed bool) error {
 	e, err := newEntry(o)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Definition cannot be served", "name", o.GetName())
+	if err == nil {
+		c.put(e)
 		return nil
 	}
-	return e
+	revision, unversioned := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+	if unversioned != nil {
+		return unversioned
+	}
+	c.broken(&Unreadable{Name: o.GetName(), Revision: revision, Reason: err.Error()}, followed)
+	return nil
 }
 
 // follow watches from where the catalog is, until the watch ends. The error
@@ -124,6 +141,7 @@ func (c *Catalog) read(ctx context.Context, o *object.Object) *Entry {
 func (c *Catalog) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ownStream(ctx))
 	defer cancel()
+	ctx, _ = store.Reporting(ctx) // what cannot be read is an event
 	w, err := c.storage.Watch(ctx, Key, storage.ListOptions{
 		ResourceVersion: strconv.FormatUint(c.Revision(), 10),
 		Predicate:       storage.Everything,
@@ -138,11 +156,15 @@ func (c *Catalog) follow(ctx context.Context) error {
 		if event.Type == watch.Error {
 			return watchError(apierrors.FromObject(event.Object))
 		}
+		if unread, ok := store.UnreadableOf(event); ok {
+			c.applyUnreadable(event.Type, &unread)
+			continue
+		}
 		o, ok := event.Object.(*object.Object)
 		if !ok {
 			return fmt.Errorf("watch: unexpected %T", event.Object)
 		}
-		if err := c.apply(ctx, event.Type, o); err != nil {
+		if err := c.apply(event.Type, o); err != nil {
 			return err
 		}
 	}
@@ -160,23 +182,31 @@ func ownStream(ctx context.Context) context.Context {
 }
 
 // apply makes the change that an event tells of.
-func (c *Catalog) apply(ctx context.Context, what watch.EventType, o *object.Object) error {
+func (c *Catalog) apply(what watch.EventType, o *object.Object) error {
 	revision, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
 	if err != nil {
 		return fmt.Errorf("watch: resourceVersion: %w", err)
 	}
 	switch what {
 	case watch.Added, watch.Modified:
-		if e := c.read(ctx, o); e != nil {
-			c.put(e)
-		} else {
-			c.remove(o.GetName(), revision)
+		if err := c.read(o, true); err != nil {
+			return fmt.Errorf("watch: %w", err)
 		}
 	case watch.Deleted:
 		c.remove(o.GetName(), revision)
 	}
 	c.revision.advance(revision) // bookmarks bring nothing else
 	return nil
+}
+
+// applyUnreadable is apply for a CRD that cannot be read.
+func (c *Catalog) applyUnreadable(what watch.EventType, u *store.Unreadable) {
+	if what == watch.Deleted {
+		c.remove(u.Name, uint64(u.Revision))
+	} else {
+		c.broken(ofStore(u), true)
+	}
+	c.revision.advance(uint64(u.Revision))
 }
 
 // watchError tells whether a watch can be taken up again where it ended.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/catalog/sitetest"
 	"github.com/espalier-dev/espalier/server/object"
 )
@@ -265,6 +266,22 @@ func TestErrors(t *testing.T) {
 			if err := json.Unmarshal(got.Content, &status); err != nil || status.Kind != "Status" || int(status.Code) != c.code {
 				t.Errorf("%s %s: %s: %v", c.method, c.path, got.Content, err)
 			}
+		}
+	}
+}
+
+// A group of which nobody can say what it has is not one that does not exist.
+func TestUnknown(t *testing.T) {
+	s := start(t)
+	key := s.Definitions.Prefix + catalog.Key + "/widgets.lost.example"
+	if _, err := s.Definitions.Client.Put(t.Context(), key, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"widgets.lost.example"}}`); err != nil {
+		t.Fatal(err)
+	}
+	s.Run(t)
+	for path, code := range map[string]int{"/apis/lost.example": 503, "/apis/lost.example/v1": 503, "/apis/no.example": 404, "/apis/no.example/v1": 404, "/apis": 200} {
+		got := s.Do(t, "GET", path)
+		if got.StatusCode != code || (code == 503) != strings.Contains(string(got.Content), "the CustomResourceDefinition widgets.lost.example is in etcd and cannot be read") {
+			t.Errorf("%s: %s %s", path, got.Status, got.Content)
 		}
 	}
 }

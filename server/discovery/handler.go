@@ -12,8 +12,10 @@ import (
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apidiscoverybeta "k8s.io/api/apidiscovery/v2beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/espalier-dev/espalier/server/catalog"
@@ -230,7 +232,7 @@ func (h *Handler) serveGroup(w http.ResponseWriter, req *http.Request, name stri
 		g, ok = h.group(name, h.catalog.Group(name))
 	}
 	if !ok {
-		reply.Fail(w, req, http.StatusNotFound)
+		h.absent(w, req, name, "")
 		return
 	}
 	out := apiGroup(name, g.names())
@@ -259,10 +261,20 @@ func (h *Handler) serveVersion(w http.ResponseWriter, req *http.Request, group, 
 		v = h.version(group, name)
 	}
 	if v == nil {
-		reply.Fail(w, req, http.StatusNotFound)
+		h.absent(w, req, group, name)
 		return
 	}
 	small(v.list(group), func() runtime.Object { return &metav1.APIResourceList{} }).serve(w, req)
+}
+
+// absent answers that there is no such group or version. If a CRD of the group cannot be
+// read, nobody knows whether that is so: clients would take its objects for deleted.
+func (h *Handler) absent(w http.ResponseWriter, req *http.Request, group, version string) {
+	if unknown := h.catalog.UnknownGroup(group); unknown != nil {
+		reply.Error(w, req, schema.GroupVersion{Group: group, Version: version}, apierrors.NewServiceUnavailable(unknown.Error()))
+		return
+	}
+	reply.Fail(w, req, http.StatusNotFound)
 }
 
 // version returns a version of a group, or nil.

@@ -195,6 +195,10 @@ func (k *Kinds) Namespaced() iter.Seq[Kind] {
 	}
 }
 
+// Unknown returns the CRDs of which nothing but the name is known, because they cannot be
+// read: there are more resources than Namespaced says.
+func (k *Kinds) Unknown() []*catalog.Unreadable { return k.catalog.Unknown() }
+
 func ofEntry(e *catalog.Entry) Kind {
 	return Kind{
 		Resource:   schema.GroupVersionResource{Group: e.Group, Version: requestVersion(e), Resource: e.Accepted.Plural},

@@ -55,12 +55,17 @@ type Options struct {
 	Transformers value.ResourceTransformers
 	// Protect has definitions with instances protected.
 	Protect bool
+	// Prefix is that of a server which the test has had before; empty is a new one.
+	Prefix string
 }
 
 // Start runs a server until the test ends.
 func Start(tb testing.TB, o Options) *Server {
 	tb.Helper()
-	s := &Server{Prefix: etcdtest.Prefix(tb)}
+	s := &Server{Prefix: o.Prefix}
+	if s.Prefix == "" {
+		s.Prefix = etcdtest.Prefix(tb)
+	}
 	config := storagebackend.NewDefaultConfig(s.Prefix, nil)
 	config.Transport.ServerList = []string{etcdtest.Endpoint(tb)}
 	config.CompactionInterval = 0
