@@ -1,6 +1,7 @@
 package custom
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -64,20 +65,26 @@ func (definitionForm) Fresh(o *object.Object) *object.Object           { return 
 
 func start(tb testing.TB, change ...func(*Options)) *env {
 	tb.Helper()
+	return startWith(tb, store.Config{}, change...)
+}
+
+// startWith is start with a prefix that has been used before, or other limits.
+func startWith(tb testing.TB, config store.Config, change ...func(*Options)) *env {
+	tb.Helper()
 	etcd, prefix := etcdtest.Client(tb)
+	prefix = cmp.Or(config.Prefix, prefix)
+	config.Prefix, config.Transport = prefix, storagebackend.TransportConfig{ServerList: []string{etcdtest.Endpoint(tb)}}
 	ctx, cancel := context.WithCancel(context.Background())
-	backend, err := store.Open(ctx, store.Config{Config: storagebackend.Config{
-		Prefix: prefix, Transport: storagebackend.TransportConfig{ServerList: []string{etcdtest.Endpoint(tb)}},
-	}})
+	backend, err := store.Open(ctx, config)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	definitions, destroy, err := backend.Storage(store.Spec{
 		Resource:       schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
-		ResourcePrefix: catalog.Key,
-		Codec:          codec.Storage(definitionForm{}),
-		NewFunc:        func() runtime.Object { return object.New(definitionForm{}.Kind()) },
-		NewListFunc:    func() runtime.Object { return &object.List{} },
+		ResourcePrefix: catalog.Key, Version: "v1",
+		Codec:       codec.Storage(definitionForm{}),
+		NewFunc:     func() runtime.Object { return object.New(definitionForm{}.Kind()) },
+		NewListFunc: func() runtime.Object { return &object.List{} },
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -67,11 +67,24 @@ func (s *Server) DeleteInstances(ctx context.Context, e *catalog.Entry) (remaini
 	}
 }
 
-// unread adds the objects that cannot be read to what is left.
+// unread adds the objects that cannot be read to what is left. A list says what can be
+// read; that nothing is left, only the keys in etcd say. Whatever they belong to
+// would be left below a CRD that is gone.
 func (s *Server) unread(ctx context.Context, e *catalog.Entry, p *purge) (remaining int, err error) {
 	resource := schema.GroupResource{Group: e.Group, Resource: e.Names.Plural}
-	unread, err := s.options.Backend.UnreadableError(ctx, resource, "/"+resource.Group+"/"+resource.Resource)
-	return int(p.left.Load()) + unread, errors.Join(p.err(), err)
+	folder := "/" + resource.Group + "/" + resource.Resource
+	unread, err := s.options.Backend.UnreadableError(ctx, resource, folder)
+	err = errors.Join(p.err(), err)
+	known := int(p.left.Load()) + unread
+	keys, countErr := s.options.Backend.CountKeys(ctx, folder)
+	if countErr != nil {
+		return known, errors.Join(err, countErr)
+	}
+	if keys > known {
+		err = errors.Join(err, fmt.Errorf("%d objects are in etcd and in no list. Find them with: etcdctl get --prefix --keys-only %s/. "+
+			"Repair or remove them as \"An object that cannot be read\" in docs/guides/production.md says", keys-known, s.options.Backend.Key(folder)))
+	}
+	return keys, err
 }
 
 // purge deletes objects and counts those that stay.

@@ -197,6 +197,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if e == nil {
+		if unknown := s.options.Catalog.UnknownResource(info.APIGroup, info.Resource); unknown != nil && info.IsResourceRequest {
+			resource.Error(w, req, info, apierrors.NewServiceUnavailable(unknown.Error()))
+			return
+		}
 		s.options.NotFound.ServeHTTP(w, req)
 		return
 	}

@@ -9,6 +9,10 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+
+	"github.com/espalier-dev/espalier/server/catalog"
+	"github.com/espalier-dev/espalier/server/store"
 )
 
 const twoVersions = `
@@ -171,6 +175,61 @@ func TestUnreadableInstances(t *testing.T) {
 	if left, err := e.server.DeleteInstances(t.Context(), entry); left != 0 || err != nil {
 		t.Errorf("left %d: %v", left, err)
 	}
+}
+
+// A CRD does not go while there are keys below it, also if nobody remembers what they are.
+func TestForgottenInstances(t *testing.T) {
+	e := startWith(t, store.Config{MaxUnreadable: 1})
+	e.define(anyBoxes)
+	for _, name := range []string{"bad", "worse", "worst"} {
+		e.put("/example.com/boxes/n/"+name, "garbage")
+	}
+	entry := e.catalog.Get("boxes.example.com")
+	for range 3 { // from etcd, then from a cache
+		if left, err := e.server.DeleteInstances(t.Context(), entry); left != 3 || err == nil {
+			t.Fatalf("left %d: %v", left, err)
+		}
+	}
+	e.Do("DELETE", boxesPath+"/bad", fmt.Sprintf(unsafely, "")).Is(http.StatusOK)
+	e.Do("DELETE", boxesPath+"/worse", fmt.Sprintf(unsafely, "")).Is(http.StatusOK)
+	e.Do("DELETE", boxesPath+"/worst", fmt.Sprintf(unsafely, "")).Is(http.StatusOK)
+	// One that lists do not show.
+	e.put("/example.com/boxes/n/hidden", boxOf("hidden", "{}"))
+	p := &purge{}
+	left, err := e.server.unread(t.Context(), entry, p)
+	if left != 1 || err == nil || !strings.Contains(err.Error(), "1 objects are in etcd and in no list. Find them with: etcdctl get --prefix --keys-only "+e.prefix+"/example.com/boxes/.") {
+		t.Errorf("left %d: %v", left, err)
+	}
+}
+
+// Objects of a CRD that is damaged are served as before by a server that knew it, and are
+// not denied to exist by one that starts later.
+func TestDamagedDefinition(t *testing.T) {
+	e := start(t)
+	e.define(anyBoxes)
+	e.Do("POST", boxesPath, boxOf("a", `{"a":1}`)).Is(http.StatusCreated)
+	now := e.Do("GET", boxesPath, "").Is(http.StatusOK).At("metadata.resourceVersion").(string)
+	watching := e.Watch(boxesPath + "?watch=1&resourceVersion=" + now)
+	defer watching.Close()
+	good := e.stored(catalog.Key + "/boxes.example.com")
+	e.put(catalog.Key+"/boxes.example.com", "garbage")
+	if err := e.catalog.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.Do("GET", boxesPath+"/a", "").Is(http.StatusOK)
+	e.Do("POST", boxesPath, boxOf("b", `{"a":1}`)).Is(http.StatusCreated)
+	event, _ := watching.Next()
+	event.Has("type", "ADDED").Has("object.metadata.name", "b")
+
+	late := startWith(t, store.Config{Config: storagebackend.Config{Prefix: e.prefix}})
+	for method, path := range map[string]string{"GET": boxesPath, "DELETE": boxesPath + "/a", "POST": boxesPath} {
+		late.Do(method, path, boxOf("c", "{}")).Is(http.StatusServiceUnavailable).Has("reason", "ServiceUnavailable").
+			Mentions("the CustomResourceDefinition boxes.example.com is in etcd and cannot be read").
+			Mentions("kubectl delete -f - --raw '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/boxes.example.com'")
+	}
+	late.Do("GET", strings.Replace(boxesPath, "boxes", "others", 1), "").Is(http.StatusNotFound)
+	e.put(catalog.Key+"/boxes.example.com", good)
+	late.Do("GET", boxesPath+"/b", "").Is(http.StatusOK)
 }
 
 // Deletion of a collection deletes what can be read.
