@@ -79,6 +79,42 @@ func TestUnreadableOwners(t *testing.T) {
 	s.stays(t, owner, a, b)
 }
 
+// TestUnknownKinds has a collector that starts when the CRD of owners, and of dependents,
+// cannot be read: that a kind is not known says nothing about its objects.
+func TestUnknownKinds(t *testing.T) {
+	before := start(t)
+	owner := before.widget(t, "owner")
+	dependent := before.Object(t, "v1", "ConfigMap", "default", "dependent", kindstest.Owner(owner))
+	gone := before.Object(t, "v1", "ConfigMap", "default", "gone")
+	left := before.widget(t, "left", gone)
+	etcd, key := before.Backend.Client(), before.Prefix+"/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
+	good, err := etcd.Get(t.Context(), key)
+	if err != nil || len(good.Kvs) != 1 {
+		t.Fatalf("the CRD: %v %v", good, err)
+	}
+	if _, err := etcd.Put(t.Context(), key, "garbage"); err != nil {
+		t.Fatal(err)
+	}
+
+	s := &site{Server: kindstest.Start(t, kindstest.Options{Prefix: before.Prefix})}
+	s.config = Config{Etcd: etcd, Prefix: s.Prefix, Kinds: s.Kinds, Client: s.Metadata, Events: s.Client, Workers: 8}
+	s.collect(t)
+	s.Delete(t, gone, metav1.DeletePropagationOrphan) // which has to wait for left
+	for range 2 {
+		probe := s.Object(t, "v1", "ConfigMap", "default", "probe", metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "nobody", UID: "11111111-2222-3333-4444-555555555555"})
+		s.gone(t, probe)
+	}
+	s.stays(t, dependent)
+	if s.Get(t, gone) == nil {
+		t.Error("an owner has gone whose dependents have not been orphaned")
+	}
+	if _, err := etcd.Put(t.Context(), key, string(good.Kvs[0].Value)); err != nil {
+		t.Fatal(err)
+	}
+	s.gone(t, gone)
+	s.stays(t, left, dependent)
+}
+
 // TestWatchFromTheCompactedPast has the watch end where it cannot be taken up again.
 func TestWatchFromTheCompactedPast(t *testing.T) {
 	s := start(t)

@@ -24,8 +24,8 @@ var fine = []corev1.NamespaceCondition{
 // maxMessage bounds what a condition says. An object in etcd has its limits.
 const maxMessage = 32 << 10
 
-// conditions say what is left. The first two are always fine: the kinds come from
-// the catalog, where nothing can fail.
+// conditions say what is left. The second is always fine: the kinds come from the
+// catalog, where nothing is parsed.
 func (r *remains) conditions() []corev1.NamespaceCondition {
 	all := slices.Clone(fine)
 	for i := range all {
@@ -36,6 +36,14 @@ func (r *remains) conditions() []corev1.NamespaceCondition {
 			message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
 		}
 		all[i].Status, all[i].Reason, all[i].Message = corev1.ConditionTrue, reason, message
+	}
+	if len(r.unknown) > 0 {
+		texts := make([]string, len(r.unknown))
+		for i, u := range r.unknown {
+			_, group := u.Split()
+			texts[i] = group + ": " + u.Error()
+		}
+		set(0, "DiscoveryFailed", fmt.Sprintf("Discovery failed for some groups, %d failing: unable to retrieve the complete list of server APIs: %s", len(texts), strings.Join(texts, ", ")))
 	}
 	if len(r.failures) > 0 {
 		texts := make([]string, len(r.failures))

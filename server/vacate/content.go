@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/kinds"
 )
 
@@ -31,10 +34,13 @@ type remains struct {
 	count      map[string]int64 // by resource as upstream writes it
 	finalizers map[string]int
 	failures   []error
+	unknown    []*catalog.Unreadable // CRDs that cannot be read: nobody can delete their objects
 }
 
 // nothing reports whether the namespace is empty.
-func (r *remains) nothing() bool { return len(r.count) == 0 && len(r.failures) == 0 }
+func (r *remains) nothing() bool {
+	return len(r.count) == 0 && len(r.failures) == 0 && len(r.unknown) == 0
+}
 
 // empty deletes all that is in a namespace, and returns what is left: what has
 // finalizers, and what could not be deleted.
@@ -43,14 +49,26 @@ func (v *Vacater) empty(ctx context.Context, namespace string) (*remains, error)
 	for k := range v.config.Kinds.Namespaced() {
 		all = append(all, k)
 	}
+	r := &remains{count: map[string]int64{}, finalizers: map[string]int{}, unknown: v.config.Kinds.Unknown()}
+	for _, u := range r.unknown {
+		plural, group := u.Split()
+		all = append(all, kinds.Kind{
+			Resource: schema.GroupVersionResource{Group: group, Resource: plural}, Prefix: "/" + group + "/" + plural, Namespaced: true,
+		})
+	}
 	some, err := v.count(ctx, namespace, all)
 	if err != nil {
 		return nil, err
 	}
-	r := &remains{count: map[string]int64{}, finalizers: map[string]int{}}
 	group := errgroup.Group{}
 	group.SetLimit(deleteWorkers)
 	for _, c := range some {
+		if slices.ContainsFunc(r.unknown, func(u *catalog.Unreadable) bool { return u.Name == c.String() }) {
+			r.mu.Lock()
+			r.count[c.String()] = c.count
+			r.mu.Unlock()
+			continue
+		}
 		group.Go(func() error {
 			v.delete(ctx, namespace, c, r)
 			return nil

@@ -19,4 +19,8 @@
 // A kind whose objects cannot be deleted, because its conversion is broken or no
 // version of it is served, keeps the namespace, and is named in a condition. It does not keep the
 // objects of other kinds from being deleted.
+//
+// While a CRD cannot be read and its resource is not known from before, no namespace
+// goes: there may be objects that nobody can find. NamespaceDeletionDiscoveryFailure
+// names the CRD.
 package vacate

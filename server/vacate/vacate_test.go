@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,6 +30,13 @@ func start(t *testing.T, grace time.Duration) *site {
 	t.Helper()
 	s := &site{kindstest.Start(t, kindstest.Options{})}
 	s.Define(t, kindstest.Definition("widgets", "example.com", true))
+	s.vacate(t, grace)
+	return s
+}
+
+// vacate empties namespaces until the test ends.
+func (s *site) vacate(t *testing.T, grace time.Duration) {
+	t.Helper()
 	factory := informers.NewSharedInformerFactory(s.Client, 0)
 	v := New(Config{
 		Etcd: s.Backend.Client(), Prefix: s.Prefix, Kinds: s.Kinds, Client: s.Client, Metadata: s.Metadata,
@@ -41,7 +49,6 @@ func start(t *testing.T, grace time.Duration) *site {
 	factory.Start(ctx.Done())
 	t.Cleanup(func() { cancel(); <-done; factory.Shutdown() })
 	kindstest.Eventually(t, "the informer has synced", synced)
-	return s
 }
 
 func (s *site) namespace(t *testing.T, name string) *unstructured.Unstructured {
@@ -171,6 +178,57 @@ func TestBrokenKinds(t *testing.T) {
 	s.merge(t, things, `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`)
 	s.merge(t, ghosts, `{"spec":{"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
 	s.gone(t, ns)
+}
+
+// TestUnknownKind has a server that starts when a CRD cannot be read: nobody can delete the
+// objects of that kind, and so no namespace goes.
+func TestUnknownKind(t *testing.T) {
+	before := kindstest.Start(t, kindstest.Options{})
+	before.Define(t, kindstest.Definition("widgets", "example.com", true))
+	before.Object(t, "v1", "Namespace", "", "shop")
+	before.Object(t, "v1", "Namespace", "", "empty")
+	before.Object(t, group, "Widget", "shop", "a")
+	etcd, key := before.Backend.Client(), before.Prefix+"/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
+	good, err := etcd.Get(t.Context(), key)
+	if err != nil || len(good.Kvs) != 1 {
+		t.Fatalf("the CRD: %v %v", good, err)
+	}
+	if _, err := etcd.Put(t.Context(), key, "garbage"); err != nil {
+		t.Fatal(err)
+	}
+
+	s := &site{kindstest.Start(t, kindstest.Options{Prefix: before.Prefix})}
+	s.vacate(t, time.Millisecond)
+	var namespaces []*unstructured.Unstructured
+	for _, name := range []string{"shop", "empty"} {
+		ns := s.Object(t, "v1", "ConfigMap", name, "plain")
+		namespaces = append(namespaces, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}})
+		s.delete(t, namespaces[len(namespaces)-1])
+		s.gone(t, ns) // what is known is deleted
+		kindstest.Eventually(t, "the condition names the CRD", func() bool {
+			says := s.condition(t, name, corev1.NamespaceDeletionDiscoveryFailure)
+			return strings.HasPrefix(says, "True DiscoveryFailed: Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: example.com: ") &&
+				strings.Contains(says, "the CustomResourceDefinition widgets.example.com is in etcd and cannot be read")
+		})
+	}
+	kindstest.Eventually(t, "the condition counts its objects", func() bool {
+		return s.condition(t, "shop", corev1.NamespaceContentRemaining) == "True SomeResourcesRemain: Some resources are remaining: widgets.example.com has 1 resource instances"
+	})
+	time.Sleep(300 * time.Millisecond) // a few more looks
+	for _, ns := range namespaces {
+		if _, err := s.Client.CoreV1().Namespaces().Get(t.Context(), ns.GetName(), metav1.GetOptions{}); err != nil {
+			t.Errorf("namespace %s: %v", ns.GetName(), err)
+		}
+	}
+	if _, err := etcd.Put(t.Context(), key, string(good.Kvs[0].Value)); err != nil {
+		t.Fatal(err)
+	}
+	for _, ns := range namespaces {
+		kindstest.Eventually(t, ns.GetName()+" is gone", func() bool {
+			_, err := s.Client.CoreV1().Namespaces().Get(t.Context(), ns.GetName(), metav1.GetOptions{})
+			return apierrors.IsNotFound(err)
+		})
+	}
 }
 
 // TestCountIsCheap has as many kinds as a large server.
