@@ -64,22 +64,21 @@ func TestFullEtcdAtRestart(t *testing.T) {
 		if err != nil {
 			t.Fatalf("replica %d: a watch fails: %v", i, err)
 		}
-		refused(t, fmt.Sprintf("replica %d: create", i), func() error {
-			_, err := custom.Create(t.Context(), web("new", "a"), metav1.CreateOptions{})
-			return err
-		})
-		refused(t, fmt.Sprintf("replica %d: update", i), func() error {
-			o := list.Items[0].DeepCopy()
-			if err := unstructured.SetNestedField(o.Object, "b", "spec", "host"); err != nil {
-				t.Fatal(err)
-			}
-			_, err := custom.Update(t.Context(), o, metav1.UpdateOptions{})
-			return err
-		})
-		refused(t, fmt.Sprintf("replica %d: built in", i), func() error {
-			_, err := typed.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Data: map[string]string{"a": "b"}}, metav1.CreateOptions{})
-			return err
-		})
+		// One write each: the client tries for ten seconds, as it is told to.
+		refused(t, fmt.Sprintf("replica %d", i), []func() error{
+			func() error {
+				o := list.Items[0].DeepCopy()
+				if err := unstructured.SetNestedField(o.Object, "b", "spec", "host"); err != nil {
+					t.Fatal(err)
+				}
+				_, err := custom.Update(t.Context(), o, metav1.UpdateOptions{})
+				return err
+			},
+			func() error {
+				_, err := typed.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Data: map[string]string{"a": "b"}}, metav1.CreateOptions{})
+				return err
+			},
+		}[i])
 		if err := custom.Delete(t.Context(), list.Items[0].GetName(), metav1.DeleteOptions{}); err != nil {
 			t.Errorf("replica %d: a delete fails: %v", i, err)
 		}
@@ -133,7 +132,7 @@ func refused(t *testing.T, what string, write func() error) {
 func deleted(t *testing.T, events watch.Interface, name string) {
 	t.Helper()
 	defer events.Stop()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(patience)
 	for {
 		select {
 		case e, ok := <-events.ResultChan():
@@ -155,7 +154,7 @@ func deleted(t *testing.T, events watch.Interface, name string) {
 // that there is space.
 func works(t *testing.T, client dynamic.Interface, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
 		_, err := client.Resource(webs).Namespace("default").Create(ctx, web(name, "a"), metav1.CreateOptions{})

@@ -76,50 +76,51 @@ func withWeb(t *testing.T, change ...func(*server.Options)) (*running, dynamic.I
 	return r, client
 }
 
-// A client that does not read its watch loses it after the timeout, and nobody
+// Clients that do not read their watches lose them after the timeout, and nobody
 // else does.
 func TestClientThatDoesNotReadLosesItsWatch(t *testing.T) {
+	r, client := withWeb(t, func(o *server.Options) { o.Limits.WriteTimeout = time.Second })
+	healthy, err := client.Resource(webs).Namespace("default").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer healthy.Stop()
+	seen := make(chan int, 1)
+	go func() {
+		last := 0
+		for event := range healthy.ResultChan() {
+			if o, ok := event.Object.(*unstructured.Unstructured); ok && strings.HasPrefix(o.UnstructuredContent()["spec"].(map[string]any)["host"].(string), "last") {
+				break
+			}
+			last++
+		}
+		seen <- last
+	}()
+	deaf := map[limittest.Kind]*limittest.Client{}
 	for _, kind := range limittest.Kinds {
-		t.Run(string(kind), func(t *testing.T) {
-			r, client := withWeb(t, func(o *server.Options) { o.Limits.WriteTimeout = time.Second })
-			healthy, err := client.Resource(webs).Namespace("default").Watch(t.Context(), metav1.ListOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer healthy.Stop()
-			seen := make(chan int, 1)
-			go func() {
-				last := 0
-				for event := range healthy.ResultChan() {
-					if o, ok := event.Object.(*unstructured.Unstructured); ok && strings.HasPrefix(o.UnstructuredContent()["spec"].(map[string]any)["host"].(string), "last") {
-						break
-					}
-					last++
-				}
-				seen <- last
-			}()
-			deaf := r.deaf(t, kind)
-			ask(t, deaf, websPath+"?watch=true")
-			const writes = 40 // 20 MB, more than kernels buffer
-			fill(t, client, "shop", writes)
-			time.Sleep(3 * time.Second)
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			if n, err := deaf.Ended(ctx); err != nil {
-				t.Errorf("the watch of a client that does not read goes on: %d bytes, %v", n, err)
-			}
-			if _, err := client.Resource(webs).Namespace("default").Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"spec":{"host":"last"}}`), metav1.PatchOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			select {
-			case n := <-seen:
-				if n != writes+1 {
-					t.Errorf("the other watcher saw %d events before the last, not %d", n, writes+1)
-				}
-			case <-time.After(patience):
-				t.Error("the other watcher does not see the last event")
-			}
-		})
+		deaf[kind] = r.deaf(t, kind)
+		ask(t, deaf[kind], websPath+"?watch=true")
+	}
+	const writes = 40 // 20 MB, more than kernels buffer
+	fill(t, client, "shop", writes)
+	time.Sleep(5 * time.Second) // looking for the end begins to read
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for kind, c := range deaf {
+		if n, err := c.Ended(ctx); err != nil {
+			t.Errorf("%s: the watch of a client that does not read goes on: %d bytes, %v", kind, n, err)
+		}
+	}
+	if _, err := client.Resource(webs).Namespace("default").Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"spec":{"host":"last"}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case n := <-seen:
+		if n != writes+1 {
+			t.Errorf("the other watcher saw %d events before the last, not %d", n, writes+1)
+		}
+	case <-time.After(patience):
+		t.Error("the other watcher does not see the last event")
 	}
 }
 
@@ -148,7 +149,7 @@ func TestBlockedSmallAnswersEnd(t *testing.T) {
 // and single objects.
 func TestServerEndsInSpiteOfClientsThatDoNotRead(t *testing.T) {
 	r, client := withWeb(t)
-	for i := range 40 {
+	for i := range 25 {
 		name := fmt.Sprint("shop-", i)
 		if _, err := client.Resource(webs).Namespace("default").Create(t.Context(), web(name, strings.Repeat("x", 512<<10)), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -160,7 +161,7 @@ func TestServerEndsInSpiteOfClientsThatDoNotRead(t *testing.T) {
 		ask(t, r.deaf(t, kind), websPath+"/shop-1")
 	}
 	ask(t, r.deaf(t, limittest.NoWindow), websPath+"/shop")
-	fill(t, client, "shop", 40)
+	fill(t, client, "shop", 25)
 	began := time.Now()
 	if err := r.stop(); err != nil {
 		t.Error(err)
