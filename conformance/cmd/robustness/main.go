@@ -40,6 +40,7 @@ type settings struct {
 	directed          string
 	availability      bool
 	outage            string
+	latency           bool
 	extras            string
 	bug               string
 	bugs              bool
@@ -64,6 +65,7 @@ func flags() *settings {
 	flag.StringVar(&s.directed, "directed", "", "play directed `cases` instead, separated by commas, or all; example: -directed resurrect,exists -runs 20\n"+robustness.CaseHelp())
 	flag.BoolVar(&s.availability, "availability", false, "measure how soon replicas answer again after a fault, on one member of etcd and on three; example: -availability")
 	flag.StringVar(&s.outage, "outage", "", "with -availability, only outages whose name has this `text`; example: -availability -outage 'leader of three'")
+	flag.BoolVar(&s.latency, "latency", false, "measure how long each verb takes at a steady rate, without faults, for a minute or -minutes, on one member of etcd and on three; example: -latency -members 3")
 	flag.StringVar(&s.bug, "bug", "", "build the server with this known `bug`; with -bugs, look only for these, separated by commas; example: -bug create-again -directed resurrect")
 	flag.BoolVar(&s.bugs, "bugs", false, "look for each known bug, a minute each, and print which checker found it when; example: -bugs")
 	flag.Parse()
@@ -105,7 +107,14 @@ func run(ctx context.Context, s *settings) (int, error) {
 		return findBugs(ctx, s, o)
 	}
 	if s.availability {
-		return available(ctx, s, o)
+		return onBoth(ctx, s, o, func(r *robustness.Runner) (bool, error) { return r.Availability(ctx, os.Stdout, s.outage) })
+	}
+	if s.latency {
+		lasts := time.Minute
+		if s.minutes > 0 {
+			lasts = time.Duration(s.minutes * float64(time.Minute))
+		}
+		return onBoth(ctx, s, o, func(r *robustness.Runner) (bool, error) { return true, r.Latency(ctx, os.Stdout, lasts) })
 	}
 	if s.directed != "" {
 		if err := direct(ctx, s, o, &total); err != nil {
@@ -134,8 +143,8 @@ func (s *settings) parts() []part {
 	return []part{{1, lasts / 2, (s.runs + 1) / 2}, {3, lasts / 2, s.runs / 2}}
 }
 
-// available measures on both kinds of worlds.
-func available(ctx context.Context, s *settings, o robustness.Options) (int, error) {
+// onBoth measures on both kinds of worlds.
+func onBoth(ctx context.Context, s *settings, o robustness.Options, measure func(*robustness.Runner) (kept bool, err error)) (int, error) {
 	code := 0
 	for _, o.Members = range []int{1, 3} {
 		if s.members != 0 && s.members != o.Members {
@@ -145,7 +154,7 @@ func available(ctx context.Context, s *settings, o robustness.Options) (int, err
 		if err != nil {
 			return 0, err
 		}
-		kept, err := runner.Availability(ctx, os.Stdout, s.outage)
+		kept, err := measure(runner)
 		runner.Close()
 		if err != nil {
 			return 0, err
