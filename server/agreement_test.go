@@ -55,35 +55,15 @@ func (s *site) replica(change func(*server.Options)) func(*server.Options) {
 // join tries to make a replica, and returns why it cannot be.
 func (s *site) join(t *testing.T, change func(*server.Options)) error {
 	t.Helper()
-	made, err := s.make(t, change)
+	o := newOptions(t, &running{servers: certtest.New(t, time.Hour), clients: certtest.New(t, time.Hour)})
+	s.replica(change)(o)
+	made, err := server.New(t.Context(), o)
 	if err == nil {
 		if err := made.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	return err
-}
-
-// stay makes a replica that is there until the test ends. It does not serve: replicas
-// agree before they do, and most of what it takes to start is spared.
-func (s *site) stay(t *testing.T, change func(*server.Options)) {
-	t.Helper()
-	made, err := s.make(t, change)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := made.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func (s *site) make(t *testing.T, change func(*server.Options)) (*server.Server, error) {
-	t.Helper()
-	o := newOptions(t, &running{servers: certtest.New(t, time.Hour), clients: certtest.New(t, time.Hour)})
-	s.replica(change)(o)
-	return server.New(t.Context(), o)
 }
 
 // encryption writes a configuration that encrypts secrets with the first key; the key
@@ -173,7 +153,7 @@ func TestReplicasMustAgree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			s.stay(t, c.first)
+			start(t, s.replica(c.first))
 			err := s.join(t, c.second)
 			switch {
 			case c.flag == "" && err != nil:
