@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/klog/v2"
 )
@@ -36,7 +39,7 @@ func (e *explained) Delete(ctx context.Context, key string, out runtime.Object, 
 	validate storage.ValidateObjectFunc, cached runtime.Object, opts storage.DeleteOptions,
 ) error {
 	ctx = withDoubt(ctx)
-	return explainWrite(ctx, e.Interface.Delete(ctx, key, out, preconditions, validate, cached, opts))
+	return ofMany(ctx, explainWrite(ctx, e.Interface.Delete(ctx, key, out, preconditions, validate, cached, opts)))
 }
 
 // GuaranteedUpdate implements storage.Interface.
@@ -44,7 +47,7 @@ func (e *explained) GuaranteedUpdate(ctx context.Context, key string, out runtim
 	preconditions *storage.Preconditions, try storage.UpdateFunc, cached runtime.Object,
 ) error {
 	ctx = withDoubt(ctx)
-	return e.written(ctx, e.Interface.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, try, cached))
+	return ofMany(ctx, e.written(ctx, e.Interface.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, try, cached)))
 }
 
 // Get implements storage.Interface.
@@ -65,12 +68,14 @@ func (e *explained) Watch(ctx context.Context, key string, opts storage.ListOpti
 
 // written notes whether etcd has space.
 func (e *explained) written(ctx context.Context, err error) error {
-	if isFull(err) {
-		e.space.note(true)
-		return &etcdError{outOfSpace, err}
-	}
-	if err == nil {
+	switch {
+	case err == nil:
 		e.space.note(false)
+	case isFull(err):
+		e.space.note(true)
+		if !isDoubtful(err) {
+			return &etcdError{outOfSpace, err}
+		}
 	}
 	return explainWrite(ctx, err)
 }
@@ -144,7 +149,7 @@ func explainWrite(ctx context.Context, err error) error {
 		return err
 	}
 	var unanswered *unansweredError
-	if errors.As(err, &unanswered) && unanswered.nothing || isRefusal(err) || inDoubtOf(ctx).none() {
+	if !isDoubtful(err) && (errors.As(err, &unanswered) || isRefusal(err) || inDoubtOf(ctx).none()) {
 		return &etcdError{NothingWritten("etcd did not take the write (" + text + ")").ErrStatus, err}
 	}
 	status := apierrors.NewTimeoutError("the outcome of this write is unknown: etcd did not confirm it ("+text+
@@ -153,6 +158,32 @@ func explainWrite(ctx context.Context, err error) error {
 	if id := audit.GetAuditIDTruncated(ctx); id != "" {
 		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: CauseRequestUID, Message: id})
 	}
+	return &etcdError{status, err}
+}
+
+// isDoubtful reports whether a write may have been done though etcd has answered with an
+// error: it can be full after the write.
+func isDoubtful(err error) bool {
+	var unanswered *unansweredError
+	return errors.As(err, &unanswered) && !unanswered.nothing
+}
+
+// ofMany takes back that nothing was written if the write was one of those of a request
+// that deletes many objects: the error of one is the answer to all.
+func ofMany(ctx context.Context, err error) error {
+	info, ok := request.RequestInfoFrom(ctx)
+	var known apierrors.APIStatus
+	if err == nil || !ok || info.Verb != "deletecollection" || !errors.As(err, &known) {
+		return err
+	}
+	status := known.Status()
+	nothing := func(c metav1.StatusCause) bool { return c.Type == CauseNothingWritten }
+	if status.Details == nil || !slices.ContainsFunc(status.Details.Causes, nothing) {
+		return err
+	}
+	status.Details = status.Details.DeepCopy()
+	status.Details.Causes = slices.DeleteFunc(status.Details.Causes, nothing)
+	status.Message = strings.ReplaceAll(status.Message, nothingWritten, "other objects may have been deleted")
 	return &etcdError{status, err}
 }
 

@@ -142,12 +142,15 @@ const (
 	CauseRequestUID metav1.CauseType = "RequestUID"
 )
 
+// nothingWritten is what the message says.
+const nothingWritten = "nothing was written"
+
 // NothingWritten is the error for a request that was not carried out and may be sent
 // again as it is.
 func NothingWritten(text string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
-		Message: text + ": nothing was written; send the request again",
+		Message: text + ": " + nothingWritten + "; send the request again",
 		Details: &metav1.StatusDetails{RetryAfterSeconds: 1, Causes: []metav1.StatusCause{{Type: CauseNothingWritten, Message: text}}},
 	}}
 }
