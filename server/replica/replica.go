@@ -56,7 +56,7 @@ type Member struct {
 	id     string        // what the names of all keys of this replica begin with
 	valid  atomic.Int64  // until when, by the clock, the lease is sure to hold
 	seen   atomic.Uint64 // the last revision that this replica serves by
-	others atomic.Bool   // there are other replicas, who may wait for this one
+	others atomic.Bool   // there are other replicas, who may wait for this one, or nobody has looked yet
 	wake   chan struct{} // seen or others has changed
 
 	progress atomic.Pointer[chan struct{}] // closed, and replaced, when seen changes
@@ -82,6 +82,7 @@ func Join(ctx context.Context, client *clientv3.Client, o Options) (*Member, err
 		o.TTL = 10 * time.Second
 	}
 	m := &Member{client: client, o: o, clock: Clock, id: string(uuid.NewUUID()), wake: make(chan struct{}, 1)}
+	m.others.Store(true)
 	m.progress.Store(newSignal())
 	own := "/" + strings.Trim(o.Prefix, "/") + "/"
 	m.folder, m.settingsFolder = own+folder, own+settingsFolder
@@ -97,7 +98,7 @@ func (m *Member) Current() bool {
 	return int64(m.clock()) < m.valid.Load()
 }
 
-// Alone reports whether no other replica was known when etcd last answered.
+// Alone reports whether no other replica was known when etcd last answered; it must have.
 func (m *Member) Alone() bool { return !m.others.Load() }
 
 // Saw tells that the replica serves by all changes up to a revision.
