@@ -77,9 +77,7 @@ func New(c Config) *Controller {
 // Run keeps the status of quotas until the context ends, whose error it returns. It
 // may be run again later. Without quotas it reads nothing.
 func (c *Controller) Run(ctx context.Context) error {
-	c.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
-		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "quota"})
+	c.queue = newQueue()
 	some := make(chan struct{}, 1)
 	informer := c.config.Quotas.Informer()
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
@@ -105,6 +103,12 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.queue.ShutDown()
 	running.Wait()
 	return errors.Join(ctx.Err(), informer.RemoveEventHandler(registration))
+}
+
+func newQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
+		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "quota"})
 }
 
 // soon has a quota counted. Changes that come fast are counted together.
@@ -140,6 +144,7 @@ func (c *Controller) work(ctx context.Context) {
 // not yet how much is used: from its revision on nothing is admitted without a
 // reservation, and requests wait for the second, whose count nobody changes unseen.
 // With one write, what was created between the count and the write would be left out.
+// The second follows at once: requests do not wait for other quotas that are to be counted.
 func (c *Controller) sync(ctx context.Context, item types.NamespacedName) error {
 	if err := c.prepare(ctx, item); err != nil {
 		return err
@@ -148,42 +153,67 @@ func (c *Controller) sync(ctx context.Context, item types.NamespacedName) error 
 	if q == nil {
 		return nil
 	}
+	written, err := c.update(ctx, q, reserved, bytes)
+	if err != nil || written == nil || !isUncounted(written) {
+		return err
+	}
+	if q, reserved, bytes = c.look(item); q == nil {
+		return nil
+	}
+	_, err = c.update(ctx, written, reserved, bytes)
+	return err
+}
+
+// update counts what a quota limits and writes its status, on the condition that the
+// quota is as given. Names that are not in force yet get no count. It returns nothing
+// if there was nothing to write, or if the quota is gone.
+func (c *Controller) update(ctx context.Context, q *corev1.ResourceQuota, reserved map[corev1.ResourceName]int64, bytes int64) (*corev1.ResourceQuota, error) {
 	used, err := c.count(ctx, q, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	used[StorageBytes] = bytes
 	updated := q.DeepCopy()
 	updated.Status = corev1.ResourceQuotaStatus{Hard: q.Spec.Hard.DeepCopy(), Used: corev1.ResourceList{}}
 	for name := range q.Spec.Hard {
 		if _, inForce := q.Status.Hard[name]; !inForce {
-			c.queue.Add(item) // the second step
 			continue
 		}
-		was, n := q.Status.Used[name], used[name]+reserved[name]
+		n := used[name] + reserved[name]
 		// An object that has come since is in both. What was used is enough for all that
-		// went through admission.
-		if used[name] <= was.Value() {
+		// went through admission. A name that was not counted says nothing of that: it may
+		// have been limited before, and reserved.
+		if was, counted := q.Status.Used[name]; counted && used[name] <= was.Value() {
 			n = min(n, was.Value())
 		}
 		updated.Status.Used[name] = *resource.NewQuantity(n, resource.DecimalSI)
 	}
 	if equal(updated.Status.Hard, q.Status.Hard) && equal(updated.Status.Used, q.Status.Used) {
-		return nil
+		return nil, nil
 	}
 	written, err := c.config.Client.CoreV1().ResourceQuotas(q.Namespace).UpdateStatus(ctx, updated, metav1.UpdateOptions{})
 	if err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil
+			return nil, nil
 		}
-		return err
+		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l := c.ledgers[item.Namespace][item.Name]; l != nil {
+	if l := c.ledgers[q.Namespace][q.Name]; l != nil {
 		l.wrote(written.ResourceVersion)
 	}
-	return nil
+	return written, nil
+}
+
+// isUncounted reports whether a quota has a limit that nothing is counted for yet.
+func isUncounted(q *corev1.ResourceQuota) bool {
+	for name := range q.Status.Hard {
+		if _, counted := q.Status.Used[name]; !counted {
+			return true
+		}
+	}
+	return false
 }
 
 // look returns a quota as it was last seen, what is reserved of it, and the bytes of

@@ -20,8 +20,9 @@ import (
 type ledger struct {
 	quota    *corev1.ResourceQuota // as it was last seen in the watch
 	reserved map[corev1.ResourceName][]reservation
-	// mine is the revision of the controller's own last write, which reserves nothing.
-	mine string
+	// mine are the revisions of the controller's own last writes, which reserve nothing.
+	// The watch may be behind by both steps of a limit.
+	mine [2]string
 	// complete says that reservations of before the watch are in the queue.
 	complete bool
 }
@@ -34,8 +35,8 @@ type reservation struct {
 }
 
 // see notes a new state of the quota. It reports whether the controller has
-// something to do: somebody has changed what is to be limited, or has lowered what
-// is used.
+// something to do: somebody has changed what is to be limited, or has lowered or
+// removed what is used.
 func (l *ledger) see(q *corev1.ResourceQuota, now time.Time) (changed bool) {
 	before := l.quota
 	l.quota = q
@@ -44,12 +45,15 @@ func (l *ledger) see(q *corev1.ResourceQuota, now time.Time) (changed bool) {
 		l.complete = len(q.Status.Used) == 0
 		return true
 	}
-	if q.ResourceVersion == l.mine {
+	if slices.Contains(l.mine[:], q.ResourceVersion) {
 		return false
 	}
 	for name := range q.Status.Hard {
-		used, was := q.Status.Used[name], before.Status.Used[name]
+		used, counted := q.Status.Used[name]
+		was := before.Status.Used[name]
 		switch delta := used.Value() - was.Value(); {
+		case !counted:
+			changed = true // also if it was 0
 		case delta > 0:
 			l.reserved[name] = append(l.reserved[name], reservation{now, delta, q.ResourceVersion})
 		case delta < 0:
@@ -62,7 +66,7 @@ func (l *ledger) see(q *corev1.ResourceQuota, now time.Time) (changed bool) {
 // wrote notes that a revision is the controller's own, which the watch may have
 // brought already.
 func (l *ledger) wrote(revision string) {
-	l.mine = revision
+	l.mine = [2]string{l.mine[1], revision}
 	for name, queue := range l.reserved {
 		l.reserved[name] = slices.DeleteFunc(queue, func(r reservation) bool { return r.revision == revision })
 	}

@@ -89,6 +89,12 @@ func TestOwnWritesReserveNothing(t *testing.T) {
 	if !l.see(quotaOf(6, 3), now) {
 		t.Error("that somebody lowers what is used gives no reason to count")
 	}
+	l.see(quotaOf(7, 0), now)
+	without := quotaOf(8, 0)
+	without.Status.Used = nil
+	if !l.see(without, now) {
+		t.Error("that somebody removes what is used gives no reason to count")
+	}
 }
 
 // TestReservationsBeforeTheWatch are what is used and is not there.

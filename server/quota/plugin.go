@@ -332,7 +332,7 @@ func reserve(was, updated, stored *corev1.ResourceQuota) *corev1.ResourceQuota {
 // what is limited since a moment ago: the evaluator would refuse the request.
 func (q *accessor) GetQuotas(namespace string) ([]corev1.ResourceQuota, error) {
 	list, err := q.quotas(namespace)
-	for end := time.Now().Add(hearTime); err == nil && slices.ContainsFunc(list, isUncounted) && time.Now().Before(end); {
+	for end := time.Now().Add(hearTime); err == nil && slices.ContainsFunc(list, func(q corev1.ResourceQuota) bool { return isUncounted(&q) }) && time.Now().Before(end); {
 		time.Sleep(hearTime / 200)
 		list, err = q.quotas(namespace)
 	}
@@ -340,16 +340,6 @@ func (q *accessor) GetQuotas(namespace string) ([]corev1.ResourceQuota, error) {
 		q.given.Add(key(&list[i]), list[i].DeepCopy())
 	}
 	return list, err
-}
-
-// isUncounted reports whether a quota has a limit that nothing is counted for yet.
-func isUncounted(q corev1.ResourceQuota) bool {
-	for name := range q.Status.Hard {
-		if _, counted := q.Status.Used[name]; !counted {
-			return true
-		}
-	}
-	return false
 }
 
 func (q *accessor) quotas(namespace string) ([]corev1.ResourceQuota, error) {
