@@ -3,6 +3,8 @@ package quota
 import (
 	"context"
 	"errors"
+	"iter"
+	"maps"
 	"sync"
 	"time"
 
@@ -154,7 +156,7 @@ func (c *Controller) sync(ctx context.Context, item types.NamespacedName) error 
 		return nil
 	}
 	written, err := c.update(ctx, q, reserved, bytes)
-	if err != nil || written == nil || !isUncounted(written) {
+	if err != nil || written == nil || !isUncounted(written, maps.Keys(written.Status.Hard)) {
 		return err
 	}
 	if q, reserved, bytes = c.look(item); q == nil {
@@ -206,11 +208,14 @@ func (c *Controller) update(ctx context.Context, q *corev1.ResourceQuota, reserv
 	return written, nil
 }
 
-// isUncounted reports whether a quota has a limit that nothing is counted for yet.
-func isUncounted(q *corev1.ResourceQuota) bool {
-	for name := range q.Status.Hard {
-		if _, counted := q.Status.Used[name]; !counted {
-			return true
+// isUncounted reports whether a quota limits one of the names and nothing is counted for
+// it yet.
+func isUncounted(q *corev1.ResourceQuota, names iter.Seq[corev1.ResourceName]) bool {
+	for name := range names {
+		if _, limited := q.Status.Hard[name]; limited {
+			if _, counted := q.Status.Used[name]; !counted {
+				return true
+			}
 		}
 	}
 	return false

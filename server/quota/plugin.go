@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -114,34 +115,70 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if a.GetResource().GroupResource() == quotas && a.GetSubresource() == "status" {
 		return mark(ctx, a)
 	}
-	if !p.quotas.synced() {
-		return p.evaluator.Evaluate(wholeOf(ctx, a)) // which asks etcd
-	}
-	known, revision, err := p.quotas.heard(a.GetNamespace())
-	if err != nil {
-		return err
-	}
-	if len(known) == 0 && len(p.config.LimitedResources) == 0 && (a.IsDryRun() || !store.IsConditional(ctx)) {
-		return nil
-	}
 	whole := wholeOf(ctx, a)
 	names := namesOf(whole)
 	if len(names) == 0 {
 		return nil
 	}
+	known, revision, listed, err := p.quotas.heard(ctx, a.GetNamespace())
+	if err != nil {
+		return err
+	}
 	// What this replica has not heard of it does not know, and after it was cut off
 	// from etcd that may be much. So etcd is asked with the write.
 	limits, unheard := limitsOf(known, names), store.Folder{Name: quotas.Resource + "/" + a.GetNamespace(), Revision: revision}
 	if !a.IsDryRun() {
-		unheard.Newer = func(ctx context.Context) (store.Folder, error) { return p.again(ctx, whole, limits, names) }
+		unheard.Newer = func(ctx context.Context, marked []string) (store.Folder, error) {
+			return p.again(ctx, whole, limits, names, marked)
+		}
 	}
 	if len(limits) > 0 || len(p.config.LimitedResources) > 0 {
-		if err := p.evaluator.Evaluate(whole); err != nil {
+		if !listed {
+			known = nil // the evaluator has them
+		}
+		if err := p.evaluate(ctx, whole, known); err != nil {
 			return err
 		}
 	}
 	store.RequireFolder(ctx, unheard)
 	return nil
+}
+
+// evaluate has a request evaluated by the quotas of its namespace: by those given, as they
+// are or newer, and by those that the informer has. It waits for the controller to count
+// what is limited since a moment ago. The evaluator would refuse the request, and keep
+// others waiting if it waited itself.
+func (p *Plugin) evaluate(ctx context.Context, a admission.Attributes, listed []*corev1.ResourceQuota) error {
+	waiting, cancel := context.WithTimeout(ctx, hearTime)
+	defer cancel()
+	informed := p.quotas.synced()
+	if informed {
+		if err := p.quotas.hear(waiting, listed); err != nil {
+			return err
+		}
+	}
+	for {
+		if err := p.quotas.counted(waiting, a); err != nil {
+			return err
+		}
+		err := p.evaluator.Evaluate(a)
+		switch {
+		case isUncountedError(err) && waiting.Err() == nil: // a limit has come since
+		case isUncountedError(err):
+			return store.NothingWritten("the limits of the ResourceQuotas in the namespace " + a.GetNamespace() + " are not counted yet")
+		case err == nil && !informed && p.quotas.synced() && !a.IsDryRun():
+			// By the informer or by etcd: it may have been either, and the informer knows less.
+			return store.NothingWritten("this replica has only just read all ResourceQuotas")
+		default:
+			return err
+		}
+	}
+}
+
+// isUncountedError reports whether the evaluator has refused a request because a limit is
+// not counted. It has no type for that.
+func isUncountedError(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "status unknown for quota: ")
 }
 
 // mark has a quota stored with its mark if it is to limit more than before. Until now it
@@ -157,39 +194,34 @@ func mark(ctx context.Context, a admission.Attributes) error {
 }
 
 // again evaluates a request once more if quotas limit it that were not known when it was
-// evaluated. It returns what is relied on then: that there are no further ones. What was
-// reserved before is reserved twice, and given back by the controller.
-func (p *Plugin) again(ctx context.Context, a admission.Attributes, known map[limit]bool, names []corev1.ResourceName) (store.Folder, error) {
+// evaluated, or that were marked since: such a limit may have been removed and added again,
+// and what was reserved before is not counted then. It returns what is relied on after
+// that: that there are no further ones. What was reserved before is reserved twice, and
+// given back by the controller.
+func (p *Plugin) again(ctx context.Context, a admission.Attributes, known map[limit]bool, names []corev1.ResourceName, marked []string) (store.Folder, error) {
 	heard := store.Folder{Name: quotas.Resource + "/" + a.GetNamespace()}
-	list, err := p.quotas.client.CoreV1().ResourceQuotas(a.GetNamespace()).List(ctx, metav1.ListOptions{})
+	all, revision, err := p.quotas.list(ctx, a.GetNamespace())
 	if err != nil {
 		return heard, err
 	}
-	if heard.Revision, err = strconv.ParseInt(list.ResourceVersion, 10, 64); err != nil {
-		return heard, err
-	}
-	all := make([]*corev1.ResourceQuota, len(list.Items))
-	for i := range list.Items {
-		all[i] = &list.Items[i]
-	}
 	now := limitsOf(all, names)
-	heard.Newer = func(ctx context.Context) (store.Folder, error) { return p.again(ctx, a, now, names) }
-	more := false
-	for l := range now {
-		more = more || !known[l]
+	heard.Revision = revision
+	heard.Newer = func(ctx context.Context, marked []string) (store.Folder, error) {
+		return p.again(ctx, a, now, names, marked)
 	}
-	if !more {
-		return heard, nil
+	for _, q := range all {
+		for l := range limitsOf([]*corev1.ResourceQuota{q}, names) {
+			if !known[l] || slices.Contains(marked, q.Name) {
+				return heard, p.evaluate(ctx, a, all)
+			}
+		}
 	}
-	if err := p.quotas.hear(ctx, all); err != nil {
-		return heard, err
-	}
-	return heard, p.evaluator.Evaluate(a)
+	return heard, nil
 }
 
 // namesOf are the names of what a request may add to.
 func namesOf(a admission.Attributes) []corev1.ResourceName {
-	e := registry{}.Get(a.GetResource().GroupResource()).(evaluator)
+	e := evaluatorOf(a)
 	switch {
 	case !e.Handles(a):
 		return nil
@@ -197,6 +229,10 @@ func namesOf(a admission.Attributes) []corev1.ResourceName {
 		return byteNames(a.GetResource().GroupResource())
 	}
 	return e.names
+}
+
+func evaluatorOf(a admission.Attributes) evaluator {
+	return registry{}.Get(a.GetResource().GroupResource()).(evaluator)
 }
 
 // limit is that a quota limits something.
@@ -328,64 +364,85 @@ func reserve(was, updated, stored *corev1.ResourceQuota) *corev1.ResourceQuota {
 	return result
 }
 
-// GetQuotas implements resourcequota.QuotaAccessor. It waits for the controller to count
-// what is limited since a moment ago: the evaluator would refuse the request.
+// GetQuotas implements resourcequota.QuotaAccessor.
 func (q *accessor) GetQuotas(namespace string) ([]corev1.ResourceQuota, error) {
-	list, err := q.quotas(namespace)
-	for end := time.Now().Add(hearTime); err == nil && slices.ContainsFunc(list, func(q corev1.ResourceQuota) bool { return isUncounted(&q) }) && time.Now().Before(end); {
-		time.Sleep(hearTime / 200)
-		list, err = q.quotas(namespace)
-	}
-	for i := range list {
-		q.given.Add(key(&list[i]), list[i].DeepCopy())
-	}
-	return list, err
-}
-
-func (q *accessor) quotas(namespace string) ([]corev1.ResourceQuota, error) {
-	if !q.synced() {
-		ctx, cancel := context.WithTimeout(context.Background(), writeTime)
-		defer cancel()
-		list, err := q.client.CoreV1().ResourceQuotas(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, err
-		}
-		return list.Items, nil
-	}
-	there, err := q.known.ByIndex(cache.NamespaceIndex, namespace)
+	known, _, _, err := q.heard(context.Background(), namespace)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]corev1.ResourceQuota, 0, len(there))
-	for _, obj := range there {
-		list = append(list, *q.newer(obj.(*corev1.ResourceQuota)).DeepCopy())
+	list := make([]corev1.ResourceQuota, len(known))
+	for i, one := range known {
+		list[i] = *one.DeepCopy()
+		q.given.Add(key(one), one)
 	}
 	return list, nil
 }
 
-// heard returns the quotas of a namespace that the informer has heard of, as they are
-// known, and the latest revision that it has heard.
-func (q *accessor) heard(namespace string) (known []*corev1.ResourceQuota, latest int64, err error) {
+// heard returns the quotas of a namespace, as they are known, and a revision up to which
+// they are known: what the informer has heard of or, until it has synced, what etcd says.
+func (q *accessor) heard(ctx context.Context, namespace string) (known []*corev1.ResourceQuota, latest int64, listed bool, err error) {
+	if !q.synced() {
+		known, latest, err = q.list(ctx, namespace)
+		return known, latest, true, err
+	}
 	there, err := q.known.ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, false, err
 	}
 	for _, obj := range there {
 		one := obj.(*corev1.ResourceQuota)
 		revision, err := storage.APIObjectVersioner{}.ObjectResourceVersion(one)
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, false, err
 		}
 		latest = max(latest, int64(revision))
 		known = append(known, q.newer(one))
 	}
-	return known, latest, nil
+	return known, latest, false, nil
 }
 
-// hear waits until the informer has heard of quotas.
-func (q *accessor) hear(ctx context.Context, all []*corev1.ResourceQuota) error {
-	ctx, cancel := context.WithTimeout(ctx, hearTime)
+// list returns the quotas of a namespace as they are in etcd, and its revision.
+func (q *accessor) list(ctx context.Context, namespace string) (all []*corev1.ResourceQuota, revision int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
+	list, err := q.client.CoreV1().ResourceQuotas(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	revision, err = strconv.ParseInt(list.ResourceVersion, 10, 64)
+	return all, revision, err
+}
+
+// counted waits until the controller has counted all that the evaluator is going to look
+// at for a request.
+func (q *accessor) counted(ctx context.Context, a admission.Attributes) error {
+	names := evaluatorOf(a).names
+	for {
+		known, _, listed, err := q.heard(ctx, a.GetNamespace())
+		i := slices.IndexFunc(known, func(one *corev1.ResourceQuota) bool { return isUncounted(one, slices.Values(names)) })
+		if i < 0 && ctx.Err() == nil {
+			return err
+		}
+		pause := hearTime / 200
+		if listed {
+			pause = hearTime / 20
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			if i < 0 {
+				return store.NothingWritten("the ResourceQuotas in the namespace " + a.GetNamespace() + " were not read in time")
+			}
+			return store.NothingWritten("the limits of the ResourceQuota " + known[i].Name + " in the namespace " + a.GetNamespace() + " are not counted yet")
+		}
+	}
+}
+
+// hear waits until the informer has heard of quotas, or the context ends.
+func (q *accessor) hear(ctx context.Context, all []*corev1.ResourceQuota) error {
 	for _, one := range all {
 		for {
 			obj, ok, err := q.known.GetByKey(key(one))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,9 +95,10 @@ type Folder struct {
 	Name string
 	// Revision is the latest in the folder that the cache has; 0 if it has no key there.
 	Revision int64
-	// Newer is called if there is a newer mark. It returns what to rely on instead,
-	// or the error for the client. Nothing has been written.
-	Newer func(context.Context) (Folder, error)
+	// Newer is called if there are newer marks, with the names of their keys in the
+	// folder. It returns what to rely on instead, or the error for the client. Nothing has
+	// been written.
+	Newer func(ctx context.Context, marked []string) (Folder, error)
 }
 
 // RequireFolder has objects that are stored with the context stored only if what is
@@ -118,13 +120,23 @@ func RequireFolder(ctx context.Context, f Folder) {
 
 // condition is that no mark in the folder is newer, and newer are the marks that are.
 func (f *Folder) condition(prefix string) (condition clientv3.Cmp, newer clientv3.Op) {
-	key := path.Join("/", prefix, markFolder, f.Name) + "/"
+	key := f.marks(prefix)
 	return clientv3.Compare(clientv3.ModRevision(key), "<", f.Revision+1).WithPrefix(),
 		clientv3.OpGet(key, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMinModRev(f.Revision+1))
 }
 
-// IsConditional reports whether a context is prepared for conditions.
-func IsConditional(ctx context.Context) bool { return conditionsOf(ctx) != nil }
+// marks is what the keys of the marks in the folder begin with.
+func (f *Folder) marks(prefix string) string { return path.Join("/", prefix, markFolder, f.Name) + "/" }
+
+// again asks what to rely on instead, because of newer marks.
+func (f *Folder) again(ctx context.Context, prefix string, marks []*mvccpb.KeyValue) (*Folder, error) {
+	marked := make([]string, len(marks))
+	for i, kv := range marks {
+		marked[i] = strings.TrimPrefix(string(kv.Key), f.marks(prefix))
+	}
+	next, err := f.Newer(ctx, marked)
+	return &next, err
+}
 
 func conditionsOf(ctx context.Context) *conditions {
 	c, _ := ctx.Value(conditionsKey{}).(*conditions)

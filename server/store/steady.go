@@ -229,9 +229,8 @@ func (w *write) failed(f *fence, resp *clientv3.TxnResponse) (again bool, err er
 		own = own[1:]
 	}
 	for i, f := range w.folders {
-		if len(own[i].GetResponseRange().Kvs) > 0 {
-			next, err := f.Newer(w.ctx)
-			w.folders[i] = &next
+		if newer := own[i].GetResponseRange().Kvs; len(newer) > 0 {
+			w.folders[i], err = f.again(w.ctx, w.prefix, newer)
 			return err == nil, err
 		}
 	}

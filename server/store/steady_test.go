@@ -345,8 +345,10 @@ func TestRequireFolder(t *testing.T) {
 			} else if Mark(ctx, true) == nil {
 				t.Error("a mark is lost")
 			}
-			RequireFolder(ctx, Folder{Name: folder, Revision: known, Newer: func(context.Context) (Folder, error) {
-				asked++
+			RequireFolder(ctx, Folder{Name: folder, Revision: known, Newer: func(_ context.Context, marked []string) (Folder, error) {
+				if asked++; !slices.Equal(marked, []string{"x"}) {
+					t.Errorf("the marks of %v are newer", marked)
+				}
 				return Folder{Name: folder, Revision: 1 << 60}, c.answer
 			}})
 			write := func() error {
