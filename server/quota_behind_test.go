@@ -225,7 +225,37 @@ func TestQuotaThatAReplicaHasNotHeardOf(t *testing.T) {
 // TestLimitUnderWriters has a limit come into force while objects are created: none of
 // them is left out of its count.
 func TestLimitUnderWriters(t *testing.T) {
-	l := startLimited(t, 2, corev1.ResourceList{})
+	testLimitUnderWriters(t, startLimited(t, 2, corev1.ResourceList{}))
+}
+
+// TestLimitUnderWritersBesideAnUnreadableQuota has another namespace with a quota that
+// cannot be read: no replica that has started since has an informer that tells of quotas.
+func TestLimitUnderWritersBesideAnUnreadableQuota(t *testing.T) {
+	prefix := etcdtest.Prefix(t)
+	etcd, _ := etcdtest.Client(t)
+	key := prefix + "/resourcequotas/elsewhere/bad"
+	if _, err := etcd.Put(t.Context(), key, "garbage"); err != nil {
+		t.Fatal(err)
+	}
+	l := startLimitedAt(t, prefix, 2, corev1.ResourceList{"configmaps": resource.MustParse("1")})
+	for i := range 2 { // what is deleted makes room
+		maps := l.typed[i].CoreV1().ConfigMaps("default")
+		eventually(t, func() bool {
+			_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
+			return err == nil
+		})
+		if err := maps.Delete(t.Context(), "m", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testLimitUnderWriters(t, l)
+	if answer, err := etcd.Get(t.Context(), key); err != nil || len(answer.Kvs) != 1 {
+		t.Errorf("the quota has gone: %v, %v", answer, err)
+	}
+}
+
+func testLimitUnderWriters(t *testing.T, l *limited) {
+	t.Helper()
 	quotas := l.typed[0].CoreV1().ResourceQuotas("default")
 	for round := range 2 {
 		var created atomic.Int64

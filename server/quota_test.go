@@ -38,8 +38,12 @@ type limited struct {
 // refuse what it allows none of.
 func startLimited(t *testing.T, replicas int, hard corev1.ResourceList) *limited {
 	t.Helper()
-	l := &limited{}
-	prefix, keys := etcdtest.Prefix(t), t.TempDir() // where the key of tokens is, which replicas must share
+	return startLimitedAt(t, etcdtest.Prefix(t), replicas, hard)
+}
+
+func startLimitedAt(t *testing.T, prefix string, replicas int, hard corev1.ResourceList) *limited {
+	t.Helper()
+	l, keys := &limited{}, t.TempDir() // where the key of tokens is, which replicas must share
 	for range replicas {
 		r := start(t, func(o *server.Options) {
 			o.Etcd.StorageConfig.Prefix, o.Serving.ServerCert.CertDirectory = prefix, keys

@@ -62,6 +62,9 @@ type Controller struct {
 	mu      sync.Mutex
 	ledgers map[string]map[string]*ledger // by namespace and name
 	tallies map[string]*tally             // of namespaces whose bytes are limited
+	// unread are the keys of quotas that could not be read. While there are any, there may
+	// be others that the informer does not tell of.
+	unread map[string]bool
 	// position is the revision up to which the watch has been read.
 	position int64
 	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
@@ -77,7 +80,7 @@ func New(c Config) *Controller {
 }
 
 // Run keeps the status of quotas until the context ends, whose error it returns. It
-// may be run again later. Without quotas it reads nothing.
+// may be run again later. Without quotas it reads nothing, once it knows that.
 func (c *Controller) Run(ctx context.Context) error {
 	c.queue = newQueue()
 	some := make(chan struct{}, 1)
@@ -95,11 +98,13 @@ func (c *Controller) Run(ctx context.Context) error {
 	for range workers {
 		running.Go(func() { c.work(ctx) })
 	}
+	// The informer says nothing as long as one quota cannot be read. What is there is read
+	// without it, at first.
 	for ctx.Err() == nil {
+		c.follow(ctx)
 		select {
 		case <-ctx.Done():
 		case <-some:
-			c.follow(ctx)
 		}
 	}
 	c.queue.ShutDown()

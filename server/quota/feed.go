@@ -96,7 +96,7 @@ func (c *Controller) applyAll(ctx context.Context, events []*clientv3.Event) err
 func (c *Controller) read(ctx context.Context) (revision int64, err error) {
 	folder := path.Join("/", c.config.Prefix, c.config.Kinds.Prefix(quotas)) + "/"
 	end := clientv3.GetPrefixRangeEnd(folder)
-	ledgers := map[string]map[string]*ledger{}
+	ledgers, unread := map[string]map[string]*ledger{}, map[string]bool{}
 	for key := folder; ; {
 		answer, err := c.config.Etcd.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
 		if err != nil {
@@ -109,6 +109,7 @@ func (c *Controller) read(ctx context.Context) (revision int64, err error) {
 			if q, err := c.decode(ctx, kv); err == nil {
 				ledgerOf(ledgers, q.Namespace, q.Name).see(q, time.Now())
 			} else {
+				unread[string(kv.Key)] = true
 				klog.FromContext(ctx).Error(err, "Failed to read a ResourceQuota", "key", string(kv.Key))
 			}
 		}
@@ -118,7 +119,7 @@ func (c *Controller) read(ctx context.Context) (revision int64, err error) {
 		key = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
 	}
 	c.mu.Lock()
-	c.ledgers, c.tallies, c.position = ledgers, map[string]*tally{}, revision
+	c.ledgers, c.tallies, c.unread, c.position = ledgers, map[string]*tally{}, unread, revision
 	c.mu.Unlock()
 	c.all()
 	return revision, nil
@@ -148,7 +149,7 @@ func (c *Controller) all() {
 func (c *Controller) none() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.ledgers) == 0
+	return len(c.ledgers) == 0 && len(c.unread) == 0
 }
 
 // apply makes the change that an event tells of.
@@ -175,6 +176,7 @@ func (c *Controller) apply(ctx context.Context, event *clientv3.Event) error {
 }
 
 func (c *Controller) applyQuota(ctx context.Context, event *clientv3.Event, namespace, name string) error {
+	delete(c.unread, string(event.Kv.Key)) // or everything is read again
 	if event.Type == clientv3.EventTypeDelete {
 		delete(c.ledgers[namespace], name)
 		if len(c.ledgers[namespace]) == 0 {
