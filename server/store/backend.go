@@ -79,7 +79,8 @@ type Backend struct {
 	unreadable unreadables
 
 	mu       sync.Mutex
-	storages map[*Spec]func() // how to destroy those that there are
+	storages map[*Spec]destroyFunc
+	stopping map[*Spec]<-chan struct{} // destroyed storages, until all of them has stopped
 }
 
 // rpcMetrics are those of all connections to etcd: a registry takes a name once,
@@ -111,7 +112,7 @@ func Open(ctx context.Context, c Config) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to etcd at %v: %w", c.Transport.ServerList, err)
 	}
-	b := &Backend{config: c, client: client, stop: func() {}, storages: map[*Spec]func(){}, limits: newLimits(c.MaxBehind, c.MaxBehindSum), links: links}
+	b := &Backend{config: c, client: client, stop: func() {}, storages: map[*Spec]destroyFunc{}, stopping: map[*Spec]<-chan struct{}{}, limits: newLimits(c.MaxBehind, c.MaxBehindSum), links: links}
 	b.unreadable.limit = cmp.Or(c.MaxUnreadable, DefaultMaxUnreadable)
 	if err := b.checkMembers(ctx); err != nil {
 		return nil, errors.Join(err, client.Close())
@@ -338,16 +339,28 @@ func (b *Backend) CountKeys(ctx context.Context, folder string) (int, error) {
 	return int(answer.Count), nil
 }
 
-// keep remembers how to destroy a storage, and returns how to do that early.
-func (b *Backend) keep(s *Spec, destroy func()) func() {
+// destroyFunc destroys a storage. What it returns is closed when all of the storage has
+// stopped. It may be called more than once.
+type destroyFunc func() (stopped <-chan struct{})
+
+// keep remembers how to destroy a storage, and returns how to do that early, without
+// waiting until all of it has stopped.
+func (b *Backend) keep(s *Spec, destroy destroyFunc) func() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.storages[s] = destroy
 	return func() {
+		stopped := destroy()
 		b.mu.Lock()
+		defer b.mu.Unlock()
 		delete(b.storages, s)
-		b.mu.Unlock()
-		destroy()
+		b.stopping[s] = stopped
+		go func() {
+			<-stopped
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			delete(b.stopping, s)
+		}()
 	}
 }
 
@@ -357,10 +370,14 @@ func (b *Backend) Close() error {
 	b.closed.Do(func() {
 		b.mu.Lock()
 		left := slices.Collect(maps.Values(b.storages))
+		stopping := slices.Collect(maps.Values(b.stopping))
 		clear(b.storages)
 		b.mu.Unlock()
 		for _, destroy := range left {
-			destroy()
+			stopping = append(stopping, destroy())
+		}
+		for _, stopped := range stopping {
+			<-stopped
 		}
 		metrics.SetStorageMonitorGetter(func() ([]metrics.Monitor, error) { return nil, nil })
 		closed(b)

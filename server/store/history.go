@@ -28,8 +28,10 @@ const historyBytes = 64 << 20
 type paced struct {
 	inner  watch.Interface
 	out    chan watch.Event
-	done   chan struct{}
+	done   chan struct{} // closed when the cache takes no more events
 	stop   func()
+	ended  chan struct{} // closed when the cache gets no more events
+	end    func()
 	shared *shared
 	window time.Duration
 	rv     func(runtime.Object) (uint64, error)
@@ -41,18 +43,23 @@ type paced struct {
 
 func newPaced(w watch.Interface, s *shared, window time.Duration, versioner storage.Versioner, taken func(watch.Event) (watch.Event, bool)) *paced {
 	p := &paced{
-		inner: w, out: make(chan watch.Event, 100), done: make(chan struct{}),
+		inner: w, out: make(chan watch.Event, 100), done: make(chan struct{}), ended: make(chan struct{}),
 		shared: s, window: window, rv: versioner.ObjectResourceVersion, taken: taken,
 	}
 	p.stop = sync.OnceFunc(func() {
 		close(p.done)
 		w.Stop()
 	})
+	p.end = sync.OnceFunc(func() {
+		close(p.ended)
+		w.Stop()
+	})
 	go p.run()
 	return p
 }
 
-// Stop implements watch.Interface.
+// Stop implements watch.Interface. The reflector of the cache calls it when it has
+// stored the last event that it takes.
 func (p *paced) Stop() { p.stop() }
 
 // ResultChan implements watch.Interface.
@@ -60,21 +67,45 @@ func (p *paced) ResultChan() <-chan watch.Event { return p.out }
 
 func (p *paced) run() {
 	defer close(p.out)
-	for event := range p.inner.ResultChan() {
-		event, ok := p.taken(event)
-		if !ok {
-			continue
-		}
-		switch event.Type {
-		case watch.Added, watch.Modified, watch.Deleted:
-			event.Object = p.dated(event.Object)
-		}
-		select {
-		case p.out <- event:
-		case <-p.done:
-			return
-		}
+	for p.pass() {
 	}
+	select {
+	case <-p.ended: // without the events that the cache has not taken
+		for len(p.out) > 0 {
+			select {
+			case <-p.out:
+			default:
+			}
+		}
+	default:
+	}
+}
+
+// pass passes one event on, and reports whether there may be another.
+func (p *paced) pass() bool {
+	var event watch.Event
+	ok := false
+	select {
+	case event, ok = <-p.inner.ResultChan():
+	case <-p.ended:
+	}
+	if !ok {
+		return false
+	}
+	if event, ok = p.taken(event); !ok {
+		return true
+	}
+	switch event.Type {
+	case watch.Added, watch.Modified, watch.Deleted:
+		event.Object = p.dated(event.Object)
+	}
+	select {
+	case p.out <- event:
+		return true
+	case <-p.done:
+	case <-p.ended:
+	}
+	return false
 }
 
 // dated counts an object and gives it a later time than now, if too many bytes

@@ -37,6 +37,7 @@ type lazy struct {
 	backend *Backend
 	spec    *Spec
 	ended   <-chan struct{} // closed when the storage is destroyed
+	stopped chan struct{}   // closed when, after that, the cache has stopped
 
 	mu        sync.Mutex // held for moments only, never while a cache fills or stops
 	active    *active    // nil while there is no cache
@@ -167,15 +168,24 @@ func (l *lazy) expire(a *active) {
 	a.stop()
 }
 
-// destroy stops the cache, if there is one, and with it all watches.
+// destroy stops the cache, if there is one, and with it all watches. It does not wait
+// for the cache, which may still have events to dispatch, but closes stopped then: the
+// acknowledgement of a change of a CRD waits for destroy.
 func (l *lazy) destroy() {
 	l.mu.Lock()
-	a := l.active
+	a, again := l.active, l.destroyed
 	l.active, l.destroyed = nil, true
 	l.mu.Unlock()
-	if a != nil {
+	switch {
+	case again:
+	case a == nil:
+		close(l.stopped)
+	default:
 		a.timer.Stop()
-		a.stop()
+		go func() {
+			defer close(l.stopped)
+			a.stop()
+		}()
 	}
 }
 
@@ -209,8 +219,12 @@ func (l *lazy) keepCurrent(a *active) {
 	}
 }
 
+// stop stops the cache. The feed ends first, while the cache still dispatches: in
+// k8s.io/apiserver the reflector waits without end for its event to be taken if
+// dispatching stops before it, and Stop waits for the reflector.
 func (a *active) stop() {
 	a.progress.Stop()
+	a.feed.end()
 	a.CacheDelegator.Stop()
 	a.cacher.Stop()
 }
@@ -448,6 +462,23 @@ type feed struct {
 	// refusal is why the cache could not be filled the last time, if that is an object
 	// which must not be left out.
 	refusal atomic.Pointer[etcdError]
+
+	mu    sync.Mutex
+	ended bool
+	watch *paced // the last one
+}
+
+// end has the cache get no more events, and returns when its reflector has stored
+// those that it has taken.
+func (f *feed) end() {
+	f.mu.Lock()
+	f.ended = true
+	w := f.watch
+	f.mu.Unlock()
+	if w != nil {
+		w.end()
+		<-w.done
+	}
 }
 
 // own keeps the watch of this cache, and its requests for progress, off the gRPC
@@ -507,7 +538,14 @@ func (f *feed) Watch(ctx context.Context, key string, opts storage.ListOptions) 
 		f.fail()
 		return nil, err
 	}
-	return newPaced(w, &f.shared, f.window, f.Versioner(), f.survive), nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		w.Stop()
+		return nil, f.spec.replaced()
+	}
+	f.watch = newPaced(w, &f.shared, f.window, f.Versioner(), f.survive)
+	return f.watch, nil
 }
 
 // RequestWatchProgress implements storage.Interface.

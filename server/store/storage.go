@@ -65,7 +65,8 @@ type Spec struct {
 
 // Storage returns the storage of a resource, and a function that destroys it: open
 // watches end without what their watchers have not taken, and no new ones are accepted.
-// It may be called more than once.
+// The function does not wait until the watch cache has stopped; Close does. It may be
+// called more than once.
 func (b *Backend) Storage(s Spec) (storage.Interface, func(), error) {
 	direct, err := b.direct(&s, s.Codec)
 	if err != nil {
@@ -80,14 +81,18 @@ func (b *Backend) Storage(s Spec) (storage.Interface, func(), error) {
 	ended, end := context.WithCancel(context.Background())
 	direct = &ending{Interface: limiting{direct}, ended: ended, spec: &s}
 	if !s.Cached {
-		return &uncached{Interface: direct, backend: b, spec: &s, ended: ended.Done()}, b.keep(&s, end), nil
+		return &uncached{Interface: direct, backend: b, spec: &s, ended: ended.Done()}, b.keep(&s, func() <-chan struct{} { end(); return ended.Done() }), nil
 	}
 	if s.KeyFunc == nil || s.AttrFunc == nil {
 		end()
 		return nil, nil, fmt.Errorf("storage of %s: a watch cache needs functions for keys and attributes", s.Resource)
 	}
-	l := &lazy{direct: direct, backend: b, spec: &s, ended: ended.Done()}
-	return l, b.keep(&s, func() { end(); l.destroy() }), nil
+	l := &lazy{direct: direct, backend: b, spec: &s, ended: ended.Done(), stopped: make(chan struct{})}
+	return l, b.keep(&s, func() <-chan struct{} {
+		end()
+		l.destroy()
+		return l.stopped
+	}), nil
 }
 
 // uncached is a storage without a watch cache whose watchers may be behind only
