@@ -1,11 +1,15 @@
 package custom
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -98,3 +102,58 @@ func BenchmarkList10k(b *testing.B) {
 		e.call(b, http.MethodGet, e.path+"?resourceVersion=0", "", http.StatusOK)
 	}
 }
+
+// BenchmarkWatch delivers each event to 100 watches. What the write itself takes is
+// part of it.
+func BenchmarkWatch(b *testing.B) {
+	const watchers = 100
+	e := startBench(b)
+	delivered := make(chan struct{}, 1<<16)
+	ctx, cancel := context.WithCancel(b.Context())
+	var open sync.WaitGroup
+	for range watchers {
+		began := make(chan struct{})
+		open.Go(func() {
+			req := httptest.NewRequest(http.MethodGet, e.path+"?watch=1&resourceVersion=0", nil).WithContext(ctx)
+			e.handler.ServeHTTP(&watcher{header: http.Header{}, began: began, delivered: delivered}, req)
+		})
+		<-began
+		<-delivered // the object that there is
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for b.Loop() {
+		e.call(b, http.MethodPost, e.path, e.next(), http.StatusCreated)
+		for range watchers {
+			<-delivered
+		}
+	}
+	runtime.ReadMemStats(&after)
+	n := float64(b.N * watchers)
+	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/n, "allocs/event")
+	b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/n, "B/event")
+	cancel()
+	open.Wait()
+}
+
+// watcher is a client that counts the writes of a watch.
+type watcher struct {
+	header    http.Header
+	began     chan struct{}
+	delivered chan<- struct{}
+}
+
+func (w *watcher) Header() http.Header { return w.header }
+
+func (w *watcher) WriteHeader(int) { close(w.began) }
+
+func (w *watcher) Write(p []byte) (int, error) {
+	if !bytes.Contains(p, []byte(`"type":"BOOKMARK"`)) {
+		w.delivered <- struct{}{}
+	}
+	return len(p), nil
+}
+
+func (w *watcher) Flush() {}
+
+func (w *watcher) CloseNotify() <-chan bool { return nil }

@@ -2,10 +2,12 @@ package custom
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/espalier-dev/espalier"
@@ -30,6 +32,7 @@ type schemaKey struct {
 type versionSchema struct {
 	key schemaKey
 	id  string // of this one in this process
+	ids encodingIDs
 
 	entry *catalog.Entry // the first of those that have it
 	name  string         // of the version
@@ -42,6 +45,37 @@ type versionSchema struct {
 	validate  *espalier.Schema // the same, unless nothing is pruned
 	rules     espalier.Rules
 	err       error
+}
+
+// encodingIDs are the identifiers of encodings by one schema, by those that encoders give
+// them. An encoder of the library takes its identifier once in the life of a watch; the
+// schema may change in it.
+type encodingIDs struct {
+	known atomic.Pointer[map[runtime.Identifier]runtime.Identifier] // not changed, but replaced
+}
+
+// maxEncodingIDs is how many identifiers a schema keeps. There are some per media type
+// and type of event; clients can make up others by options of tables.
+const maxEncodingIDs = 64
+
+// encodingID returns the identifier of what an encoder writes by this schema.
+func (s *versionSchema) encodingID(of runtime.Identifier) runtime.Identifier {
+	known := s.ids.known.Load()
+	if known != nil {
+		if id, ok := (*known)[of]; ok {
+			return id
+		}
+	}
+	id := of + runtime.Identifier(" by schema "+s.id)
+	more := map[runtime.Identifier]runtime.Identifier{of: id}
+	if known != nil {
+		if len(*known) >= maxEncodingIDs {
+			return id
+		}
+		maps.Copy(more, *known)
+	}
+	s.ids.known.CompareAndSwap(known, &more) // if another one was first, the next event adds it
+	return id
 }
 
 // schemaIDs counts the schemas of this process.

@@ -100,8 +100,15 @@ func (s *serving) adopt(e *catalog.Entry) error {
 	}
 	var orphans []*vault
 	for name, vt := range before.vaults {
-		if v.vaults[name] != vt {
+		switch {
+		case v.vaults[name] != vt:
 			orphans = append(orphans, vt)
+		case v.schemas[name] != before.schemas[name]:
+			end := s.retiring.begin()
+			go func() {
+				defer end()
+				vt.renew()
+			}()
 		}
 	}
 	if len(orphans) == 0 {
@@ -149,7 +156,8 @@ func (v *view) retire(retiring *pending, orphans []*vault) {
 	}
 }
 
-// settle returns when all is closed that has been replaced so far.
+// settle returns when all is closed that has been replaced so far, and watches that go
+// on have nothing more to write by former schemas.
 func (s *serving) settle() {
 	_ = s.retiring.wait(context.Background()) // retireTime and endTime bound it
 }

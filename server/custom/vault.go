@@ -79,6 +79,7 @@ func newVault(o *Options, e *catalog.Entry, v *catalog.Version, form *Form, conv
 		StorageVersion: e.StorageVersion,
 		Cached:         !o.Uncached,
 		Current:        o.Current,
+		Deliver:        form.deliver,
 	}
 	if len(e.Versions) > 1 {
 		spec.Convert = convert
@@ -107,6 +108,10 @@ func (v *vault) close() {
 	}
 	v.watches.end(v.options.ResourcePrefix)
 }
+
+// renew returns when no event that was encoded by a former schema is written to a watch
+// any more. The vault and its other watches go on.
+func (v *vault) renew() { v.watches.renew(v.options.ResourcePrefix, v.form) }
 
 // freshStorage has single objects from a watch cache in the form of the current
 // schema before anybody works on them. Those of lists and watches go to the

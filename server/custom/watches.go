@@ -3,8 +3,10 @@ package custom
 import (
 	"bufio"
 	"context"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +24,11 @@ import (
 // blocked by a client that does not read. Such an event would be sent seconds after
 // the acknowledgement. For the same reason a watch ends that has an event to write while
 // this replica does not know the CRDs as others do.
+//
+// A change of the schema alone keeps the vault and its watches:
+//
+//	the new schema is in force: events are encoded by it ──▶ renew: events that were encoded
+//	before are sent, or their watches end ──▶ the change is acknowledged
 type watches struct {
 	mu   sync.Mutex
 	open map[*watching]struct{}
@@ -36,9 +43,16 @@ type watching struct {
 	http.ResponseWriter
 	current func() bool        // that of Options
 	cancel  context.CancelFunc // has the handler return
-	events  bool               // what is written are events, and no error; of the handler's goroutine
 	ended   atomic.Bool
-	left    chan struct{} // closed when the handler has returned
+	// unsent is the first schema of the events that are being encoded, or are written and may
+	// not be sent yet; nil if there are none. Only the handler's goroutine sets it.
+	unsent atomic.Pointer[versionSchema]
+	left   chan struct{} // closed when the handler has returned
+
+	// Of the handler's goroutine.
+	events     bool // what is written are events, and no error
+	compressed bool // some of what is written comes only when the handler flushes
+	direct     bool // what is written is sent at once: it is a websocket
 
 	mu   sync.Mutex
 	over bool     // the handler has returned: the writer may not be used any more
@@ -59,7 +73,7 @@ func (s *watches) enter(w http.ResponseWriter, req *http.Request, current func()
 		s.open = map[*watching]struct{}{}
 	}
 	s.open[one] = struct{}{}
-	return responsewriter.WrapForHTTP1Or2(one), req.WithContext(ctx), func() {
+	return responsewriter.WrapForHTTP1Or2(one), req.WithContext(context.WithValue(ctx, watchingKey{}, one)), func() {
 		cancel()
 		one.leave()
 		s.mu.Lock()
@@ -87,6 +101,77 @@ func (s *watches) end(resource string) {
 		// Their writes have failed, and others are not sent. TLS takes up to 5 s to say
 		// good-bye, and HTTP/2 as long as another stream blocks the whole connection.
 		klog.V(2).InfoS("Watches of a CRD that has changed wait for their connections to close", "resource", resource, "watches", len(open))
+	}
+}
+
+// renewPause is how often renew looks whether events have been sent.
+const renewPause = 5 * time.Millisecond
+
+// renew returns when nothing is written to the watches any more that is encoded by
+// another schema than the form's. Watches end whose client does not take such an event
+// in endTime. The exception of end holds here, too.
+func (s *watches) renew(resource string, f *Form) {
+	s.mu.Lock()
+	open := slices.Collect(maps.Keys(s.open))
+	s.mu.Unlock()
+	sent := func(one *watching) bool { return !one.behind(f) }
+	deadline := time.Now().Add(endTime)
+	for {
+		open = slices.DeleteFunc(open, sent)
+		if len(open) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			break
+		}
+		time.Sleep(renewPause)
+	}
+	for _, one := range open {
+		one.ended.Store(true)
+		one.cancel()
+		one.abort()
+	}
+	if left := stillOpen(open); len(left) > 0 {
+		klog.V(2).InfoS("Watches of a CRD that has changed wait for their connections to close", "resource", resource, "watches", len(left))
+	}
+}
+
+// behind reports whether the watch has something to send by another schema than the
+// form's.
+func (w *watching) behind(f *Form) bool {
+	select {
+	case <-w.left:
+		return false
+	default:
+	}
+	unsent := w.unsent.Load()
+	return unsent != nil && unsent != f.current(f.kind.Version)
+}
+
+// encode returns the schema to encode an event by, and notes it: the acknowledgement of
+// a later change waits until the event is sent.
+func (w *watching) encode(f *Form) *versionSchema {
+	if w.behind(f) {
+		if w.compressed {
+			return f.current(f.kind.Version) // still behind, until the handler flushes
+		}
+		w.Flush()
+	}
+	for {
+		s := f.current(f.kind.Version)
+		if w.unsent.Load() != s {
+			w.unsent.Store(s)
+		}
+		if f.current(f.kind.Version) == s { // otherwise renew may have looked before it was noted
+			return s
+		}
+	}
+}
+
+// encoded is when an event is encoded and written.
+func (w *watching) encoded() {
+	if w.direct {
+		w.unsent.Store(nil)
 	}
 }
 
@@ -148,6 +233,7 @@ func (w *watching) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // WriteHeader implements http.ResponseWriter.
 func (w *watching) WriteHeader(code int) {
 	w.events = code == http.StatusOK
+	w.compressed = w.Header().Get("Content-Encoding") != ""
 	w.ResponseWriter.WriteHeader(code)
 }
 
@@ -169,6 +255,7 @@ func (w *watching) Flush() {
 	if flusher, ok := w.ResponseWriter.(http.Flusher); ok {
 		flusher.Flush()
 	}
+	w.unsent.Store(nil)
 }
 
 // Hijack implements http.Hijacker, for websockets. Their events do not come by Write:
@@ -182,7 +269,7 @@ func (w *watching) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err == nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.conn = conn
+		w.conn, w.direct = conn, true
 	}
 	return conn, buffered, err
 }

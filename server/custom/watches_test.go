@@ -2,6 +2,7 @@ package custom
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -282,5 +283,104 @@ func TestNoEventIsLostWhenStoragesAreReplaced(t *testing.T) {
 	case err := <-failed:
 		t.Error(err)
 	default:
+	}
+}
+
+// When a change of the schema alone is acknowledged, a client that does not read is sent
+// nothing more of what is encoded by the former schema.
+func TestNoFormerEncodingIsWrittenAfterTheAcknowledgement(t *testing.T) {
+	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run(protocol, func(t *testing.T) {
+			e := start(t)
+			l, resp := blocked(t, e, protocol)
+			began := time.Now()
+			e.define(boxesWith("a: {type: string}, b: {type: string}"))
+			e.adopted()
+			took, sent := time.Since(began), l.sent.Load()
+			got := readEvents(t, resp)
+			after := l.sent.Load() - sent
+			t.Logf("acknowledged after %v; %d events were sent before, %d bytes after", took.Round(time.Millisecond), got, after)
+			if after > 1000 {
+				t.Errorf("%d bytes are sent after the acknowledgement", after)
+			}
+			if took > 5*time.Second {
+				t.Errorf("the acknowledgement waits %v for a client that does not read", took)
+			}
+		})
+	}
+}
+
+// A slow watch goes on when the schema changes. What it sends after the acknowledgement
+// is encoded by the new schema, also if a faster watch of the same cache has had the
+// events encoded before.
+func TestSlowWatchGoesOnWithTheNewSchema(t *testing.T) {
+	e := start(t)
+	e.define(boxesWith("a: {type: string}, b: {type: string}"))
+	rv := e.Do("POST", boxes, box("first", `"a":"1"`)).Is(http.StatusCreated).At("metadata.resourceVersion").(string)
+	server := httptest.NewUnstartedServer(e.handler)
+	l := &counted{Listener: server.Listener}
+	server.Listener = l
+	server.Start()
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	open := func(base string) *http.Response {
+		resp, err := http.Get(base + boxes + "?watch=1&resourceVersion=" + rv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		return resp
+	}
+	_ = open(e.URL).Body.Close() // the cache begins here
+	rv = e.Do("POST", boxes, box("second", `"a":"1"`)).Is(http.StatusCreated).At("metadata.resourceVersion").(string)
+	fast, slow := open(e.URL), open(server.URL)
+	large := strings.Repeat("x", blockedSize)
+	for i := range blockedEvents {
+		e.Do("POST", boxes, box(fmt.Sprintf("b%03d", i), `"a":"`+large+`","b":"old"`)).Is(http.StatusCreated)
+	}
+	for lines, i := bufio.NewReader(fast.Body), 0; i < blockedEvents; i++ {
+		if _, err := lines.ReadBytes('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The client reads slowly from now on.
+	type event struct {
+		end int64 // of the connection's bytes, or less
+		old bool
+	}
+	events := make(chan event, blockedEvents)
+	go func() {
+		defer close(events)
+		lines, end := bufio.NewReader(slow.Body), int64(0)
+		for range blockedEvents {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			end += int64(len(line))
+			events <- event{end, bytes.Contains(line, []byte(`"b":"old"`))}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	e.define(boxesWith("a: {type: string}"))
+	e.adopted()
+	sent := l.sent.Load()
+	var before, after, old int
+	for event := range events {
+		switch {
+		case event.end <= sent:
+			before++
+		case event.old:
+			old++
+			fallthrough
+		default:
+			after++
+		}
+	}
+	t.Logf("%d events before the acknowledgement, %d after, %d of these by the former schema", before, after, old)
+	if old > 0 {
+		t.Errorf("%d events are sent by the former schema after the acknowledgement", old)
+	}
+	if before+after != blockedEvents || after < blockedEvents/4 {
+		t.Errorf("%d events before the acknowledgement and %d after: the watch does not go on", before, after)
 	}
 }

@@ -252,7 +252,7 @@ func (l *lazy) Watch(ctx context.Context, key string, opts storage.ListOptions) 
 		l.touch(a)
 		w, err := l.direct.Watch(ctx, key, opts)
 		if err == nil {
-			w = l.backend.limits.relayed(w, source{live: always, current: l.spec.Current, ended: l.ended})
+			w = l.backend.limits.relayed(w, source{live: always, current: l.spec.Current, ended: l.ended, deliver: l.spec.delivery(ctx)})
 		}
 		return counted(ctx, w, err, l.bypassed)
 	}
@@ -262,7 +262,7 @@ func (l *lazy) Watch(ctx context.Context, key string, opts storage.ListOptions) 
 	}
 	from := source{
 		shared: &a.feed.shared, live: later(l.direct.Versioner(), a.feed.shared.latest.Load()),
-		current: l.spec.Current, ended: l.ended,
+		current: l.spec.Current, ended: l.ended, deliver: l.spec.delivery(ctx),
 	}
 	w, err := a.Watch(ctx, key, opts)
 	if err == nil {

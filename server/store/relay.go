@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -52,6 +53,8 @@ type relay struct {
 	ended <-chan struct{}
 	// seen is called with every event, and returns what is passed on; may be nil.
 	seen func(watch.Event) watch.Event
+	// deliver is what Spec.Deliver has returned.
+	deliver func(runtime.Object) runtime.Object
 
 	// What is behind; run writes, limits reads.
 	bytes, events atomic.Int64
@@ -71,13 +74,14 @@ type source struct {
 	current func() bool
 	ended   <-chan struct{}
 	seen    func(watch.Event) watch.Event
+	deliver func(runtime.Object) runtime.Object
 }
 
 // relayed returns the watch with a relay behind it.
 func (l *limits) relayed(w watch.Interface, from source) watch.Interface {
 	r := &relay{
 		inner: w, out: make(chan watch.Event, handedEvents), done: make(chan struct{}), cut: make(chan struct{}),
-		limits: l, shared: from.shared, live: from.live, current: from.current, ended: from.ended, seen: from.seen,
+		limits: l, shared: from.shared, live: from.live, current: from.current, ended: from.ended, seen: from.seen, deliver: from.deliver,
 	}
 	r.stop = sync.OnceFunc(func() {
 		close(r.done)
@@ -177,9 +181,15 @@ func (r *relay) target(behind *queue) (to chan<- watch.Event, again <-chan time.
 	return nil, time.After(r.pause)
 }
 
-// keep measures an event.
+// keep measures an event, and makes it what the watcher gets.
 func (r *relay) keep(event watch.Event) kept {
 	k := kept{Event: event, size: r.size.of(event.Object)}
+	if r.deliver != nil {
+		switch event.Type {
+		case watch.Added, watch.Modified, watch.Deleted:
+			k.Object = r.deliver(event.Object)
+		}
+	}
 	if r.shared != nil {
 		k.position = r.shared.passed.Load() - k.size
 	}

@@ -61,6 +61,18 @@ type Spec struct {
 	// as all others do. Watches hold their events back while it does not: they would
 	// be sent by a schema that is known elsewhere to be replaced.
 	Current func() bool
+	// Deliver, if not nil, is called for every watch with its context. What it returns, if
+	// that is not nil, is called with the object of each event but errors and bookmarks, and
+	// returns the object that the watcher gets. The object must not be changed.
+	Deliver func(context.Context) func(runtime.Object) runtime.Object
+}
+
+// delivery is what Deliver returns for a watch.
+func (s *Spec) delivery(ctx context.Context) func(runtime.Object) runtime.Object {
+	if s.Deliver == nil {
+		return nil
+	}
+	return s.Deliver(ctx)
 }
 
 // Storage returns the storage of a resource, and a function that destroys it: open
@@ -119,7 +131,7 @@ func (u *uncached) Watch(ctx context.Context, key string, opts storage.ListOptio
 	if err != nil {
 		return nil, err
 	}
-	from := source{live: live, current: u.spec.Current, ended: u.ended}
+	from := source{live: live, current: u.spec.Current, ended: u.ended, deliver: u.spec.delivery(ctx)}
 	if reportOf(ctx) != nil {
 		from.seen = func(event watch.Event) watch.Event { return u.spec.reported(u.backend, event) }
 	}
