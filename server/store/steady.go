@@ -352,6 +352,9 @@ var histories atomic.Int64
 
 // history returns all changes of a key from one revision to another.
 func (w *write) history(key string, from, to int64) ([]*clientv3.Event, error) {
+	if from > to {
+		return nil, nil // nothing at all was written; and of a watch of the future etcd tells no progress
+	}
 	// A stream of its own: what is told of the progress of one watch is told to all of
 	// its stream, also to those that have not begun.
 	own := fmt.Sprintf("history-%d", histories.Add(1))

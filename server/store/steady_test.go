@@ -191,6 +191,35 @@ func TestWritesAreCarriedOver(t *testing.T) {
 	}
 }
 
+// A full etcd has not done what it refuses, and that is known at once: also if nothing
+// else was written since.
+func TestRefusedByAFullEtcd(t *testing.T) {
+	client, prefix := etcdtest.Client(t)
+	key := prefix + "/full"
+	for name, exists := range map[string]bool{"create": false, "update": true} {
+		var at int64
+		if exists {
+			resp, err := client.Put(t.Context(), key, "old")
+			if err != nil {
+				t.Fatal(err)
+			}
+			at = resp.Header.Revision
+		}
+		s := steadyOn(&lossy{KV: client.KV, lose: []string{"request"}, err: rpctypes.ErrNoSpace}, client, prefix)
+		if _, err := s.Get(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err := s.Txn(t.Context()).If(clientv3.Compare(clientv3.ModRevision(key), "=", at)).Then(clientv3.OpPut(key, "new")).Else(clientv3.OpGet(key)).Commit()
+		if took := time.Since(began); !errors.Is(err, rpctypes.ErrNoSpace) || isDoubtful(err) || took > steadyFor/2 {
+			t.Errorf("%s: %v after %v", name, err, took)
+		}
+		if _, err := client.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A fence that etcd has, and of which nobody here was told, is passed.
 func TestClosedFence(t *testing.T) {
 	client, prefix := etcdtest.Client(t)
