@@ -77,9 +77,9 @@ func (c *Caller) Patch(kind, path, body string) Answer {
 // Eventually waits until a condition holds.
 func Eventually(tb testing.TB, condition func() bool) {
 	tb.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			tb.Fatal("the condition does not hold after 20 s")
+			tb.Fatal("the condition does not hold after a minute")
 		}
 	}
 }
