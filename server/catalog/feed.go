@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"google.golang.org/grpc/metadata"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
@@ -173,12 +172,11 @@ func (c *Catalog) follow(ctx context.Context) error {
 
 // ownStream keeps the watch of the catalog, and its requests for progress, off the gRPC
 // stream that other watches of this process share. Clients watch CRDs without a watch
-// cache between. etcd answers a request for progress only when all watches of the
-// stream have caught up: one client that asks for a revision of the future would keep
-// every CatchUp waiting until it fails, and one that gets megabytes of the past would
-// delay the acknowledgement of changes.
+// cache between: one that asks for a revision of the future would keep every CatchUp
+// waiting until it fails, and one that gets megabytes of the past would delay the
+// acknowledgement of changes.
 func ownStream(ctx context.Context) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, "espalier-watch", "catalog")
+	return store.OwnStream(ctx, "catalog")
 }
 
 // apply makes the change that an event tells of.

@@ -134,8 +134,8 @@ func (s *serving) follow(e *catalog.Entry) error {
 
 // retireTime is how long requests that have begun may go on with what a change of the
 // CRD has made wrong. Watches end with it, without what they have not sent yet, and the
-// acknowledgement of the change waits for that. A request that takes longer is told to try again where it reads, and is
-// refused by its requirement where it writes.
+// acknowledgement of the change waits for that. A request that takes longer is told to
+// try again where it reads, and is refused by its requirement where it writes.
 const retireTime = 500 * time.Millisecond
 
 // retire closes what only this view uses, once requests that have begun are finished.

@@ -11,11 +11,11 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/metadata"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/server/replica"
+	"github.com/espalier-dev/espalier/server/store"
 )
 
 const (
@@ -37,8 +37,8 @@ type feed struct {
 
 // run does so until the context ends.
 func (f *feed) run(ctx context.Context) {
-	// A stream of its own: nobody waits for it, and it waits for nobody.
-	ctx = metadata.AppendToOutgoingContext(ctx, "espalier-watch", "garbage")
+	// Nobody waits for it, and it waits for nobody.
+	ctx = store.OwnStream(ctx, "garbage")
 	for failures := 0; ctx.Err() == nil; {
 		revision, err := f.scan(ctx)
 		if err == nil {

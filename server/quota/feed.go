@@ -11,7 +11,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/metadata"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage/value"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/server/replica"
+	"github.com/espalier-dev/espalier/server/store"
 )
 
 // errNoQuota ends the watch: nothing is limited any more.
@@ -28,7 +28,7 @@ var errNoQuota = errors.New("no ResourceQuota is left")
 // everything is counted anew: what is used beyond what there is may have been
 // reserved in it.
 func (c *Controller) follow(ctx context.Context) {
-	ctx = metadata.AppendToOutgoingContext(ctx, "espalier-watch", "quota") // a stream of its own
+	ctx = store.OwnStream(ctx, "quota")
 	for delay := firstRetry; ctx.Err() == nil; delay = min(2*delay, lastRetry) {
 		began := time.Now()
 		err := c.watch(ctx)

@@ -14,9 +14,10 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/metadata"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/server/store"
 )
 
 // Options say how a replica takes part.
@@ -160,7 +161,7 @@ func (m *Member) change(ctx context.Context, revision int64, progress <-chan str
 // ownStream keeps the watches of replicas off the gRPC stream of other watches: the
 // acknowledgement of changes waits for them.
 func ownStream(ctx context.Context) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, "espalier-watch", "replicas")
+	return store.OwnStream(ctx, "replicas")
 }
 
 func newSignal() *chan struct{} {

@@ -15,7 +15,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -358,7 +357,7 @@ func (w *write) history(key string, from, to int64) ([]*clientv3.Event, error) {
 	// A stream of its own: what is told of the progress of one watch is told to all of
 	// its stream, also to those that have not begun.
 	own := fmt.Sprintf("history-%d", histories.Add(1))
-	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(w.ctx, "espalier-watch", own))
+	ctx, cancel := context.WithCancel(OwnStream(w.ctx, own))
 	defer cancel()
 	changes := w.client.Watch(ctx, key, clientv3.WithRev(from), clientv3.WithCreatedNotify(), clientv3.WithProgressNotify())
 	var events []*clientv3.Event
