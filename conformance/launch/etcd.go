@@ -47,7 +47,7 @@ func StartEtcd(ctx context.Context, flags ...string) (*Etcd, error) {
 		return nil, err
 	}
 	e := &Etcd{p, clientURL, client}
-	if err := p.Await(ctx, time.Minute, func(ctx context.Context) error { return ask(ctx, http.DefaultClient, clientURL+"/readyz") }); err != nil {
+	if err := p.Await(ctx, time.Minute, func(ctx context.Context) error { return Ask(ctx, http.DefaultClient, clientURL+"/readyz") }); err != nil {
 		e.Stop()
 		return nil, err
 	}
@@ -59,8 +59,8 @@ func (e *Etcd) Client() (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{e.URL}, DialTimeout: 10 * time.Second})
 }
 
-// ask returns nil if a GET is answered with 200.
-func ask(ctx context.Context, client *http.Client, url string) error {
+// Ask returns nil if a GET is answered with 200.
+func Ask(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err

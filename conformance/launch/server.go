@@ -142,7 +142,7 @@ func startIn(ctx context.Context, dir string, spec Spec) (*Server, error) {
 	if spec.Kind == Upstream {
 		ready = "/healthz"
 	}
-	if err := s.Await(ctx, 2*time.Minute, func(ctx context.Context) error { return ask(ctx, client, s.URL+ready) }); err != nil {
+	if err := s.Await(ctx, 2*time.Minute, func(ctx context.Context) error { return Ask(ctx, client, s.URL+ready) }); err != nil {
 		s.Stop()
 		return nil, err
 	}

@@ -294,19 +294,7 @@ func probing() *http.Client {
 
 // probe asks a server whether it is ready.
 func probe(ctx context.Context, client *http.Client, addr string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+addr+"/readyz", nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", addr, resp.Status)
-	}
-	return nil
+	return launch.Ask(ctx, client, "https://"+addr+"/readyz")
 }
 
 // leaderOf is the member that leads etcd.

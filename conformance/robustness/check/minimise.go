@@ -170,38 +170,23 @@ func some[T any](all []T, kept func(int) bool) []T {
 // parts removes watches and what is recorded besides. Faults stay: they excuse. Where a
 // CRD was deleted, all acknowledgements stay: they say when nothing is to be expected.
 func (m *minimiser) parts() {
-	h := m.best
-	m.remove(len(h.Sessions), func(kept func(int) bool) *history.History {
-		out := *h
-		out.Sessions = some(h.Sessions, kept)
-		return &out
-	})
-	h1 := m.best
-	m.remove(len(h1.Caches), func(kept func(int) bool) *history.History {
-		out := *h1
-		out.Caches = some(h1.Caches, kept)
-		return &out
-	})
-	h2 := m.best
-	m.remove(len(h2.Leads), func(kept func(int) bool) *history.History {
-		out := *h2
-		out.Leads = some(h2.Leads, kept)
-		return &out
-	})
-	h3 := m.best
-	m.remove(len(h3.Quotas), func(kept func(int) bool) *history.History {
-		out := *h3
-		out.Quotas = some(h3.Quotas, kept)
-		return &out
-	})
-	h4 := m.best
-	if !slices.ContainsFunc(h4.Acks, func(a history.Ack) bool { return a.Deleted }) {
-		m.remove(len(h4.Acks), func(kept func(int) bool) *history.History {
-			out := *h4
-			out.Acks = some(h4.Acks, kept)
-			return &out
-		})
+	part(m, func(h *history.History) *[]history.Session { return &h.Sessions })
+	part(m, func(h *history.History) *[]history.Cache { return &h.Caches })
+	part(m, func(h *history.History) *[]history.Lead { return &h.Leads })
+	part(m, func(h *history.History) *[]history.Quota { return &h.Quotas })
+	if !slices.ContainsFunc(m.best.Acks, func(a history.Ack) bool { return a.Deleted }) {
+		part(m, func(h *history.History) *[]history.Ack { return &h.Acks })
 	}
+}
+
+// part removes what it can of one list.
+func part[T any](m *minimiser, of func(*history.History) *[]T) {
+	h := m.best
+	m.remove(len(*of(h)), func(kept func(int) bool) *history.History {
+		out := *h
+		*of(&out) = some(*of(h), kept)
+		return &out
+	})
 }
 
 // operations removes reads and what has written nothing.

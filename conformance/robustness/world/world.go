@@ -193,19 +193,7 @@ func (r *Replica) Ready(ctx context.Context, client *http.Client) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d%s", r.Port, path), nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", path, resp.Status)
-	}
-	return nil
+	return launch.Ask(ctx, client, fmt.Sprintf("https://127.0.0.1:%d%s", r.Port, path))
 }
 
 // AwaitReady waits until the replica is ready.
