@@ -52,10 +52,15 @@ func Run(ctx context.Context, client kubernetes.Interface, namespaces coreinform
 		return err
 	}
 	defer func() { _ = informer.RemoveEventHandler(registration) }() // fails only for one that it did not give
+	accounts := watch(client, q)
 	var running sync.WaitGroup
-	running.Go(func() { watch(ctx, client, q) })
-	for range workers {
-		running.Go(func() { work(ctx, client, namespaces, q) })
+	running.Go(func() { accounts.RunWithContext(ctx) })
+	// An account that goes before the watch has begun is missed by the watch. Nobody
+	// creates one here until then, so that those that are missed are created below.
+	if cache.WaitForCacheSync(ctx.Done(), accounts.HasSynced) {
+		for range workers {
+			running.Go(func() { work(ctx, client, namespaces, q) })
+		}
 	}
 	<-ctx.Done()
 	q.ShutDown()
@@ -63,8 +68,8 @@ func Run(ctx context.Context, client kubernetes.Interface, namespaces coreinform
 	return ctx.Err()
 }
 
-// watch queues the namespaces whose account goes.
-func watch(ctx context.Context, client kubernetes.Interface, q queue) {
+// watch returns what queues the namespaces whose account goes.
+func watch(client kubernetes.Interface, q queue) cache.Controller {
 	named := cache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), "serviceaccounts", metav1.NamespaceAll,
 		func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", Name).String()
@@ -84,7 +89,7 @@ func watch(ctx context.Context, client kubernetes.Interface, q queue) {
 			}
 		}},
 	})
-	controller.RunWithContext(ctx)
+	return controller
 }
 
 func work(ctx context.Context, client kubernetes.Interface, namespaces coreinformers.NamespaceInformer, q queue) {

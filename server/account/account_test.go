@@ -3,13 +3,17 @@ package account
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
@@ -155,4 +159,40 @@ func TestOthersStayAway(t *testing.T) {
 	if len(all.Items) != 1 || all.Items[0].Name != Name {
 		t.Errorf("the accounts are %v", all.Items)
 	}
+}
+
+// held keeps lists and watches of accounts until it is closed.
+type held struct {
+	http.RoundTripper
+	until chan struct{}
+}
+
+func (h held) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodGet && strings.HasSuffix(req.URL.Path, "/api/v1/serviceaccounts") {
+		select {
+		case <-h.until:
+		case <-req.Context().Done():
+		}
+	}
+	return h.RoundTripper.RoundTrip(req)
+}
+
+// An account that goes before anybody watches accounts comes back.
+func TestGoneBeforeTheWatch(t *testing.T) {
+	s, begin := start(t)
+	until := make(chan struct{})
+	s.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return held{next, until} })
+	var err error
+	s.Client, err = kubernetes.NewForConfig(s.Config)
+	must(t, err)
+	begin()
+	s.namespace(t, "shop")
+	for deadline := time.Now().Add(500 * time.Millisecond); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if s.account(t, "shop") != "" {
+			s.remove(t, "shop")
+			break
+		}
+	}
+	close(until)
+	s.has(t, "shop")
 }

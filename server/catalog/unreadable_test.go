@@ -160,7 +160,7 @@ func TestDamaged(t *testing.T) {
 			at = s.delete(t, "widgets.example.com")
 			for _, c := range []*catalog.Catalog{c, late} {
 				seeRevision(t, c, at)
-				for deadline := time.Now().Add(10 * time.Second); c.Len() != 1 && time.Now().Before(deadline); {
+				for deadline := time.Now().Add(time.Minute); c.Len() != 1 && time.Now().Before(deadline); {
 					time.Sleep(10 * time.Millisecond)
 				}
 				if c.Len() != 1 || len(c.Unknown()) > 0 {

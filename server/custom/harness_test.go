@@ -194,7 +194,7 @@ func (e *env) define(text string, change ...func(definition map[string]any)) {
 
 func (e *env) waitFor(revision int64) {
 	e.TB.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := e.catalog.WaitFor(ctx, uint64(revision)); err != nil {
 		e.TB.Fatal(err)

@@ -194,7 +194,7 @@ func TestForgottenInstances(t *testing.T) {
 	e.Do("DELETE", boxesPath+"/worse", fmt.Sprintf(unsafely, "")).Is(http.StatusOK)
 	e.Do("DELETE", boxesPath+"/worst", fmt.Sprintf(unsafely, "")).Is(http.StatusOK)
 	// One that lists do not show.
-	e.put("/example.com/boxes/n/hidden", boxOf("hidden", "{}"))
+	e.put("/example.com/boxes/n/hidden", `{"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"hidden","namespace":"n"}}`)
 	p := &purge{}
 	left, err := e.server.unread(t.Context(), entry, p)
 	if left != 1 || err == nil || !strings.Contains(err.Error(), "1 objects are in etcd and in no list. Find them with: etcdctl get --prefix --keys-only "+e.prefix+"/example.com/boxes/.") {

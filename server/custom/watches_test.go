@@ -52,7 +52,7 @@ func withSelectable(d map[string]any) {
 // adopted waits as the acknowledgement of a change does.
 func (e *env) adopted() {
 	e.TB.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := e.server.Adopted(ctx); err != nil {
 		e.TB.Fatal(err)

@@ -160,7 +160,7 @@ func (f *frontend) client(t testing.TB, certificate, key []byte) *http.Client {
 // eventually waits for a condition that comes from elsewhere.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within half a minute: %s", what)
 		}

@@ -111,7 +111,7 @@ func (w *world) start(t *testing.T, instances Instances, o Options) *process {
 // until waits for what an entry is to be.
 func (p *process) until(t *testing.T, name, what string, is func(e *catalog.Entry) bool) *catalog.Entry {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
 		seen := p.catalog.Revision()
@@ -210,7 +210,7 @@ func TestEstablish(t *testing.T) {
 func TestWaitFor(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, w, Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for i, plural := range []string{"apples", "pears"} {
 		// Both want to be of the same kind.
@@ -307,7 +307,7 @@ func TestConflictCrowd(t *testing.T) {
 	}
 	for left := n; left > 0; left-- {
 		var owner *catalog.Entry
-		deadline := time.Now().Add(20 * time.Second)
+		deadline := time.Now().Add(time.Minute)
 		for looked := 0; owner == nil || looked < left; {
 			if time.Now().After(deadline) {
 				t.Fatalf("%d of %d looked at, owner %v", looked, left, owner)

@@ -125,7 +125,7 @@ func TestTotal(t *testing.T) {
 	defer second.Close()
 	accepted := make(chan error, 1)
 	go func() { _, err := l.Accept(); accepted <- err }()
-	_ = second.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = second.SetReadDeadline(time.Now().Add(time.Minute))
 	if _, err := second.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the second connection: %v", err)
 	}
@@ -239,7 +239,7 @@ func TestLastPieceEnds(t *testing.T) {
 			for range requests {
 				<-returned
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if _, err := c.Ended(ctx); err != nil {
 				t.Fatalf("no answer is ended: %v", err)

@@ -198,7 +198,7 @@ func (e *env) define(text string) {
 	must(e.TB, err)
 	put, err := e.etcd.Put(context.Background(), e.prefix+catalog.Key+"/"+name, string(data))
 	must(e.TB, err)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	must(e.TB, e.catalog.WaitFor(ctx, uint64(put.Header.Revision)))
 }

@@ -86,7 +86,7 @@ func read(t *testing.T, w watch.Interface, most int) (events []*object.Object, e
 			if e.Type != watch.Bookmark {
 				events = append(events, bare(e.Object).(*object.Object))
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("the watch neither goes on nor ends after %d events", len(events))
 		}
 	}

@@ -136,7 +136,7 @@ func TestRefusedWatches(t *testing.T) {
 			}
 			defer w.Stop()
 			defer func() {
-				for timeout := time.After(20 * time.Second); ; {
+				for timeout := time.After(time.Minute); ; {
 					select {
 					case e, ok := <-w.ResultChan():
 						switch {
@@ -158,7 +158,7 @@ func TestRefusedWatches(t *testing.T) {
 		}
 		put(t, b, "bad", value)
 		// Whoever comes back is told why.
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 			w, err := st.Watch(t.Context(), prefix, storage.ListOptions{ResourceVersion: "0", Recursive: true, Predicate: predicate()})
 			if err == nil {
 				err = failure(t, w)

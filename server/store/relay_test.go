@@ -25,7 +25,7 @@ func TestRelayKeepsWhatIsNotTaken(t *testing.T) {
 	const n = 5000
 	for i := range n {
 		select {
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("event %d is not taken", i)
 		default:
 			inner.Action(watch.Modified, event(i).Object)
@@ -50,7 +50,7 @@ func TestRelayStops(t *testing.T) {
 	inner.Action(watch.Modified, event(0).Object)
 	r.Stop()
 	r.Stop()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		select {
 		case _, ok := <-r.ResultChan():
@@ -117,11 +117,11 @@ func TestRelieveCutsTheFurthestBehind(t *testing.T) {
 		if !ok {
 			t.Error("the other watch is cut, too")
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("no event")
 	}
 	near.Stop()
-	for deadline := time.Now().Add(10 * time.Second); l.sum.Load() != 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); l.sum.Load() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d bytes are behind after all watches have ended", l.sum.Load())
 		}

@@ -211,7 +211,7 @@ func next(t testing.TB, w watch.Interface) watch.Event {
 			if e.Type != watch.Bookmark {
 				return e
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("no event")
 		}
 	}

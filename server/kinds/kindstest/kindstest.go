@@ -256,9 +256,9 @@ func Owner(o *unstructured.Unstructured) metav1.OwnerReference {
 // Eventually waits until a condition holds.
 func Eventually(tb testing.TB, what string, condition func() bool) {
 	tb.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			tb.Fatalf("after 30 s still not: %s", what)
+			tb.Fatalf("after a minute still not: %s", what)
 		}
 	}
 }
