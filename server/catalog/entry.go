@@ -44,9 +44,9 @@ type Version struct {
 	Hash Hash
 	// SchemaHash is of the schema alone; zero if there is none.
 	SchemaHash Hash
-	// StorageHash is of what storage and watch cache of the version are built
-	// by, apart from the schema: group, names, scope, selectable fields,
-	// conversion, storage version.
+	// StorageHash is of what storage, watch cache and open watches of the version
+	// are built by, apart from the schema: group, names, scope, whether it is served,
+	// selectable fields, printer columns, conversion, storage version.
 	StorageHash Hash
 }
 

@@ -101,7 +101,8 @@ func TestHashes(t *testing.T) {
 		{"short name", `["w","wd"]`, `["w"]`, true, false, true, true},
 		{"accepted name", `"acceptedNames":{"kind":"Widget"`, `"acceptedNames":{"kind":"Gadget"`, true, false, true, true},
 		{"scope", `"Namespaced"`, `"Cluster"`, true, false, true, true},
-		{"served", `"served":true,"storage":true`, `"served":false,"storage":true`, true, false, false, true},
+		{"served", `"served":true,"storage":true`, `"served":false,"storage":true`, true, false, true, true},
+		{"printer columns", `"name":"v2",`, `"additionalPrinterColumns":[{"jsonPath":".spec","name":"Spec","type":"string"}],"name":"v2",`, false, false, true, true},
 		{"storage version", `"served":true,"storage":true`, `"served":true,"storage":false`, false, false, true, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -203,7 +203,9 @@ func (r reader) spec(e *Entry, d *crd.Definition, spec place) {
 		h.resource(e)
 		h.text(v.Name)
 		h.text(e.StorageVersion)
+		h.flags(v.Served)
 		h.bytes(r.raw(selectable))
+		h.bytes(r.raw(r.member(in, "additionalPrinterColumns")))
 		h.bytes(r.raw(conversion))
 		v.StorageHash = h.sum()
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -101,7 +102,7 @@ func blocked(t *testing.T, e *env, protocol string) (*counted, *http.Response) {
 // none missing between them.
 func readEvents(t *testing.T, resp *http.Response) (got int) {
 	t.Helper()
-	timer := time.AfterFunc(10*time.Second, func() {
+	timer := time.AfterFunc(time.Minute, func() {
 		t.Error("the watch does not end")
 		_ = resp.Body.Close()
 	})
@@ -383,4 +384,58 @@ func TestSlowWatchGoesOnWithTheNewSchema(t *testing.T) {
 	if before+after != blockedEvents || after < blockedEvents/4 {
 		t.Errorf("%d events before the acknowledgement and %d after: the watch does not go on", before, after)
 	}
+}
+
+// A watch ends with its version, also if objects are stored in it.
+func TestWatchOfAVersionThatIsNotServedAnyMore(t *testing.T) {
+	e := start(t)
+	e.define(boxesWith("a: {type: string}"))
+	w := e.Watch(boxes + "?watch=1&resourceVersion=0")
+	defer w.Close()
+	e.Do("POST", boxes, box("one", "")).Is(http.StatusCreated)
+	event, _ := w.Next()
+	event.Has("type", "ADDED")
+	e.define(boxesWith("a: {type: string}"), func(d map[string]any) {
+		spec := d["spec"].(map[string]any)
+		last := maps.Clone(spec["versions"].([]any)[0].(map[string]any))
+		last["name"], last["storage"] = "v2", false
+		spec["versions"].([]any)[0].(map[string]any)["served"] = false
+		spec["versions"] = append(spec["versions"].([]any), last)
+	})
+	e.adopted()
+	if event, ok := w.Next(); ok {
+		t.Errorf("the watch goes on with %v", event.At("type"))
+	}
+}
+
+// Rows have the columns of the CRD that their watch has begun with.
+func TestWatchOfATableWithOtherColumns(t *testing.T) {
+	const table = "Accept: application/json;as=Table;g=meta.k8s.io;v=v1"
+	column := func(name string) func(map[string]any) {
+		return func(d map[string]any) {
+			d["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["additionalPrinterColumns"] = []any{
+				map[string]any{"name": name, "type": "string", "jsonPath": ".spec." + name},
+			}
+		}
+	}
+	e := start(t)
+	e.define(boxesWith("a: {type: string}, b: {type: string}"), column("a"))
+	before := e.Watch(boxes+"?watch=1&resourceVersion=0", table)
+	defer before.Close()
+	e.Do("POST", boxes, box("one", `"a":"1","b":"2"`)).Is(http.StatusCreated)
+	event, _ := before.Next()
+	event.Has("object.columnDefinitions.1.name", "a").Has("object.rows.0.cells.1", "1")
+	e.define(boxesWith("a: {type: string}, b: {type: string}"), column("b"))
+	e.adopted()
+	after := e.Watch(boxes+"?watch=1&resourceVersion=0", table)
+	defer after.Close()
+	event, _ = after.Next()
+	event.Has("object.columnDefinitions.1.name", "b").Has("object.rows.0.cells.1", "2")
+	e.Do("POST", boxes, box("two", `"a":"3","b":"4"`)).Is(http.StatusCreated)
+	event, ok := before.Next()
+	if ok {
+		event.Has("object.rows.0.cells.1", "3")
+	}
+	event, _ = after.Next()
+	event.Has("object.rows.0.cells.1", "4")
 }
