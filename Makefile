@@ -143,7 +143,7 @@ linear: ## cost grows at most 1.3 times as fast as the input (wants a quiet mach
 .PHONY: conformance-short
 conformance-short: tools ## differential tests against upstream, short form (minutes)
 	$(call step,case tables and the same inputs through Espalier and upstream (short form))
-	@cd conformance && $(TEST) $$($(GO) list ./... | grep -v -e /scenarios -e /envtest) && $(TEST) -short -timeout 20m ./scenarios ./envtest && $(GO) run ./cmd/conform -short && $(GO) run ./cmd/attack -only espalier
+	@cd conformance && $(TEST) $$($(GO) list ./... | grep -v -e /scenarios -e /envtest) && $(TEST) -short -timeout 20m ./scenarios ./envtest && $(GO) run ./cmd/conform -short && $(GO) run ./cmd/attack -only espalier && $(GO) run ./cmd/robustness -short
 
 .PHONY: conformance
 conformance: ## differential tests against upstream, long form

@@ -311,9 +311,11 @@ func (p *play) longCut(ctx context.Context) {
 		return
 	}
 	c.Create(ctx, p.Thing(0, "k"), load.Traits{})
+	end := p.Fault("cut")
 	p.replica(0).Etcd.Each((*world.Link).Cut)
 	wait(ctx, 100*time.Second)
 	p.replica(0).Etcd.Each((*world.Link).Heal)
+	end()
 	healed := time.Now()
 	for !p.await(ctx, "an answer of replica 0", func() bool { return c.Get(ctx, p.Thing(0, "k"), "").Outcome == history.Done }) {
 		return

@@ -64,6 +64,17 @@ func (st *Stage) Namespace() string { return st.run.ns }
 // Now is the time of the run.
 func (st *Stage) Now() int64 { return st.run.rec.now() }
 
+// Fault notes that a fault begins. The checkers then know why a watch is silent. The
+// function that it returns notes the end.
+func (st *Stage) Fault(name string) (end func()) {
+	begin := st.Now()
+	return func() {
+		st.run.rec.with(func(h *history.History) {
+			h.Faults = append(h.Faults, history.Fault{Name: name, Begin: begin, End: st.Now()})
+		})
+	}
+}
+
 // ChangeSchema gives things the next schema.
 func (st *Stage) ChangeSchema(ctx context.Context, c *Client, replica int, patience time.Duration) *history.Ack {
 	st.Site.things.Schema++
