@@ -36,7 +36,12 @@ func BenchmarkDefinitions(b *testing.B) {
 		})
 	}
 	run("espalier", func(doc []byte) error {
-		_, err := crd.Validate(doc, crd.ValidateOptions{})
+		d, err := crd.Parse(doc)
+		if err != nil {
+			return err
+		}
+		defer d.Release()
+		_, err = crd.Validate(d, crd.ValidateOptions{})
 		return err
 	})
 	run("upstream", func(doc []byte) error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/espalier-dev/espalier/conformance/oracle"
 	"github.com/espalier-dev/espalier/conformance/search"
+	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/diff"
 )
 
@@ -58,8 +59,17 @@ func diffPairs(t *testing.T) (pairs []*diffPair) {
 	return pairs
 }
 
+func parseCRD(t *testing.T, text []byte) *crd.CRD {
+	t.Helper()
+	d, err := crd.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 // diffDefinition makes a definition of a section: of the schema of spec, or of a merge patch to a definition.
-func diffDefinition(t *testing.T, section string) (definition, schema []byte) {
+func diffDefinition(t *testing.T, section string) (definition *crd.CRD, schema []byte) {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(section))
 	if err != nil {
@@ -71,17 +81,17 @@ func diffDefinition(t *testing.T, section string) (definition, schema []byte) {
 	schema = []byte(`{"type":"object","properties":{"spec":{"type":"object","properties":{"f":{"type":"string"}}}}}`)
 	if err := json.Unmarshal(raw, &patch); err != nil || patch.CRD == nil {
 		schema = fmt.Appendf(nil, `{"type":"object","properties":{"spec":%s}}`, raw)
-		return search.Definition(schema), schema
+		return parseCRD(t, search.Definition(schema)), schema
 	}
 	var base any
 	if err := json.Unmarshal(search.Definition(schema), &base); err != nil {
 		t.Fatal(err)
 	}
-	definition, err = json.Marshal(mergePatch(base, patch.CRD))
+	merged, err := json.Marshal(mergePatch(base, patch.CRD))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return definition, nil
+	return parseCRD(t, merged), nil
 }
 
 // mergePatch applies an RFC 7386 merge patch.
@@ -135,7 +145,7 @@ func TestDiff(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			old, oldSchema := diffDefinition(t, p.old)
 			now, newSchema := diffDefinition(t, p.now)
-			changes, err := diff.Compare(old, now, diff.Options{})
+			changes, err := diff.Compare(old, now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +166,7 @@ func TestDiff(t *testing.T) {
 			if want := strings.Fields(p.want); !slices.Equal(strings.Fields(strings.Join(got, "\n")), want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), p.want)
 			}
-			if same, err := diff.Compare(now, now, diff.Options{}); err != nil || len(same) > 0 {
+			if same, err := diff.Compare(now, now); err != nil || len(same) > 0 {
 				t.Errorf("the new definition differs from itself: %v %v", same, err)
 			}
 			if p.witness != "" {

@@ -382,7 +382,11 @@ func TestDuplicateDefinitionKeys(t *testing.T) {
 func TestDefinitionLimit(t *testing.T) {
 	doc := strings.Replace(string(whole(`{"type":"object"}`, "")), `"metadata":{`, `"metadata":{"ownerReferences":[`+strings.Repeat(`{},`, 400)+`{}],`, 1)
 	theirs := oracle.Definition([]byte(doc), oracle.DefinitionOptions{})
-	findings, err := crd.Validate([]byte(doc), crd.ValidateOptions{})
+	d, err := crd.Parse([]byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings, err := crd.Validate(d, crd.ValidateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

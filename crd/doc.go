@@ -1,19 +1,18 @@
-// Package crd works on whole CustomResourceDefinitions.
+// Package crd works on whole CustomResourceDefinitions (CRDs).
 //
-// Parse reads what a definition says. Validate says everything that an API
-// server says when one is created or changed: about its metadata, names,
-// versions and conversion, and about its schemas. Check does the latter for a
-// schema by itself, as JSON, CheckSchema and CompileSchema for the Go types of
-// apiextensions.k8s.io.
+// Parse reads a CRD. Validate reports what an API server reports when the CRD is created or
+// updated: about its metadata, names, versions and conversion, and about its schemas. Check
+// reports the latter for a schema by itself, as JSON; CheckSchema and CompileSchema do so
+// for the Go types of apiextensions.k8s.io.
 //
 // # Data flow
 //
-//	JSON ── shape ──▶ model ──▶ checker ──▶ findings
-//	          │          └─ schemas ─▶ syntax ─▶ compile.Judge ─▶ rules.CheckParsed
-//	          └──▶ what no decoder accepts, and what is unknown
+//	JSON ── Parse ──▶ CRD ─┬─ shape ─▶ model ──▶ checker ──▶ findings
+//	                       │                       └─ syntax tree ─▶ compile.Judge ─▶ rules.CheckParsed
+//	                       └─ internal/crdtree ─▶ crd/lint, crd/diff, openapi, documentation, catalog
 //
-// A schema is parsed once and never decoded into Go types. What versions have in
-// common is checked once.
+// A CRD has one index of its JSON and one syntax tree per schema, parsed when it is first
+// needed. Versions with the same schema share the tree. Nothing is decoded into Go types.
 //
 // # Invariants
 //

@@ -22,24 +22,21 @@ func equalValidations(a, b *validation) bool {
 	return a.tree == b.tree || bytes.Equal(a.raw, b.raw) || equalSchemas(a.tree, b.tree)
 }
 
-func equalSubresources(a, b *subresources) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	if (a.Status == nil) != (b.Status == nil) || (a.Scale == nil) != (b.Scale == nil) {
+func equalSubresources(a, b *Version) bool {
+	if a.hasSubresource != b.hasSubresource || a.Status != b.Status || (a.Scale == nil) != (b.Scale == nil) {
 		return false
 	}
 	return a.Scale == nil || a.Scale.SpecReplicasPath == b.Scale.SpecReplicasPath &&
 		a.Scale.StatusReplicasPath == b.Scale.StatusReplicasPath && equalPointers(a.Scale.LabelSelectorPath, b.Scale.LabelSelectorPath)
 }
 
-func equalColumns(a, b column) bool {
+func equalColumns(a, b Column) bool {
 	a.at, b.at = 0, 0
 	return a == b
 }
 
-func equalSelectables(a, b []selectable) bool {
-	return slices.EqualFunc(a, b, func(a, b selectable) bool { return a.JSONPath == b.JSONPath })
+func equalSelectables(a, b []SelectableField) bool {
+	return slices.EqualFunc(a, b, func(a, b SelectableField) bool { return a.JSONPath == b.JSONPath })
 }
 
 func equalPointers[T comparable](a, b *T) bool {

@@ -28,9 +28,9 @@ func newDefinition() ratchet { return ratchet{names: true, invalidBundle: true} 
 func changed(m, old *model) ratchet {
 	r := ratchet{
 		names:          !old.established,
-		reviewVersions: len(old.conversion.understood) > 0 && !understoodAny(old.conversion.understood),
+		reviewVersions: len(old.Conversion.ReviewVersions) > 0 && !understoodAny(old.Conversion.ReviewVersions),
 		withoutSchema:  !old.everySchema(),
-		invalidBundle:  !old.established || old.conversion.client != nil && len(old.conversion.client.bundle) > 0 && bundleProblem(old.conversion.client.bundle) != "",
+		invalidBundle:  !old.established || old.Conversion.Webhook != nil && len(old.Conversion.Webhook.CABundle) > 0 && bundleProblem(old.Conversion.Webhook.CABundle) != "",
 		stored:         rules.Expressions{Rules: map[string]bool{}, Messages: map[string]bool{}},
 		warned:         map[string]bool{},
 	}
@@ -124,7 +124,7 @@ func unchangedSchemas(m, old *model) map[string]bool {
 	now, before := m.byName(), old.byName()
 	list := map[string]bool{}
 	for i := range m.versions {
-		name := m.versions[i].name
+		name := m.versions[i].Name
 		a, ok := m.find(now, name)
 		b, there := old.find(before, name)
 		if !ok || !there {
@@ -147,8 +147,8 @@ func unchangedSchemas(m, old *model) map[string]bool {
 func (m *model) byName() map[string]*version {
 	list := make(map[string]*version, len(m.versions))
 	for i := range m.versions {
-		if v := &m.versions[i]; list[v.name] == nil {
-			list[v.name] = v
+		if v := &m.versions[i]; list[v.Name] == nil {
+			list[v.Name] = v
 		}
 	}
 	return list
@@ -170,7 +170,7 @@ func (m *model) find(byName map[string]*version, name string) (*validation, bool
 // may, and the same as before.
 func tooManyBefore(m, old *model) map[string]bool {
 	list := map[string]bool{}
-	if old.same.selectable && len(old.versions[0].selectable) > maxSelectable && m.same.selectable && equalSelectables(m.versions[0].selectable, old.versions[0].selectable) {
+	if old.same.selectable && len(old.versions[0].SelectableFields) > maxSelectable && m.same.selectable && equalSelectables(m.versions[0].SelectableFields, old.versions[0].SelectableFields) {
 		list[""] = true
 	}
 	if old.same.selectable {
@@ -178,12 +178,12 @@ func tooManyBefore(m, old *model) map[string]bool {
 	}
 	before := map[string]*version{}
 	for i := range old.versions {
-		before[old.versions[i].name] = &old.versions[i]
+		before[old.versions[i].Name] = &old.versions[i]
 	}
 	for i := range m.versions {
 		v := &m.versions[i]
-		if o := before[v.name]; o != nil && !m.same.selectable && len(o.selectable) > maxSelectable && equalSelectables(v.selectable, o.selectable) {
-			list[v.name] = true
+		if o := before[v.Name]; o != nil && !m.same.selectable && len(o.SelectableFields) > maxSelectable && equalSelectables(v.SelectableFields, o.SelectableFields) {
+			list[v.Name] = true
 		}
 	}
 	return list

@@ -17,7 +17,7 @@ func TestUnprunedDefaultWithinMetadata(t *testing.T) {
 	const within = `"e":{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"metadata":{"type":"object","properties":{
 		"finalizers":{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"metadata":{"type":"object","properties":{"name":{"type":"string","default":"n"}}}}}}}}}`
 	for old, refused := range map[string]bool{within: false, `"e":{"type":"string"}`: true} {
-		found, err := crd.Validate([]byte(strings.Replace(frame, "%s", unknown, 1)), crd.ValidateOptions{Old: []byte(strings.Replace(frame, "%s", old, 1))})
+		found, err := validate([]byte(strings.Replace(frame, "%s", unknown, 1)), crd.ValidateOptions{}, []byte(strings.Replace(frame, "%s", old, 1)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,60 +12,45 @@ import (
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 )
 
-// ValidateOptions say how a definition comes to an API server.
+// ValidateOptions say how a CRD comes to an API server.
 type ValidateOptions struct {
-	// Old is the definition before the change, as it is stored; nil if the
-	// definition is created.
-	Old []byte
-	// Verbatim takes the definition, and Old, for what is going to be stored.
-	// Otherwise they are what is sent: the server writes status itself, and what
-	// is left out of metadata that the server keeps stays as it was.
+	// Old is the CRD before the change, as it is stored; nil if the CRD is created.
+	Old *CRD
+	// Verbatim validates the CRD, and Old, as they are going to be stored. Otherwise they are
+	// what a client sends: the server writes status itself and keeps metadata that the client
+	// leaves out.
 	Verbatim bool
 	// Strict asks for more warnings; see [espalier.CheckOptions].
 	Strict bool
 	// CompatibilityVersion is the Kubernetes version, such as "1.36", whose
 	// functions rules may use; see [rules.CheckOptions].
 	CompatibilityVersion string
-	Limits               espalier.Limits
 }
 
-// Validate reports everything that an API server has against a definition, the
-// JSON of a CustomResourceDefinition of apiextensions.k8s.io/v1, when it is
-// created or, with Old, changed: its metadata, names, versions, conversion, and
-// what [Check] says about its schemas. Warnings come with it. Findings are
-// sorted by path and text; their paths are those of the server, which names
-// schemas that all versions share spec.validation.openAPIV3Schema, and their
-// pointers and offsets lead to the place in the definition.
+// Validate reports what an API server reports when the CRD, of apiextensions.k8s.io/v1, is
+// created or, with Old, updated: errors and warnings about its metadata, names, versions and
+// conversion, and what [Check] reports about its schemas. Findings are sorted by path and
+// text. Their paths are those of the server, which calls a schema that all versions share
+// spec.validation.openAPIV3Schema; their pointers and offsets lead to the place in the CRD.
 //
-// The error is for input that no server could decode, with a
-// *[espalier.SyntaxError] if it is known where, and for what is not a
-// definition.
-func Validate(definition []byte, o ValidateOptions) ([]espalier.Finding, error) {
-	doc, removed, err := open(definition, o.Limits)
-	if err != nil {
-		return nil, err
-	}
-	defer doc.Release()
-	c := &checker{o: o, doc: doc, definition: definition, room: [2]int{maxRendered, maxRendered}}
-	if removed {
+// The error is for a CRD that no server can decode: a *[espalier.SyntaxError] with the place.
+func Validate(d *CRD, o ValidateOptions) ([]espalier.Finding, error) {
+	c := &checker{o: o, doc: d.index.get(), crd: d, room: [2]int{maxRendered, maxRendered}}
+	if d.APIVersion == apiVersionV1beta1 {
 		c.apiVersion()
 		return c.sorted(), nil
 	}
-	if c.new, err = load(doc, c.note); err != nil {
+	var err error
+	if c.new, err = load(d, c.note); err != nil {
 		return nil, err
 	}
 	c.ratchet = newDefinition()
 	if o.Old != nil {
-		before, removed, err := open(o.Old, o.Limits)
-		if err != nil {
-			return nil, fmt.Errorf("the definition before the change: %w", err)
+		if o.Old.APIVersion == apiVersionV1beta1 {
+			return nil, fmt.Errorf("the CRD before the change is of %s; give it as a server returns it, in %s", apiVersionV1beta1, apiVersionV1)
 		}
-		defer before.Release()
-		if removed {
-			return nil, fmt.Errorf("the definition before the change is of %s; give it as a server returns it, in %s", apiVersionV1beta1, apiVersionV1)
-		}
-		if c.old, err = load(before, nil); err != nil {
-			return nil, fmt.Errorf("the definition before the change: %w", err)
+		if c.old, err = load(o.Old, nil); err != nil {
+			return nil, fmt.Errorf("the CRD before the change: %w", err)
 		}
 	}
 	if !o.Verbatim {
@@ -82,38 +67,22 @@ func Validate(definition []byte, o ValidateOptions) ([]espalier.Finding, error) 
 	return c.sorted(), nil
 }
 
-// open parses a document and reports whether it is a definition of a version
-// that is not served any more.
-func open(definition []byte, lim espalier.Limits) (doc *jsondoc.Doc, removed bool, err error) {
-	doc, err = jsondoc.Parse(definition, jsondoc.Limits(lim))
-	if err != nil {
-		return nil, false, syntaxError(err)
-	}
-	r := lenient{doc}
-	version, kind := r.text(jsondoc.Root, "apiVersion"), r.text(jsondoc.Root, "kind")
-	if kind != kindDefinition || version != apiVersionV1 && version != apiVersionV1beta1 {
-		doc.Release()
-		return nil, false, notDefinition(version, kind)
-	}
-	return doc, version == apiVersionV1beta1, nil
-}
-
-// load checks the shape of a definition and reads it.
-func load(doc *jsondoc.Doc, note func(string, *field.Error, where)) (*model, error) {
-	s := shaper{doc: doc, note: note}
+// load checks the shape of a CRD and reads it.
+func load(d *CRD, note func(string, *field.Error, where)) (*model, error) {
+	s := shaper{doc: d.index.get(), note: note}
 	if err := s.check(jsondoc.Root, definitionShape); err != nil {
 		return nil, err
 	}
-	return readModel(doc)
+	return newModel(d)
 }
 
 // checker collects what an API server has against a definition.
 type checker struct {
-	o          ValidateOptions
-	definition []byte
-	doc        *jsondoc.Doc
-	new, old   *model // old is nil if the definition is created
-	ratchet    ratchet
+	o        ValidateOptions
+	crd      *CRD
+	doc      *jsondoc.Doc
+	new, old *model // old is nil if the CRD is created
+	ratchet  ratchet
 
 	found     []espalier.Finding
 	room      [2]int // bytes left for findings, by severity

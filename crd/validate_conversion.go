@@ -14,43 +14,43 @@ import (
 // conversion checks how versions are converted into each other. Servers name
 // the fields as v1beta1 did.
 func (c *checker) conversion(s spot) {
-	x := &c.new.conversion
-	if x.strategy != "None" && c.new.preserve {
-		c.invalid(conversionPreserve, s.to("strategy"), enum(x.strategy), "must be None if spec.preserveUnknownFields is true")
+	x := &c.new.Conversion
+	if x.Strategy != "None" && c.new.PreserveUnknownFields {
+		c.invalid(conversionPreserve, s.to("strategy"), enum(x.Strategy), "must be None if spec.preserveUnknownFields is true")
 	}
-	c.oneOf(conversionStrategy, s.to("strategy"), x.strategy, "None", "Webhook")
+	c.oneOf(conversionStrategy, s.to("strategy"), x.Strategy, "None", "Webhook")
 	client := s.to("webhook", "clientConfig").as(s.path + ".webhookClientConfig")
 	understood := s.to("webhook", "conversionReviewVersions").as(s.path + ".conversionReviewVersions")
-	if x.strategy != "Webhook" {
+	if x.Strategy != "Webhook" {
 		const unused = "should not be set when strategy is not set to Webhook"
-		if x.client != nil {
+		if x.Webhook != nil {
 			c.forbidden(conversionUnused, client, unused)
 		}
-		if len(x.understood) > 0 {
+		if len(x.ReviewVersions) > 0 {
 			c.forbidden(conversionUnused, understood, unused)
 		}
 		return
 	}
-	if x.client == nil {
+	if x.Webhook == nil {
 		c.required(conversionClientConfig, client, "required when strategy is set to Webhook")
 	} else {
-		c.client(x.client, client)
+		c.client(x.Webhook, client)
 	}
-	c.reviewVersions(x.understood, understood)
+	c.reviewVersions(x.ReviewVersions, understood)
 }
 
-func (c *checker) client(x *clientConfig, s spot) {
+func (c *checker) client(x *Webhook, s spot) {
 	switch {
-	case (x.url == nil) == (x.service == nil):
+	case (x.URL == nil) == (x.Service == nil):
 		c.required(conversionClientConfig, s, "exactly one of url or service is required")
-	case x.url != nil:
-		c.url(*x.url, s.to("url"))
+	case x.URL != nil:
+		c.url(*x.URL, s.to("url"))
 	default:
-		c.service(x.service, s.to("service"))
+		c.service(x.Service, s.to("service"))
 	}
-	if len(x.bundle) > 0 && !c.ratchet.invalidBundle {
-		if problem := bundleProblem(x.bundle); problem != "" {
-			c.invalid(conversionBundle, s.to("caBundle"), x.bundle, problem)
+	if len(x.CABundle) > 0 && !c.ratchet.invalidBundle {
+		if problem := bundleProblem(x.CABundle); problem != "" {
+			c.invalid(conversionBundle, s.to("caBundle"), x.CABundle, problem)
 		}
 	}
 }
@@ -79,21 +79,21 @@ func (c *checker) url(text string, s spot) {
 	}
 }
 
-func (c *checker) service(x *service, s spot) {
+func (c *checker) service(x *Service, s spot) {
 	// Servers mistake the one for the other.
-	if x.namespace == "" {
+	if x.Namespace == "" {
 		c.required(conversionService, s.to("namespace").as(s.path+".name"), "")
 	}
-	if x.name == "" {
+	if x.Name == "" {
 		c.required(conversionService, s.to("name").as(s.path+".namespace"), "")
 	}
-	if errs := dns.IsValidPortNum(int(x.port)); len(errs) > 0 {
-		c.invalid(conversionService, s.to("port"), x.port, "port is not valid: "+strings.Join(errs, ", "))
+	if errs := dns.IsValidPortNum(int(x.Port)); len(errs) > 0 {
+		c.invalid(conversionService, s.to("port"), x.Port, "port is not valid: "+strings.Join(errs, ", "))
 	}
-	if x.path == nil || *x.path == "" || *x.path == "/" {
+	if x.Path == nil || *x.Path == "" || *x.Path == "/" {
 		return
 	}
-	path, at := *x.path, s.to("path")
+	path, at := *x.Path, s.to("path")
 	if path == "//" {
 		c.invalid(conversionService, at, path, "segment[0] may not be empty")
 		return
@@ -136,27 +136,28 @@ func bundleProblem(bundle []byte) string {
 // reviewVersionsKnown are the versions of ConversionReview that servers speak.
 var reviewVersionsKnown = []string{"v1", "v1beta1"}
 
-func understoodAny(list []word) bool {
-	return slices.ContainsFunc(list, func(w word) bool { return slices.Contains(reviewVersionsKnown, w.text) })
+func understoodAny(list []string) bool {
+	return slices.ContainsFunc(list, func(v string) bool { return slices.Contains(reviewVersionsKnown, v) })
 }
 
-func (c *checker) reviewVersions(list []word, s spot) {
+func (c *checker) reviewVersions(list []string, s spot) {
 	if len(list) == 0 {
 		c.required(conversionReviewVersions, s, "")
 		return
 	}
+	at := s.values()
 	seen := make(map[string]bool, len(list))
-	for i, w := range list {
-		if seen[w.text] {
-			c.invalid(conversionReviewVersions, s.item(i, w.at), w.text, "duplicate version")
+	for i, name := range list {
+		if seen[name] {
+			c.invalid(conversionReviewVersions, s.item(i, at.get(i)), name, "duplicate version")
 			continue
 		}
-		seen[w.text] = true
-		for _, problem := range dns.IsDNS1035Label(w.text) {
-			c.invalid(conversionReviewVersions, s.item(i, w.at), w.text, problem)
+		seen[name] = true
+		for _, problem := range dns.IsDNS1035Label(name) {
+			c.invalid(conversionReviewVersions, s.item(i, at.get(i)), name, problem)
 		}
 	}
 	if !c.ratchet.reviewVersions && !understoodAny(list) {
-		c.invalid(conversionReviewVersions, s, stringsOf(list, true), "must include at least one of "+strings.Join(reviewVersionsKnown, ", "))
+		c.invalid(conversionReviewVersions, s, list, "must include at least one of "+strings.Join(reviewVersionsKnown, ", "))
 	}
 }

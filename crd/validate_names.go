@@ -3,7 +3,6 @@ package crd
 import (
 	"context"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -21,13 +20,12 @@ func (c *checker) prepare() {
 	m := c.new
 	if c.old == nil {
 		m.meta.Generation = 1
-		m.accepted, m.stored, m.hasStored, m.established = names{}, nil, false, false
+		m.accepted, m.stored, m.hasStored, m.established = Names{}, nil, false, false
 		m.addStored()
 		return
 	}
 	o := c.old
-	m.accepted, m.stored, m.hasStored, m.established = o.accepted, nowhere(o.stored), o.hasStored, o.established
-	m.accepted.shortNames, m.accepted.categories = nowhere(o.accepted.shortNames), nowhere(o.accepted.categories)
+	m.accepted, m.stored, m.hasStored, m.established = o.accepted, o.stored, o.hasStored, o.established
 	m.addStored()
 	n, before := &m.meta, &o.meta
 	n.Generation = before.Generation
@@ -49,22 +47,13 @@ func (c *checker) prepare() {
 	}
 }
 
-// nowhere returns words of another document.
-func nowhere(list []word) []word {
-	list = slices.Clone(list)
-	for i := range list {
-		list[i].at = jsondoc.Root
-	}
-	return list
-}
-
 const mismatch = `must be spec.names.plural+"."+spec.group`
 
 // metadata checks the metadata of the definition itself.
 func (c *checker) metadata() {
 	name := func(name string, prefix bool) []string {
 		list := meta.NameIsDNSSubdomain(name, prefix)
-		if name != c.new.names.plural+"."+c.new.group {
+		if name != c.new.Plural+"."+c.new.Group {
 			list = append(list, mismatch)
 		}
 		return list
@@ -163,7 +152,7 @@ func approvalOf(annotation string) approvalState {
 
 // approval checks the annotation for groups that belong to the community.
 func (c *checker) approval() {
-	g := "." + c.new.group
+	g := "." + c.new.Group
 	if !strings.HasSuffix(g, ".k8s.io") && !strings.HasSuffix(g, ".kubernetes.io") {
 		return
 	}
@@ -183,11 +172,11 @@ func (c *checker) approval() {
 }
 
 // allNames checks names in spec or status.
-func (c *checker) allNames(n *names, s spot) {
+func (c *checker) allNames(n *Names, s spot) {
 	for _, x := range []struct {
 		field, value string
 		mixed        bool
-	}{{"plural", n.plural, false}, {"singular", n.singular, false}, {"kind", n.kind, true}, {"listKind", n.listKind, true}} {
+	}{{"plural", n.Plural, false}, {"singular", n.Singular, false}, {"kind", n.Kind, true}, {"listKind", n.ListKind, true}} {
 		value, prefix := x.value, ""
 		if x.mixed {
 			value, prefix = strings.ToLower(value), "may have mixed case, but should otherwise match: "
@@ -199,17 +188,18 @@ func (c *checker) allNames(n *names, s spot) {
 			c.invalid(namesInvalid, s.to(x.field), x.value, prefix+strings.Join(errs, ","))
 		}
 	}
-	c.words(n.shortNames, s.to("shortNames"))
-	c.words(n.categories, s.to("categories"))
-	if n.kind != "" && n.kind == n.listKind {
-		c.invalid(kindListKindEqual, s.to("listKind"), n.listKind, "kind and listKind may not be the same")
+	c.words(n.ShortNames, s.to("shortNames"))
+	c.words(n.Categories, s.to("categories"))
+	if n.Kind != "" && n.Kind == n.ListKind {
+		c.invalid(kindListKindEqual, s.to("listKind"), n.ListKind, "kind and listKind may not be the same")
 	}
 }
 
-func (c *checker) words(list []word, s spot) {
-	for i, w := range list {
-		if errs := dns.IsDNS1035Label(w.text); len(errs) > 0 {
-			c.invalid(namesInvalid, s.item(i, w.at), w.text, strings.Join(errs, ","))
+func (c *checker) words(list []string, s spot) {
+	at := s.values()
+	for i, text := range list {
+		if errs := dns.IsDNS1035Label(text); len(errs) > 0 {
+			c.invalid(namesInvalid, s.item(i, at.get(i)), text, strings.Join(errs, ","))
 		}
 	}
 }
@@ -217,31 +207,32 @@ func (c *checker) words(list []word, s spot) {
 // status checks what a server has written itself.
 func (c *checker) status() {
 	s := c.at("status")
-	if c.new.accepted.plural != "" || c.new.accepted.kind != "" || c.new.accepted.listKind != "" || c.new.accepted.singular != "" ||
-		len(c.new.accepted.shortNames)+len(c.new.accepted.categories) > 0 {
+	if c.new.accepted.Plural != "" || c.new.accepted.Kind != "" || c.new.accepted.ListKind != "" || c.new.accepted.Singular != "" ||
+		len(c.new.accepted.ShortNames)+len(c.new.accepted.Categories) > 0 {
 		c.allNames(&c.new.accepted, s.to("acceptedNames"))
 	}
 	s = s.to("storedVersions")
 	if len(c.new.stored) == 0 {
-		c.invalid(storedVersions, s, stringsOf(c.new.stored, c.new.hasStored), "must have at least one stored version")
+		c.invalid(storedVersions, s, written(c.new.stored, c.new.hasStored), "must have at least one stored version")
 		return
 	}
 	missing := make(map[string]int, len(c.new.stored))
-	for i, w := range c.new.stored {
-		missing[w.text] = i
+	for i, name := range c.new.stored {
+		missing[name] = i
 	}
 	for i := range c.new.versions {
 		v := &c.new.versions[i]
-		if _, ok := missing[v.name]; ok {
-			delete(missing, v.name)
-		} else if v.storage {
-			c.invalid(storedVersions, s, stringsOf(c.new.stored, true), "must have the storage version "+v.name)
+		if _, ok := missing[v.Name]; ok {
+			delete(missing, v.Name)
+		} else if v.Storage {
+			c.invalid(storedVersions, s, written(c.new.stored, true), "must have the storage version "+v.Name)
 		}
 	}
+	values := s.values()
 	for name, i := range missing {
 		at := s
 		if c.o.Verbatim {
-			at = s.item(i, c.new.stored[i].at)
+			at = s.item(i, values.get(i))
 		} else {
 			at.where = c.at("spec", "versions").where // the place to put the version back
 		}
@@ -251,13 +242,10 @@ func (c *checker) status() {
 	}
 }
 
-func stringsOf(list []word, written bool) []string {
-	if !written {
-		return nil
+// written returns a list as API servers show it: null if it is left out.
+func written(list []string, written bool) []string {
+	if written && list == nil {
+		return []string{}
 	}
-	out := make([]string, len(list))
-	for i, w := range list {
-		out[i] = w.text
-	}
-	return out
+	return list
 }

@@ -27,7 +27,7 @@ func (c *checker) newSchemas() *schemas {
 	m := c.new
 	return &schemas{
 		checker:       c,
-		nonStructural: c.ratchet.nonStructural && m.preserve && !m.anyTree(hasDefaults) && !m.anyTree(hasExtensions),
+		nonStructural: c.ratchet.nonStructural && m.PreserveUnknownFields && !m.anyTree(hasDefaults) && !m.anyTree(hasExtensions),
 		clean:         map[checked]bool{},
 	}
 }
@@ -38,7 +38,7 @@ func (c *schemas) check(x *validation, s spot, status bool, version string) erro
 	if c.clean[key] {
 		return nil
 	}
-	found, err := examine(c.definition, x.tree,
+	found, err := examine(c.crd.JSON, x.tree,
 		compile.CheckOptions{StatusSubresource: status, NonStructural: c.nonStructural, Strict: c.o.Strict, Tolerance: c.ratchet.tolerance},
 		rules.CheckOptions{Path: s.path, CompatibilityVersion: c.o.CompatibilityVersion, Stored: c.ratchet.stored, Unlimited: key.unlimited})
 	if err != nil {
@@ -76,23 +76,39 @@ type versionDump struct {
 	Deprecated               bool
 	DeprecationWarning       *string
 	Schema                   *schemaDump
-	Subresources             *subresources
-	AdditionalPrinterColumns []column
-	SelectableFields         []selectable
+	Subresources             *subresourcesDump
+	AdditionalPrinterColumns []Column
+	SelectableFields         []SelectableField
 }
 
 type schemaDump struct{ OpenAPIV3Schema any }
+
+type subresourcesDump struct {
+	Status *struct{}
+	Scale  *Scale
+}
+
+func dumpSubresources(v *Version) *subresourcesDump {
+	if !v.hasSubresource {
+		return nil
+	}
+	d := &subresourcesDump{Scale: v.Scale}
+	if v.Status {
+		d.Status = &struct{}{}
+	}
+	return d
+}
 
 // dump returns the versions as a bad value.
 func (m *model) dump() *versionsDump {
 	const fixed = 256 // about what names and flags of a version take
 	d := &versionsDump{}
-	if m.listed {
+	if m.CRD.Versions != nil {
 		d.list = make([]versionDump, 0, len(m.versions))
 	}
 	for i := range m.versions {
 		v := &m.versions[i]
-		x := versionDump{Name: v.name, Served: v.served, Storage: v.storage, Deprecated: v.deprecated, DeprecationWarning: v.warning}
+		x := versionDump{Name: v.Name, Served: v.Served, Storage: v.Storage, Deprecated: v.Deprecated, DeprecationWarning: v.DeprecationWarning}
 		d.size += fixed
 		if s := m.schema(v); s != nil {
 			x.Schema = new(schemaDump)
@@ -103,13 +119,13 @@ func (m *model) dump() *versionsDump {
 			}
 		}
 		if !m.same.subresources {
-			x.Subresources = v.subresources
+			x.Subresources = dumpSubresources(v.Version)
 		}
 		if !m.same.columns {
-			x.AdditionalPrinterColumns = v.columns
+			x.AdditionalPrinterColumns = v.Columns
 		}
 		if !m.same.selectable {
-			x.SelectableFields = v.selectable
+			x.SelectableFields = v.SelectableFields
 		}
 		d.size += fixed * (len(x.AdditionalPrinterColumns) + len(x.SelectableFields))
 		d.list = append(d.list, x)

@@ -22,12 +22,12 @@ type enum string
 // spec checks the specification.
 func (c *checker) spec() error {
 	m, at := c.new, c.at("spec")
-	if m.group == "" {
+	if m.Group == "" {
 		c.required(groupRequired, at.to("group"), "")
-	} else if errs := dns.IsDNS1123Subdomain(m.group); len(errs) > 0 {
-		c.invalid(groupDomain, at.to("group"), m.group, strings.Join(errs, ","))
-	} else if !strings.Contains(m.group, ".") {
-		c.invalid(groupDomain, at.to("group"), m.group, "should be a domain with at least one dot")
+	} else if errs := dns.IsDNS1123Subdomain(m.Group); len(errs) > 0 {
+		c.invalid(groupDomain, at.to("group"), m.Group, strings.Join(errs, ","))
+	} else if !strings.Contains(m.Group, ".") {
+		c.invalid(groupDomain, at.to("group"), m.Group, "should be a domain with at least one dot")
 	}
 	c.oneOf(scopeUnknown, at.to("scope"), m.scope, "Cluster", "Namespaced")
 	c.schemasRequired(at)
@@ -35,15 +35,15 @@ func (c *checker) spec() error {
 		return err
 	}
 	for _, n := range []struct{ field, value string }{
-		{"plural", m.names.plural}, {"singular", m.names.singular}, {"kind", m.names.kind}, {"listKind", m.names.listKind},
+		{"plural", m.Plural}, {"singular", m.Singular}, {"kind", m.Kind}, {"listKind", m.ListKind},
 	} {
 		if n.value == "" {
 			c.required(namesRequired, at.to("names", n.field), "")
 		}
 	}
-	c.allNames(&m.names, at.to("names"))
+	c.allNames(&m.Names, at.to("names"))
 	c.conversion(at.to("conversion"))
-	if m.preserve && (c.old == nil || !c.old.preserve) {
+	if m.PreserveUnknownFields && (c.old == nil || !c.old.PreserveUnknownFields) {
 		c.invalid(preserveUnknownFields, at.to("preserveUnknownFields"), true,
 			"cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead")
 	}
@@ -63,19 +63,19 @@ func (c *checker) immutable(at spot) {
 	}
 	if !c.ratchet.names {
 		unchanged(at.to("scope"), m.scope, old.scope, enum(m.scope))
-		unchanged(at.to("names", "kind"), m.names.kind, old.names.kind, m.names.kind)
+		unchanged(at.to("names", "kind"), m.Kind, old.Kind, m.Kind)
 	}
-	unchanged(at.to("group"), m.group, old.group, m.group)
-	unchanged(at.to("names", "plural"), m.names.plural, old.names.plural, m.names.plural)
+	unchanged(at.to("group"), m.Group, old.Group, m.Group)
+	unchanged(at.to("names", "plural"), m.Plural, old.Plural, m.Plural)
 }
 
 // schemasRequired checks that versions have schemas.
 func (c *checker) schemasRequired(at spot) {
 	m := c.new
-	if m.preserve && m.anyTree(hasDefaults) {
+	if m.PreserveUnknownFields && m.anyTree(hasDefaults) {
 		c.invalid(preserveWithDefaults, at.to("preserveUnknownFields"), true, "must be false in order to use defaults in the schema")
 	}
-	if !m.common().missing() || c.ratchet.withoutSchema && m.preserve {
+	if !m.common().missing() || c.ratchet.withoutSchema && m.PreserveUnknownFields {
 		return
 	}
 	list := at.to("versions")
@@ -85,7 +85,7 @@ func (c *checker) schemasRequired(at spot) {
 		case !m.schema(v).missing():
 		case !c.ratchet.withoutSchema:
 			c.required(schemaRequired, list.item(i, v.at).to("schema", "openAPIV3Schema"), "")
-		case v.served:
+		case v.Served:
 			c.required(schemaRequired, list.item(i, v.at).to("schema", "openAPIV3Schema"), "because otherwise all fields are pruned")
 		}
 	}
@@ -100,33 +100,33 @@ func (c *checker) versions(at spot) error {
 	names := make(map[string]*version, len(m.versions))
 	for i := range m.versions {
 		v := &m.versions[i]
-		if v.storage {
+		if v.Storage {
 			storage++
 		}
-		first := names[v.name]
+		first := names[v.Name]
 		if first == nil {
-			first, names[v.name] = v, v
+			first, names[v.Name] = v, v
 		} else {
 			unique = false
 		}
 		here := list.item(i, v.at)
-		if errs := dns.IsDNS1035Label(v.name); len(errs) > 0 {
-			c.invalid(versionName, here.to("name"), v.name, strings.Join(errs, ","))
+		if errs := dns.IsDNS1035Label(v.Name); len(errs) > 0 {
+			c.invalid(versionName, here.to("name"), v.Name, strings.Join(errs, ","))
 		}
 		c.deprecation(v, here.to("deprecationWarning"))
 		if x := m.schema(v); !x.missing() {
-			status := hasStatus(first.subresources) // servers look them up by name
-			if err := s.check(x, here.to("schema", "openAPIV3Schema"), status, v.name); err != nil {
+			status := first.Status // servers look them up by name
+			if err := s.check(x, here.to("schema", "openAPIV3Schema"), status, v.Name); err != nil {
 				return err
 			}
 		}
 		if !m.same.subresources {
-			c.subresources(v.subresources, here.to("subresources"))
+			c.scale(v.Scale, here.to("subresources"))
 		}
 		if !m.same.columns {
-			c.columns(v.columns, here.to("additionalPrinterColumns"))
+			c.columns(v.Columns, here.to("additionalPrinterColumns"))
 		}
-		if !m.same.selectable && len(v.selectable) > 0 {
+		if !m.same.selectable && len(v.SelectableFields) > 0 {
 			c.versionSelectable(v, here)
 		}
 	}
@@ -146,29 +146,29 @@ func (c *checker) versions(at spot) error {
 func (c *checker) shared(first spot, s *schemas) error {
 	m := c.new
 	v := &m.versions[0]
-	if v.name != "" {
-		if errs := dns.IsDNS1035Label(v.name); len(errs) > 0 {
-			c.invalid(versionName, first.to("name").as("spec.version"), v.name, strings.Join(errs, ","))
+	if v.Name != "" {
+		if errs := dns.IsDNS1035Label(v.Name); len(errs) > 0 {
+			c.invalid(versionName, first.to("name").as("spec.version"), v.Name, strings.Join(errs, ","))
 		}
 	}
 	if x := m.common(); !x.missing() {
-		status := slices.ContainsFunc(m.versions, func(v version) bool { return hasStatus(v.subresources) })
-		if err := s.check(x, first.to("schema", "openAPIV3Schema").as("spec.validation.openAPIV3Schema"), status, v.name); err != nil {
+		status := slices.ContainsFunc(m.versions, func(v version) bool { return v.Status })
+		if err := s.check(x, first.to("schema", "openAPIV3Schema").as("spec.validation.openAPIV3Schema"), status, v.Name); err != nil {
 			return err
 		}
 	}
 	if m.same.subresources {
-		c.subresources(v.subresources, first.to("subresources").as("spec.subresources"))
+		c.scale(v.Scale, first.to("subresources").as("spec.subresources"))
 	}
 	if m.same.columns {
-		c.columns(v.columns, first.to("additionalPrinterColumns").as("spec.additionalPrinterColumns"))
+		c.columns(v.Columns, first.to("additionalPrinterColumns").as("spec.additionalPrinterColumns"))
 	}
-	if m.same.selectable && len(v.selectable) > 0 {
+	if m.same.selectable && len(v.SelectableFields) > 0 {
 		here := first.to("selectableFields").as("spec.selectableFields")
 		if m.common() == nil {
 			c.invalid(selectableFieldsSchema, here, "", "may only be set when validations.schema is included")
 		} else {
-			c.selectable(v.selectable, m.common(), here, first.to("schema", "openAPIV3Schema").as("spec.schema.openAPIV3Schema"), "")
+			c.selectable(v.SelectableFields, m.common(), here, first.to("schema", "openAPIV3Schema").as("spec.schema.openAPIV3Schema"), "")
 		}
 	}
 	return nil
@@ -180,18 +180,16 @@ func (c *checker) versionSelectable(v *version, here spot) {
 		c.invalid(selectableFieldsSchema, here.to("selectableFields"), "", "may only be set when `version.schema.openAPIV3Schema` is not included")
 		return
 	}
-	c.selectable(v.selectable, x, here.to("selectableFields"), here.to("schema", "openAPIV3Schema"), v.name)
+	c.selectable(v.SelectableFields, x, here.to("selectableFields"), here.to("schema", "openAPIV3Schema"), v.Name)
 }
 
-func hasStatus(s *subresources) bool { return s != nil && s.Status != nil }
-
 func (c *checker) deprecation(v *version, s spot) {
-	if v.warning == nil {
+	if v.DeprecationWarning == nil {
 		return
 	}
-	text := *v.warning
-	report := func(detail string) { c.invalid(deprecationWarning, s, v.warning, detail) }
-	if !v.deprecated {
+	text := *v.DeprecationWarning
+	report := func(detail string) { c.invalid(deprecationWarning, s, v.DeprecationWarning, detail) }
+	if !v.Deprecated {
 		report("can only be set for deprecated versions")
 		return
 	}
@@ -217,7 +215,7 @@ var (
 	columnFormats = []string{"byte", "date", "date-time", "double", "float", "int32", "int64", "password"}
 )
 
-func (c *checker) columns(list []column, at spot) {
+func (c *checker) columns(list []Column, at spot) {
 	for i := range list {
 		x := &list[i]
 		s := at.item(i, x.at)
@@ -251,13 +249,14 @@ func (c *checker) simplePath(r rule, s spot, path string) bool {
 	return false
 }
 
-func (c *checker) subresources(x *subresources, s spot) {
-	if x == nil || x.Scale == nil {
+// scale checks the paths of the scale subresource; s is the spot of all subresources.
+func (c *checker) scale(x *Scale, s spot) {
+	if x == nil {
 		return
 	}
 	s = s.to("scale")
 	for _, p := range []struct{ field, path, under string }{
-		{"specReplicasPath", x.Scale.SpecReplicasPath, ".spec"}, {"statusReplicasPath", x.Scale.StatusReplicasPath, ".status"},
+		{"specReplicasPath", x.SpecReplicasPath, ".spec"}, {"statusReplicasPath", x.StatusReplicasPath, ".status"},
 	} {
 		if p.path == "" {
 			c.required(scalePath, s.to(p.field), "")
@@ -265,7 +264,7 @@ func (c *checker) subresources(x *subresources, s spot) {
 			c.invalid(scalePath, s.to(p.field), p.path, "should be a json path under "+p.under)
 		}
 	}
-	if p := x.Scale.LabelSelectorPath; p != nil && *p != "" && c.simplePath(scalePath, s.to("labelSelectorPath"), *p) &&
+	if p := x.LabelSelectorPath; p != nil && *p != "" && c.simplePath(scalePath, s.to("labelSelectorPath"), *p) &&
 		!strings.HasPrefix(*p, ".spec.") && !strings.HasPrefix(*p, ".status.") {
 		c.invalid(scalePath, s.to("labelSelectorPath"), p, "should be a json path under either .spec or .status")
 	}
@@ -276,7 +275,7 @@ const maxSelectable = 8
 
 // selectable checks the selectable fields of a schema. inSchema is where servers
 // report that they cannot make sense of it.
-func (c *checker) selectable(list []selectable, x *validation, at, inSchema spot, version string) {
+func (c *checker) selectable(list []SelectableField, x *validation, at, inSchema spot, version string) {
 	tree := x.tree
 	if tree != nil {
 		if problem := compile.ConversionProblem(tree); problem != "" {

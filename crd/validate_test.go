@@ -21,6 +21,24 @@ const tree = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefi
 {"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"age":{"type":"integer"},"sort":{"type":"string"}}}}}}}]}}`
 
 // edited replaces parts of tree: old, new, old, new and so on.
+// validate parses and validates a CRD, and the one before the change.
+func validate(doc []byte, o crd.ValidateOptions, old ...[]byte) ([]espalier.Finding, error) {
+	return validateWithin(doc, o, espalier.Limits{}, old...)
+}
+
+func validateWithin(doc []byte, o crd.ValidateOptions, limits espalier.Limits, old ...[]byte) ([]espalier.Finding, error) {
+	d, err := crd.ParseWithin(doc, limits)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range old {
+		if o.Old, err = crd.ParseWithin(text, limits); err != nil {
+			return nil, err
+		}
+	}
+	return crd.Validate(d, o)
+}
+
 func edited(pairs ...string) string {
 	doc := tree
 	for i := 0; i < len(pairs); i += 2 {
@@ -42,7 +60,7 @@ func summary(list []espalier.Finding) string {
 }
 
 func ExampleValidate() {
-	findings, err := crd.Validate([]byte(edited(`"trees.orchard.example"`, `"tree.orchard.example"`, `"storage":true`, `"storge":true`)), crd.ValidateOptions{})
+	findings, err := validate([]byte(edited(`"trees.orchard.example"`, `"tree.orchard.example"`, `"storage":true`, `"storge":true`)), crd.ValidateOptions{})
 	for _, f := range findings {
 		fmt.Println(f.Severity, f.Rule, f.Pointer)
 	}
@@ -90,7 +108,7 @@ func TestValidate(t *testing.T) {
 		{"status is not the sender's", edited(`]}}`, `]},"status":{"storedVersions":["v0"],"acceptedNames":{"plural":"?"}}}`), ""},
 		{"twice", edited(`"scope":"Namespaced"`, `"scope":"x","scope":"Namespaced"`), "duplicate-key spec.scope /spec/scope"},
 	} {
-		found, err := crd.Validate([]byte(c.doc), crd.ValidateOptions{})
+		found, err := validate([]byte(c.doc), crd.ValidateOptions{})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		} else if got := summary(found); got != c.want {
@@ -104,7 +122,7 @@ func TestValidate(t *testing.T) {
 func TestOffsets(t *testing.T) {
 	strange := `{"openAPIV3Schema":{"type":"object","properties":{"a":{"type":"strange"},"b":{"type":"string","x-kubernetes-validations":[{"rule":"self.c"}]}}}}`
 	doc := edited(`]}}`, `,{"name":"v2","schema":`+strange+`},{"name":"v3","schema":`+strange+`}]}}`, `"Namespaced"`, `"Nowhere"`, `"kind":"Tree"`, `"kind":"No Tree"`)
-	found, err := crd.Validate([]byte(doc), crd.ValidateOptions{})
+	found, err := validate([]byte(doc), crd.ValidateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +138,7 @@ func TestOffsets(t *testing.T) {
 		t.Errorf("%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	rule := edited(`"type":"integer"`, `"type":"integer","x-kubernetes-validations":[{"rule":"self > nothing"}]`)
-	found, err = crd.Validate([]byte(rule), crd.ValidateOptions{})
+	found, err = validate([]byte(rule), crd.ValidateOptions{})
 	if err != nil || len(found) != 1 || !strings.HasPrefix(rule[found[0].Offset:], "nothing") {
 		t.Error(found, err)
 	}
@@ -144,7 +162,7 @@ func TestValidateChange(t *testing.T) {
 		{"format was known", tree, edited(`"string"`, `"string","format":"x"`), "format-unrecognized spec.validation.openAPIV3Schema.properties[spec].properties[sort].format /spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/sort/format"},
 		{"unpruned before", edited(`"properties":{"age"`, `"default":{"x":1},"properties":{"age"`), edited(`"properties":{"age"`, `"default":{"y":1},"properties":{"age"`), ""},
 	} {
-		found, err := crd.Validate([]byte(c.doc), crd.ValidateOptions{Old: []byte(c.old)})
+		found, err := validate([]byte(c.doc), crd.ValidateOptions{}, []byte(c.old))
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		} else if got := summary(found); got != c.want {
@@ -158,11 +176,10 @@ func TestValidateChange(t *testing.T) {
 func TestStoredExpressions(t *testing.T) {
 	doc := []byte(edited(`"type":"string"`, `"type":"string","x-kubernetes-validations":[{"rule":"isSemver(self)","messageExpression":"string(isSemver(self))"}]`))
 	o := crd.ValidateOptions{CompatibilityVersion: "1.30"}
-	if found, err := crd.Validate(doc, o); err != nil || len(found) != 1 {
+	if found, err := validate(doc, o); err != nil || len(found) != 1 {
 		t.Error(found, err)
 	}
-	o.Old = doc
-	if found, err := crd.Validate(doc, o); err != nil || len(found) != 0 {
+	if found, err := validate(doc, o, doc); err != nil || len(found) != 0 {
 		t.Error(found, err)
 	}
 }
@@ -170,12 +187,12 @@ func TestStoredExpressions(t *testing.T) {
 // TestVerbatim checks that status and metadata count if they are what is stored.
 func TestVerbatim(t *testing.T) {
 	doc := []byte(edited(`]}}`, `]},"status":{"storedVersions":["v0","v1"],"acceptedNames":{"plural":"?"}}}`))
-	found, err := crd.Validate(doc, crd.ValidateOptions{Verbatim: true})
+	found, err := validate(doc, crd.ValidateOptions{Verbatim: true})
 	want := "names-invalid status.acceptedNames.plural /status/acceptedNames/plural\nstored-versions status.storedVersions[0] /status/storedVersions/0"
 	if got := summary(found); err != nil || got != want {
 		t.Errorf("%s, %v", got, err)
 	}
-	found, err = crd.Validate([]byte(tree), crd.ValidateOptions{Verbatim: true, Old: []byte(tree)})
+	found, err = validate([]byte(tree), crd.ValidateOptions{Verbatim: true}, []byte(tree))
 	if got := summary(found); err != nil || got != "object-metadata metadata.resourceVersion /metadata/resourceVersion" {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -192,27 +209,27 @@ func TestMalformed(t *testing.T) {
 		{edited(`"scope"`, `"conversion":{"webhook":{"clientConfig":{"caBundle":"!"}}},"scope"`), "/spec/conversion/webhook/clientConfig/caBundle", "must be base64, but is a string"},
 		{edited(`"scope"`, `"conversion":{"webhook":{"clientConfig":{"service":{"port":1.5}}}},"scope"`), "/spec/conversion/webhook/clientConfig/service/port", "must be an integer, but is a number"},
 	} {
-		_, err := crd.Validate([]byte(c.doc), crd.ValidateOptions{})
+		_, err := validate([]byte(c.doc), crd.ValidateOptions{})
 		var syntax *espalier.SyntaxError
 		if !errors.As(err, &syntax) || syntax.Pointer != c.pointer || syntax.Msg != c.msg {
 			t.Errorf("%v instead of %s: %s", err, c.pointer, c.msg)
 		}
-		if _, err := crd.Validate([]byte(tree), crd.ValidateOptions{Old: []byte(c.doc)}); !errors.As(err, &syntax) {
+		if _, err := validate([]byte(tree), crd.ValidateOptions{}, []byte(c.doc)); !errors.As(err, &syntax) {
 			t.Errorf("as the old definition: %v", err)
 		}
 	}
-	if _, err := crd.Validate([]byte(`{"kind":"List"}`), crd.ValidateOptions{}); !errors.Is(err, crd.ErrNotDefinition) {
+	if _, err := validate([]byte(`{"kind":"List"}`), crd.ValidateOptions{}); !errors.Is(err, crd.ErrNotCRD) {
 		t.Error(err)
 	}
 }
 
 func TestRemovedVersion(t *testing.T) {
 	beta := []byte(strings.Replace(webs, "k8s.io/v1", "k8s.io/v1beta1", 1))
-	found, err := crd.Validate(beta, crd.ValidateOptions{})
+	found, err := validate(beta, crd.ValidateOptions{})
 	if got := summary(found); err != nil || got != "api-version-removed apiVersion /apiVersion" {
 		t.Error(got, err)
 	}
-	if _, err := crd.Validate([]byte(tree), crd.ValidateOptions{Old: beta}); err == nil {
+	if _, err := validate([]byte(tree), crd.ValidateOptions{}, beta); err == nil {
 		t.Error("a definition of v1beta1 is taken for what a server has stored")
 	}
 }
@@ -221,7 +238,7 @@ func TestNearestField(t *testing.T) {
 	for wrong, want := range map[string]string{
 		`"additionalPrinterColums":[]`: `"additionalPrinterColumns"`, `"Served":true`: `"served"`, `"selectableField":[]`: `"selectableFields"`, `"entirelyUnlike":1`: "",
 	} {
-		found, err := crd.Validate([]byte(edited(`"storage":true`, `"storage":true,`+wrong)), crd.ValidateOptions{})
+		found, err := validate([]byte(edited(`"storage":true`, `"storage":true,`+wrong)), crd.ValidateOptions{})
 		if err != nil || len(found) != 1 || found[0].Rule != "unknown-field" || found[0].Severity != espalier.Warning {
 			t.Fatal(found, err)
 		}
@@ -264,7 +281,7 @@ func TestHostileDefinitions(t *testing.T) {
 		"labels":   edited(`"metadata":{`, `"metadata":{"labels":{`+many(n, func(i int) string { return `"?` + strconv.Itoa(i) + `":"?"` })+`},`),
 	} {
 		began := time.Now()
-		found, err := crd.Validate([]byte(doc), crd.ValidateOptions{Old: []byte(doc)})
+		found, err := validate([]byte(doc), crd.ValidateOptions{}, []byte(doc))
 		if err != nil || len(found) == 0 {
 			t.Errorf("%s: %d findings, %v", name, len(found), err)
 		}
@@ -274,18 +291,23 @@ func TestHostileDefinitions(t *testing.T) {
 	}
 }
 
-// TestConcurrent checks that definitions can be validated at the same time.
+// A CRD can be validated by several goroutines, also after Release.
 func TestConcurrent(t *testing.T) {
 	doc := []byte(edited(`"type":"integer"`, `"type":"integer","default":3,"x-kubernetes-validations":[{"rule":"self > 2"}]`, `"storage":true`, `"storage":false`))
-	want, err := crd.Validate(doc, crd.ValidateOptions{})
+	d, err := crd.Parse(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := crd.Validate(d, crd.ValidateOptions{})
 	if err != nil || len(want) != 2 {
 		t.Fatal(want, err)
 	}
+	d.Release()
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				if got, err := crd.Validate(doc, crd.ValidateOptions{Old: doc}); err != nil || len(got) != len(want) {
+				if got, err := crd.Validate(d, crd.ValidateOptions{Old: d}); err != nil || len(got) != len(want) {
 					t.Error(got, err)
 				}
 			}
@@ -300,11 +322,11 @@ func FuzzValidate(f *testing.F) {
 	f.Add([]byte(edited(`"storage":true,`, `"storage":true,"selectableFields":[{"jsonPath":".spec.sort"}],"subresources":{"status":{},"scale":{}},"additionalPrinterColumns":[{}],`)), []byte(webs), false)
 	f.Add([]byte(edited(`]}}`, second, `"scope"`, `"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"caBundle":"Cg==","url":"http://"}}},"scope"`)), []byte(edited(`]}}`, second)), true)
 	f.Fuzz(func(t *testing.T, doc, old []byte, verbatim bool) {
-		o := crd.ValidateOptions{Verbatim: verbatim, Limits: espalier.Limits{MaxBytes: 1 << 16}}
+		var before [][]byte
 		if len(old) > 0 {
-			o.Old = old
+			before = append(before, old)
 		}
-		found, err := crd.Validate(doc, o)
+		found, err := validateWithin(doc, crd.ValidateOptions{Verbatim: verbatim}, espalier.Limits{MaxBytes: 1 << 16}, before...)
 		if err != nil {
 			return
 		}

@@ -40,6 +40,31 @@ func (w where) item(i int, v jsondoc.Value) where {
 	return w
 }
 
+// values are the items of a list.
+type values struct {
+	items  []jsondoc.Value
+	around jsondoc.Value
+}
+
+// values returns the items of the list at w.
+func (w where) values() values {
+	all := values{around: w.at}
+	if !w.missing {
+		for _, v := range w.doc.Items(w.at) {
+			all.items = append(all.items, v)
+		}
+	}
+	return all
+}
+
+// get returns item i. An item that is not in the document has the place of the list.
+func (v values) get(i int) jsondoc.Value {
+	if i < len(v.items) {
+		return v.items[i]
+	}
+	return v.around
+}
+
 func (w where) offset() int { return w.doc.Offset(w.at) }
 
 // spot is a place and the name that API servers have for it.

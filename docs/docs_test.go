@@ -197,16 +197,25 @@ func definition(document []byte) []byte {
 		`"spec":{"group":"example.org","scope":"Namespaced","names":{"plural":"webs","kind":"Web"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":%s}}]}}`, document)
 }
 
+func crdOf(t *testing.T, document []byte) *crd.CRD {
+	t.Helper()
+	d, err := crd.Parse(definition(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 // findings returns the rules that an example breaks, and the errors among the
 // findings. Of two documents the first is the definition before the change.
 func findings(t *testing.T, list [][]byte) (broken, refused []string) {
 	t.Helper()
 	o := crd.ValidateOptions{Strict: true}
 	if len(list) == 2 {
-		o.Old = definition(list[0])
+		o.Old = crdOf(t, list[0])
 	}
-	document := definition(list[len(list)-1])
-	found, err := crd.Validate(document, o)
+	d := crdOf(t, list[len(list)-1])
+	found, err := crd.Validate(d, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,10 +224,6 @@ func findings(t *testing.T, list [][]byte) (broken, refused []string) {
 		if f.Severity == espalier.Error {
 			refused = append(refused, f.Rule+": "+f.Error())
 		}
-	}
-	d, err := crd.Parse(document)
-	if err != nil {
-		t.Fatal(err)
 	}
 	var all []string
 	for _, r := range lint.Rules {
@@ -287,7 +292,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s: %d documents, %v", e.ID, len(list), err)
 			continue
 		}
-		changes, err := diff.Compare(definition(list[0]), definition(list[1]), diff.Options{})
+		changes, err := diff.Compare(crdOf(t, list[0]), crdOf(t, list[1]))
 		if err != nil {
 			t.Errorf("%s: %v", e.ID, err)
 		}

@@ -118,7 +118,7 @@ func Example_change() {
 }
 
 func Example_definition() {
-	findings, err := crd.Validate([]byte(`{
+	definition, err := crd.Parse([]byte(`{
 	  "apiVersion": "apiextensions.k8s.io/v1",
 	  "kind": "CustomResourceDefinition",
 	  "metadata": {"name": "web.example.com"},
@@ -128,7 +128,11 @@ func Example_definition() {
 	      "type": "object", "properties": {"spec": {"properties": {"image": {"type": "string"}}}}
 	    }}}]
 	  }
-	}`), crd.ValidateOptions{})
+	}`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	findings, err := crd.Validate(definition, crd.ValidateOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -144,8 +148,12 @@ func Example_definition() {
 }
 
 func Example_diff() {
-	// What is going to be: the limit is gone, and images are shorter.
-	next := []byte(`{
+	old, err := crd.Parse([]byte(definitionOfWebs))
+	if err != nil {
+		log.Fatal(err)
+	}
+	// The limit is removed, and images are shorter.
+	next, err := crd.Parse([]byte(`{
 	  "apiVersion": "apiextensions.k8s.io/v1",
 	  "kind": "CustomResourceDefinition",
 	  "metadata": {"name": "webs.example.com"},
@@ -159,8 +167,11 @@ func Example_diff() {
 	      }}}
 	    }}}]
 	  }
-	}`)
-	changes, err := diff.Compare([]byte(definitionOfWebs), next, diff.Options{})
+	}`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	changes, err := diff.Compare(old, next)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -168,7 +179,7 @@ func Example_diff() {
 		fmt.Printf("%s: %s %s; breaks %s\n", c.Level, c.Rule, c.Path, c.Breaks)
 	}
 	shop := []byte(`{"apiVersion":"example.com/v1","kind":"Web","metadata":{"name":"shop"},"spec":{"image":"shop","limit":2}}`)
-	outcomes, err := diff.Objects([]byte(definitionOfWebs), next, [][]byte{shop}, diff.Options{})
+	outcomes, err := diff.Objects(old, next, [][]byte{shop}, espalier.Limits{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -201,7 +212,11 @@ func Example_fix() {
 	for _, n := range result.Notes {
 		fmt.Println(n.Kind, n.Pointer)
 	}
-	findings, err := crd.Validate(result.JSON, crd.ValidateOptions{})
+	definition, err := crd.Parse(result.JSON)
+	if err != nil {
+		log.Fatal(err)
+	}
+	findings, err := crd.Validate(definition, crd.ValidateOptions{})
 	fmt.Println(len(findings), err)
 	// Output:
 	// set /apiVersion api-version-removed
@@ -292,7 +307,7 @@ func Example_errors() {
 		}
 	}
 	_, err = crd.Parse([]byte(`{"kind": "ConfigMap", "apiVersion": "v1"}`))
-	fmt.Println(errors.Is(err, crd.ErrNotDefinition))
+	fmt.Println(errors.Is(err, crd.ErrNotCRD))
 	// Output:
 	// at byte 19 - byte 19: unexpected '}' looking for a value
 	// in metadata - json: cannot unmarshal array into Go struct field ObjectMeta.name of type string

@@ -1,12 +1,10 @@
 package openapi
 
 import (
-	"iter"
 	"strings"
 
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/internal/compile"
-	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
@@ -27,7 +25,7 @@ const (
 // that an API server publishes; paths are left to servers. Unions, of which other
 // servers know nothing, are said with oneOf, too. A schema that is not structural
 // is published as that of an object of which nothing is known.
-func Document(d *crd.Definition, v *crd.Version) ([]byte, error) {
+func Document(d *crd.CRD, v *crd.Version) ([]byte, error) {
 	s, err := structural(d, v)
 	if err != nil {
 		return nil, err
@@ -53,7 +51,7 @@ func Document(d *crd.Definition, v *crd.Version) ([]byte, error) {
 
 // structural returns the schema of a version as it is published, or nil if
 // nothing of it is.
-func structural(d *crd.Definition, v *crd.Version) (*syntax.Schema, error) {
+func structural(d *crd.CRD, v *crd.Version) (*syntax.Schema, error) {
 	s, err := parse(d, v)
 	if err != nil {
 		return nil, err
@@ -70,14 +68,14 @@ type publisher struct {
 	format Format
 }
 
-func (p *publisher) components(d *crd.Definition, v *crd.Version, s *syntax.Schema) {
+func (p *publisher) components(d *crd.CRD, v *crd.Version, s *syntax.Schema) {
 	p.models(d, v, s)
 	p.metaComponents()
 }
 
 // models writes the schemas of objects and of lists of them.
-func (p *publisher) models(d *crd.Definition, v *crd.Version, s *syntax.Schema) {
-	selectable := selectableFields(d, v)
+func (p *publisher) models(d *crd.CRD, v *crd.Version, s *syntax.Schema) {
+	selectable := v.SelectableFields
 	about := func(kind string) {
 		p.key("x-kubernetes-group-version-kind")
 		p.array(func() {
@@ -89,9 +87,9 @@ func (p *publisher) models(d *crd.Definition, v *crd.Version, s *syntax.Schema) 
 		}
 		p.key("x-kubernetes-selectable-fields")
 		p.array(func() {
-			for _, path := range selectable {
+			for _, f := range selectable {
 				p.next()
-				p.object(func() { p.text("fieldPath", strings.TrimPrefix(path, ".")) })
+				p.object(func() { p.text("fieldPath", strings.TrimPrefix(f.JSONPath, ".")) })
 			}
 		})
 	}
@@ -153,39 +151,4 @@ func (p *publisher) referring(name, model, description string) {
 			p.object(func() { p.text("$ref", p.format.ref(model)) })
 		})
 	})
-}
-
-// selectableFields lists the paths that objects of a version may be selected by.
-func selectableFields(d *crd.Definition, v *crd.Version) (paths []string) {
-	doc, err := jsondoc.Parse(d.JSON, jsondoc.Limits{})
-	if err != nil {
-		return nil
-	}
-	defer doc.Release()
-	text := func(v jsondoc.Value, name string) string {
-		if m, ok := doc.Get(v, name); ok && doc.Kind(m) == jsondoc.String {
-			return doc.Text(m)
-		}
-		return ""
-	}
-	list := func(v jsondoc.Value, name string) iter.Seq2[int, jsondoc.Value] {
-		if m, ok := doc.Get(v, name); ok {
-			return doc.Items(m)
-		}
-		return func(func(int, jsondoc.Value) bool) {}
-	}
-	spec, ok := doc.Get(jsondoc.Root, "spec")
-	if !ok {
-		return nil
-	}
-	for _, version := range list(spec, "versions") {
-		if text(version, "name") != v.Name {
-			continue
-		}
-		for _, field := range list(version, "selectableFields") {
-			paths = append(paths, text(field, "jsonPath"))
-		}
-		break
-	}
-	return paths
 }

@@ -21,7 +21,7 @@ type place struct {
 }
 
 // resource writes the members of the schema for a whole object.
-func (w *writer) resource(d *crd.Definition, v *crd.Version, s *syntax.Schema) {
+func (w *writer) resource(d *crd.CRD, v *crd.Version, s *syntax.Schema) {
 	w.lenient = d.PreserveUnknownFields || s == nil
 	if s == nil {
 		s = new(syntax.Schema)

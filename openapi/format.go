@@ -29,7 +29,7 @@ func (f Format) ref(model string) string {
 // them, as members of the object in which a document has its schemas: compact,
 // divided by a comma, without braces. They refer to models about metadata that
 // are not among them.
-func AppendModels(dst []byte, d *crd.Definition, v *crd.Version, f Format) ([]byte, error) {
+func AppendModels(dst []byte, d *crd.CRD, v *crd.Version, f Format) ([]byte, error) {
 	s, err := structural(d, v)
 	if err != nil {
 		return dst, err

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/crd"
-	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/crdtree"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
@@ -27,7 +27,7 @@ const draft = "http://json-schema.org/draft-07/schema#"
 // server drops nothing. Rules stand in descriptions, because a JSON Schema has no
 // words for them. Formats are left to the reading of whoever uses the schema,
 // except those that mean something else in JSON Schema.
-func JSONSchema(d *crd.Definition, v *crd.Version, o Options) ([]byte, error) {
+func JSONSchema(d *crd.CRD, v *crd.Version, o Options) ([]byte, error) {
 	s, err := parse(d, v)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func JSONSchema(d *crd.Definition, v *crd.Version, o Options) ([]byte, error) {
 // Catalog returns one JSON Schema for the objects of all versions of all
 // definitions. It chooses by apiVersion and kind; objects of other kinds are
 // valid. Of definitions of the same kind the first counts.
-func Catalog(list []*crd.Definition, o Options) ([]byte, error) {
+func Catalog(list []*crd.CRD, o Options) ([]byte, error) {
 	w := &writer{options: o}
 	var entries []entry
 	seen := map[string]bool{}
@@ -94,7 +94,7 @@ func Catalog(list []*crd.Definition, o Options) ([]byte, error) {
 // entry is a version in a catalog.
 type entry struct {
 	name       string
-	definition *crd.Definition
+	definition *crd.CRD
 	version    *crd.Version
 	schema     *syntax.Schema
 }
@@ -141,20 +141,12 @@ func (w *writer) choice(e entry) {
 }
 
 // parse reads the schema of a version; it is nil if there is none.
-func parse(d *crd.Definition, v *crd.Version) (*syntax.Schema, error) {
-	if v.Schema == nil {
-		return nil, nil
+func parse(d *crd.CRD, v *crd.Version) (*syntax.Schema, error) {
+	s := crdtree.Parse(v)
+	if len(s.Problems) > 0 {
+		return nil, fmt.Errorf("the schema of version %q of %s cannot be read: %s%s %s", v.Name, d.Name, v.Pointer, s.Problems[0].Pointer, s.Problems[0].Message)
 	}
-	doc, err := jsondoc.Parse(v.Schema, jsondoc.Limits{})
-	if err != nil {
-		return nil, fmt.Errorf("the schema of version %q of %s is not JSON: %w", v.Name, d.Name, err)
-	}
-	defer doc.Release()
-	s, problems := syntax.Parse(doc, jsondoc.Root)
-	if len(problems) > 0 {
-		return nil, fmt.Errorf("the schema of version %q of %s cannot be read: %s%s %s", v.Name, d.Name, v.Pointer, problems[0].Pointer, problems[0].Message)
-	}
-	return s, nil
+	return s.Tree, nil
 }
 
 // ModelName is the name under which the schema of a kind is published:
@@ -165,7 +157,7 @@ func ModelName(group, version, kind string) string {
 	return strings.Join(append(parts, version, kind), ".")
 }
 
-func apiVersion(d *crd.Definition, v *crd.Version) string {
+func apiVersion(d *crd.CRD, v *crd.Version) string {
 	if d.Group == "" {
 		return v.Name
 	}

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func crontab(t testing.TB) *crd.Definition {
+func crontab(t testing.TB) *crd.CRD {
 	t.Helper()
 	text, err := os.ReadFile("testdata/crontab.yaml")
 	if err != nil {
@@ -40,7 +40,7 @@ func TestGoldens(t *testing.T) {
 	}{
 		{"v1.jsonschema.json", func() ([]byte, error) { return JSONSchema(d, d.Version("v1"), Options{}) }},
 		{"v1.strict.jsonschema.json", func() ([]byte, error) { return JSONSchema(d, d.Version("v1"), Options{Strict: true}) }},
-		{"all.jsonschema.json", func() ([]byte, error) { return Catalog([]*crd.Definition{d, d}, Options{Strict: true}) }},
+		{"all.jsonschema.json", func() ([]byte, error) { return Catalog([]*crd.CRD{d, d}, Options{Strict: true}) }},
 		{"v1.openapi.json", func() ([]byte, error) { return Document(d, d.Version("v1")) }},
 	} {
 		got, err := c.make()
@@ -66,7 +66,7 @@ func TestGoldens(t *testing.T) {
 }
 
 // version wraps a schema in a definition of one version.
-func version(t testing.TB, schema string) (*crd.Definition, *crd.Version) {
+func version(t testing.TB, schema string) (*crd.CRD, *crd.Version) {
 	t.Helper()
 	d, err := crd.Parse([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"trees.orchard.example"},` +
 		`"spec":{"group":"orchard.example","scope":"Cluster","names":{"plural":"trees","kind":"Tree"},"versions":[{"name":"v1","schema":{"openAPIV3Schema":` + schema + `}}]}}`))
@@ -164,7 +164,7 @@ func TestUnreadable(t *testing.T) {
 	if _, err := Document(d, v); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Catalog([]*crd.Definition{d}, Options{}); err == nil || err.Error() != want {
+	if _, err := Catalog([]*crd.CRD{d}, Options{}); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }
@@ -248,7 +248,7 @@ func FuzzSchemas(f *testing.F) {
 				t.Errorf("not JSON: %s", raw)
 			}
 		}
-		if raw, err := Catalog([]*crd.Definition{d}, Options{}); err == nil && !json.Valid(raw) {
+		if raw, err := Catalog([]*crd.CRD{d}, Options{}); err == nil && !json.Valid(raw) {
 			t.Errorf("not JSON: %s", raw)
 		}
 		if raw, err := Document(d, &d.Versions[0]); err == nil && !json.Valid(raw) {

@@ -18,7 +18,7 @@ func Definition(doc []byte, o oracle.DefinitionOptions) (v oracle.DefinitionVerd
 			v = oracle.DefinitionVerdict{Panic: p}
 		}
 	}()
-	findings, err := crd.Validate(doc, crd.ValidateOptions{Old: o.Old, Verbatim: o.Verbatim})
+	findings, err := validate(doc, o)
 	if err != nil {
 		return oracle.DefinitionVerdict{Undecodable: err}
 	}
@@ -37,4 +37,20 @@ func Definition(doc []byte, o oracle.DefinitionOptions) (v oracle.DefinitionVerd
 	slices.Sort(v.Warnings)
 	v.Warnings = slices.Compact(v.Warnings)
 	return v
+}
+
+func validate(doc []byte, o oracle.DefinitionOptions) ([]espalier.Finding, error) {
+	d, err := crd.Parse(doc)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Release()
+	options := crd.ValidateOptions{Verbatim: o.Verbatim}
+	if o.Old != nil {
+		if options.Old, err = crd.Parse(o.Old); err != nil {
+			return nil, err
+		}
+		defer options.Old.Release()
+	}
+	return crd.Validate(d, options)
 }

@@ -106,7 +106,7 @@ func stock(t *testing.T, m *managedfields.FieldManager, object []byte) string {
 
 // typesOf returns how the fields of a version are merged, by its published
 // schema.
-func typesOf(t *testing.T, d *crd.Definition, v *crd.Version) managedfields.TypeConverter {
+func typesOf(t *testing.T, d *crd.CRD, v *crd.Version) managedfields.TypeConverter {
 	t.Helper()
 	document, err := openapi.Document(d, v)
 	if err != nil {
@@ -125,7 +125,7 @@ func typesOf(t *testing.T, d *crd.Definition, v *crd.Version) managedfields.Type
 	return types
 }
 
-func fieldManager(t *testing.T, d *crd.Definition, v *crd.Version) *managedfields.FieldManager {
+func fieldManager(t *testing.T, d *crd.CRD, v *crd.Version) *managedfields.FieldManager {
 	t.Helper()
 	gvk := schema.GroupVersionKind{Group: d.Group, Version: v.Name, Kind: d.Kind}
 	reset := fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{

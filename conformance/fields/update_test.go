@@ -164,7 +164,7 @@ func (n nothing) Update(ctx context.Context, _ string, info rest.UpdatedObjectIn
 	return o, false, err
 }
 
-func ownership(t *testing.T, d *crd.Definition, v *crd.Version, s *espalier.Schema) (*fields.Ownership, *handlers.RequestScope) {
+func ownership(t *testing.T, d *crd.CRD, v *crd.Version, s *espalier.Schema) (*fields.Ownership, *handlers.RequestScope) {
 	t.Helper()
 	types := fields.Converter(typesOf(t, d, v))
 	gvk := schema.GroupVersionKind{Group: d.Group, Version: v.Name, Kind: d.Kind}

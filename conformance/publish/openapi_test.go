@@ -89,7 +89,7 @@ type document struct {
 	Paths, Models, Parameters map[string]any
 }
 
-func ours(t *testing.T, d *crd.Definition, f openapi.Format) document {
+func ours(t *testing.T, d *crd.CRD, f openapi.Format) document {
 	v := &d.Versions[0]
 	models, err := openapi.AppendModels([]byte("{"), d, v, f)
 	if err != nil {
@@ -97,7 +97,7 @@ func ours(t *testing.T, d *crd.Definition, f openapi.Format) document {
 	}
 	paths := openapi.AppendPaths([]byte("{"), openapi.Resource{
 		Group: d.Group, Version: v.Name, Plural: d.Plural, Kind: d.Kind, ListKind: d.ListKind,
-		Namespaced: d.Namespaced, Status: v.Status, Scale: v.Scale,
+		Namespaced: d.Namespaced, Status: v.Status, Scale: v.Scale != nil,
 	}, f)
 	o := document{Paths: object(t, append(paths, '}')), Models: object(t, append(models, '}'))}
 	if f == openapi.V2 {
@@ -138,7 +138,7 @@ func plain(t *testing.T, value any) map[string]any {
 	return object(t, data)
 }
 
-func compare(t *testing.T, name string, d *crd.Definition, got, want document) {
+func compare(t *testing.T, name string, d *crd.CRD, got, want document) {
 	if at := difference(got.Paths, want.Paths); at != "" {
 		t.Errorf("%s: paths%s", name, at)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/generate"
 	"github.com/espalier-dev/espalier/conformance/mutate"
 	"github.com/espalier-dev/espalier/conformance/oracle"
+	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/diff"
 	"github.com/espalier-dev/espalier/rules"
 )
@@ -309,7 +310,7 @@ func (r *runner) pair(ctx context.Context, seed uint64) {
 		r.counts.Skipped.Add(1)
 		return
 	}
-	changes, err := diff.Compare(Definition(old), Definition(now), diff.Options{})
+	changes, err := compare(Definition(old), Definition(now))
 	if err != nil {
 		r.miss(&Miss{Seed: seed, Edits: edits, Old: old, New: now, What: "Compare: " + err.Error()})
 		return
@@ -417,4 +418,16 @@ func (r *runner) objects(ctx context.Context, seed uint64, before, after *judge,
 			doubts++
 		}
 	}
+}
+
+func compare(old, now []byte) ([]diff.Change, error) {
+	before, err := crd.Parse(old)
+	if err != nil {
+		return nil, err
+	}
+	after, err := crd.Parse(now)
+	if err != nil {
+		return nil, err
+	}
+	return diff.Compare(before, after)
 }

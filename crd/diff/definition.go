@@ -1,148 +1,44 @@
 package diff
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
-	"github.com/espalier-dev/espalier/internal/jsondoc"
-	"github.com/espalier-dev/espalier/internal/syntax"
+	"github.com/espalier-dev/espalier/internal/crdtree"
 )
-
-// details is what is compared of a definition and crd.Definition does not hold.
-// Members of the wrong type count as absent.
-type details struct {
-	doc      *jsondoc.Doc
-	versions []jsondoc.Value
-}
-
-func newDetails(doc *jsondoc.Doc) details {
-	d := details{doc: doc}
-	if list, ok := d.get(jsondoc.Root, "spec", "versions"); ok {
-		for _, v := range doc.Items(list) {
-			d.versions = append(d.versions, v)
-		}
-	}
-	return d
-}
-
-func (d details) get(v jsondoc.Value, path ...string) (jsondoc.Value, bool) {
-	for _, name := range path {
-		var ok bool
-		if v, ok = d.doc.Get(v, name); !ok || d.doc.Kind(v) == jsondoc.Null {
-			return 0, false
-		}
-	}
-	return v, true
-}
-
-// canonical returns a member as canonical JSON, nil if it is absent.
-func (d details) canonical(v jsondoc.Value, path ...string) []byte {
-	v, ok := d.get(v, path...)
-	if !ok {
-		return nil
-	}
-	return d.doc.AppendCanonical(nil, v)
-}
-
-// of returns a member of the i-th version, or of the spec, where v1beta1 has it
-// for all versions.
-func (d details) of(i int, member ...string) []byte {
-	if i < len(d.versions) {
-		if b := d.canonical(d.versions[i], member...); b != nil {
-			return b
-		}
-	}
-	return d.canonical(jsondoc.Root, append([]string{"spec"}, member...)...)
-}
-
-func (d details) text(path ...string) string {
-	if v, ok := d.get(jsondoc.Root, path...); ok && d.doc.Kind(v) == jsondoc.String {
-		return d.doc.Text(v)
-	}
-	return ""
-}
-
-func (d details) texts(path ...string) (list []string) {
-	v, ok := d.get(jsondoc.Root, path...)
-	if !ok {
-		return nil
-	}
-	for _, item := range d.doc.Items(v) {
-		if d.doc.Kind(item) == jsondoc.String {
-			list = append(list, d.doc.Text(item))
-		}
-	}
-	return list
-}
-
-// selectable returns the paths that objects of the i-th version can be selected
-// by.
-func (d details) selectable(i int) (list []string) {
-	if i >= len(d.versions) {
-		return nil
-	}
-	v, ok := d.get(d.versions[i], "selectableFields")
-	if !ok {
-		return nil
-	}
-	for _, item := range d.doc.Items(v) {
-		if p, ok := d.get(item, "jsonPath"); ok && d.doc.Kind(p) == jsondoc.String {
-			list = append(list, d.doc.Text(p))
-		}
-	}
-	return list
-}
 
 // definitions are both while they are compared.
 type definitions struct {
-	old, now      *crd.Definition
-	before, after details
-	was, is       map[string]int // places of versions by name; the first of a name counts
+	old, now *crd.CRD
+	was, is  map[string]int // places of versions by name; the first of a name counts
 }
 
 func (d *definitions) oldVersion(name string) *crd.Version { return version(d.old, d.was, name) }
 func (d *definitions) newVersion(name string) *crd.Version { return version(d.now, d.is, name) }
 
-func version(d *crd.Definition, places map[string]int, name string) *crd.Version {
+func version(d *crd.CRD, places map[string]int, name string) *crd.Version {
 	if i, ok := places[name]; ok {
 		return &d.Versions[i]
 	}
 	return nil
 }
 
-// definitions compares two definitions and the schemas of their versions.
-func (c *comparer) definitions(old, now *crd.Definition) error {
-	a, err := jsondoc.Parse(old.JSON, jsondoc.Limits(c.options.Limits))
-	if err != nil {
-		return readError("old", err)
-	}
-	defer a.Release()
-	b, err := jsondoc.Parse(now.JSON, jsondoc.Limits(c.options.Limits))
-	if err != nil {
-		return readError("new", err)
-	}
-	defer b.Release()
-	d := &definitions{old: old, now: now, before: newDetails(a), after: newDetails(b), was: places(old), is: places(now)}
+// definitions compares two CRDs and the schemas of their versions.
+func (c *comparer) definitions(old, now *crd.CRD) error {
+	d := &definitions{old: old, now: now, was: places(old), is: places(now)}
 	c.names(d)
 	c.conversion(d)
 	c.versions(d)
 	return c.schemas(d)
 }
 
-func readError(which string, err error) error {
-	if e, ok := err.(*jsondoc.SyntaxError); ok {
-		err = &espalier.SyntaxError{Offset: e.Offset, Msg: e.Msg}
-	}
-	return fmt.Errorf("the %s definition: %w", which, err)
-}
-
-func places(d *crd.Definition) map[string]int {
+func places(d *crd.CRD) map[string]int {
 	at := map[string]int{}
 	for i := range d.Versions {
 		if _, ok := at[d.Versions[i].Name]; !ok {
@@ -200,7 +96,7 @@ func (c *comparer) names(d *definitions) {
 	}
 }
 
-func scope(d *crd.Definition) string {
+func scope(d *crd.CRD) string {
 	if d.Namespaced {
 		return "Namespaced"
 	}
@@ -255,7 +151,7 @@ func (c *comparer) members(removed, added string, old, now []string, at []string
 
 // conversion compares how versions are converted.
 func (c *comparer) conversion(d *definitions) {
-	was, is := strategy(d.before), strategy(d.after)
+	was, is := strategy(d.old), strategy(d.now)
 	at := pointerTo("spec", "conversion")
 	x := Change{Rule: "conversion-changed", Level: Risky, Breaks: Everybody, Old: was, New: is, OldPointer: at, NewPointer: at}
 	switch {
@@ -266,39 +162,25 @@ func (c *comparer) conversion(d *definitions) {
 			x.Message = fmt.Sprintf("the conversion strategy changes from %s to %s: there was only one version to convert", was, is)
 		}
 		c.report(nil, x)
-	case was == "Webhook" && !bytes.Equal(client(d.before), client(d.after)):
+	case was == "Webhook" && !sameWebhook(d.old.Conversion, d.now.Conversion):
 		x.Message = "another webhook converts versions: objects that it converts differently, or if it does not answer all objects in another version than the stored one, break"
 		c.report(nil, x)
 	}
 }
 
-func strategy(d details) string {
-	if s := d.text("spec", "conversion", "strategy"); s != "" {
-		return s
-	}
-	return "None"
-}
+func strategy(d *crd.CRD) string { return cmp.Or(d.Conversion.Strategy, "None") }
 
-// client returns what is said about the webhook: the certificates of its
-// authority aside, which change without changing it.
-func client(d details) []byte {
-	b := d.canonical(jsondoc.Root, "spec", "conversion")
-	var conversion map[string]any
-	if json.Unmarshal(b, &conversion) != nil {
-		return b
-	}
-	forget(conversion, "caBundle")
-	b, _ = json.Marshal(conversion)
-	return b
-}
-
-func forget(m map[string]any, name string) {
-	delete(m, name)
-	for _, v := range m {
-		if below, ok := v.(map[string]any); ok {
-			forget(below, name)
+// sameWebhook compares what is said about the webhook: the certificates of its CA
+// aside, which change without changing it.
+func sameWebhook(a, b crd.Conversion) bool {
+	plain := func(w *crd.Webhook) (out crd.Webhook) {
+		if w != nil {
+			out = *w
 		}
+		out.CABundle = nil
+		return out
 	}
+	return slices.Equal(a.ReviewVersions, b.ReviewVersions) && reflect.DeepEqual(plain(a.Webhook), plain(b.Webhook))
 }
 
 // schemas compares the schemas of versions that have the same name and, if the
@@ -318,19 +200,10 @@ func (c *comparer) schemas(d *definitions) error {
 			return err
 		}
 	}
-	was, is := storage(d.old), storage(d.now)
+	was, is := d.old.StorageVersion(), d.now.StorageVersion()
 	c.touched = Stored | Readers
-	if was != nil && is != nil && was.Name != is.Name && strategy(d.after) == "None" && (d.oldVersion(is.Name) == nil || d.newVersion(was.Name) == nil) {
+	if was != nil && is != nil && was.Name != is.Name && strategy(d.now) == "None" && (d.oldVersion(is.Name) == nil || d.newVersion(was.Name) == nil) {
 		return c.schema(was.Name+" to "+is.Name, d, was, is)
-	}
-	return nil
-}
-
-func storage(d *crd.Definition) *crd.Version {
-	for i := range d.Versions {
-		if d.Versions[i].Storage {
-			return &d.Versions[i]
-		}
 	}
 	return nil
 }
@@ -355,20 +228,16 @@ func (c *comparer) schema(name string, d *definitions, was, is *crd.Version) err
 }
 
 // read parses the schema of a version. Without one, every object is valid.
-func (c *comparer) read(which string, d *crd.Definition, v *crd.Version) (value, error) {
+func (c *comparer) read(which string, d *crd.CRD, v *crd.Version) (value, error) {
 	p := part{s: open, at: (*pointer)(nil).to("spec")}
 	if v.Schema != nil {
-		doc, err := jsondoc.Parse(v.Schema, jsondoc.Limits(c.options.Limits))
-		if err != nil {
-			return value{}, readError(which, err)
+		s := crdtree.Parse(v)
+		if len(s.Problems) > 0 {
+			p := s.Problems[0]
+			return value{}, fmt.Errorf("the %s CRD: version %s: %w", which, v.Name,
+				&espalier.SyntaxError{Offset: p.Offset + s.Shift, Pointer: v.Pointer + p.Pointer, Msg: p.Message})
 		}
-		defer doc.Release()
-		s, problems := syntax.Parse(doc, jsondoc.Root)
-		if len(problems) > 0 {
-			return value{}, fmt.Errorf("the %s definition: version %s: %w", which, v.Name,
-				&espalier.SyntaxError{Offset: v.Offset + problems[0].Offset, Pointer: v.Pointer + problems[0].Pointer, Msg: problems[0].Message})
-		}
-		p = part{s: s, at: &pointer{text: v.Pointer}}
+		p = part{s: s.Tree, at: &pointer{text: v.Pointer}}
 	} else if !d.PreserveUnknownFields {
 		p.s = bare
 	}

@@ -2,11 +2,9 @@ package diff
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
 )
 
@@ -72,26 +70,12 @@ type Change struct {
 	Fix                    string // what to do instead; may be empty
 }
 
-// Options bound the comparison.
-type Options struct {
-	Limits espalier.Limits
-}
-
-// Compare lists the changes from one definition to another, both JSON, of
-// either version of the API: first those of the definition, then those of each
-// version, sorted by path. It fails for documents that are not definitions or
-// whose schemas cannot be read.
-func Compare(old, now []byte, o Options) ([]Change, error) {
-	before, err := crd.Parse(old)
-	if err != nil {
-		return nil, fmt.Errorf("the old definition: %w", err)
-	}
-	after, err := crd.Parse(now)
-	if err != nil {
-		return nil, fmt.Errorf("the new definition: %w", err)
-	}
-	c := newComparer(o, len(old)+len(now))
-	if err := c.definitions(before, after); err != nil {
+// Compare lists the changes from one CRD to another, of either version of the
+// API: first those of the CRD itself, then those of each version, sorted by path.
+// It fails if it cannot read a schema.
+func Compare(old, now *crd.CRD) ([]Change, error) {
+	c := newComparer(len(old.JSON) + len(now.JSON))
+	if err := c.definitions(old, now); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(c.changes, func(a, b Change) int {
@@ -118,7 +102,6 @@ const (
 
 // comparer holds one comparison.
 type comparer struct {
-	options Options
 	changes []Change
 	text    int
 	omitted bool
@@ -138,9 +121,9 @@ type comparer struct {
 	refuted bool // what is to be proven does not hold
 }
 
-func newComparer(o Options, size int) *comparer {
+func newComparer(size int) *comparer {
 	return &comparer{
-		options: o, touched: Everybody, steps: 1<<16 + 16*size, proofs: proofSteps, parsed: maxParsedRules, automata: maxAutomata,
+		touched: Everybody, steps: 1<<16 + 16*size, proofs: proofSteps, parsed: maxParsedRules, automata: maxAutomata,
 		hashes: map[*schema]digest{}, patterns: map[[2]string]containment{},
 	}
 }

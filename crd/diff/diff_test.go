@@ -20,15 +20,48 @@ func definition(schema string) []byte {
 		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":%s}}]}}`, schema)
 }
 
+// parsed is a CRD with a schema.
+func parsed(schema string) *crd.CRD {
+	d, err := crd.Parse(definition(schema))
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// both parses two CRDs.
+func both(old, now []byte, limits espalier.Limits) (a, b *crd.CRD, err error) {
+	if a, err = crd.ParseWithin(old, limits); err == nil {
+		b, err = crd.ParseWithin(now, limits)
+	}
+	return a, b, err
+}
+
+func compare(old, now []byte, limits ...espalier.Limits) ([]diff.Change, error) {
+	a, b, err := both(old, now, append(limits, espalier.Limits{})[0])
+	if err != nil {
+		return nil, err
+	}
+	return diff.Compare(a, b)
+}
+
+func objects(old, now []byte, list [][]byte) ([]diff.Outcome, error) {
+	a, b, err := both(old, now, espalier.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	return diff.Objects(a, b, list, espalier.Limits{})
+}
+
 // spec returns the schema of objects with a spec of some fields.
 func spec(fields string) string {
 	return `{"type":"object","properties":{"spec":{"type":"object","properties":{` + fields + `}}}}`
 }
 
 func ExampleCompare() {
-	old := definition(spec(`"replicas":{"type":"integer","maximum":10}, "colour":{"type":"string","enum":["red","green"]}`))
-	now := definition(spec(`"replicas":{"type":"integer","maximum":5}, "colour":{"type":"string","enum":["red","green","blue"]}`))
-	changes, err := diff.Compare(old, now, diff.Options{})
+	old := parsed(spec(`"replicas":{"type":"integer","maximum":10}, "colour":{"type":"string","enum":["red","green"]}`))
+	now := parsed(spec(`"replicas":{"type":"integer","maximum":5}, "colour":{"type":"string","enum":["red","green","blue"]}`))
+	changes, err := diff.Compare(old, now)
 	for _, c := range changes {
 		fmt.Println(c.Level, "for", c.Breaks, "at", c.Path)
 		fmt.Println(" ", c.Rule, c.Old, "->", c.New)
@@ -43,11 +76,11 @@ func ExampleCompare() {
 }
 
 func ExampleObjects() {
-	old := definition(spec(`"replicas":{"type":"integer"}, "colour":{"type":"string"}`))
-	now := definition(spec(`"replicas":{"type":"integer","maximum":5}, "size":{"type":"string","default":"small"}`))
+	old := parsed(spec(`"replicas":{"type":"integer"}, "colour":{"type":"string"}`))
+	now := parsed(spec(`"replicas":{"type":"integer","maximum":5}, "size":{"type":"string","default":"small"}`))
 	outcomes, err := diff.Objects(old, now, [][]byte{
 		[]byte(`{"apiVersion":"orchard.example/v1","kind":"Tree","metadata":{"name":"oak"},"spec":{"replicas":9,"colour":"red"}}`),
-	}, diff.Options{})
+	}, espalier.Limits{})
 	for _, x := range outcomes {
 		fmt.Println(x.Name, x.Fate)
 		fmt.Println(x.Invalid, x.Pruned, x.Defaulted)
@@ -86,7 +119,7 @@ func TestPointers(t *testing.T) {
 		{"rule", `"f":{"type":"integer","x-kubernetes-validations":[{"rule":"self>1"}]}`, `"f":{"type":"integer","x-kubernetes-validations":[{"rule":"self>1"},{"rule":"self<5"}]}`,
 			base + "f/x-kubernetes-validations", base + "f/x-kubernetes-validations/1"},
 	} {
-		changes, err := diff.Compare(definition(spec(c.old)), definition(spec(c.now)), diff.Options{})
+		changes, err := compare(definition(spec(c.old)), definition(spec(c.now)))
 		if err != nil || len(changes) != 1 {
 			t.Fatalf("%s: %v %v", c.name, changes, err)
 		}
@@ -104,7 +137,7 @@ func TestMessages(t *testing.T) {
 		{"names of values", `"f":{"type":"string","enum":["a","b","c"]}`, `"f":{"type":"string","enum":["b"]}`, `the values "a", "c" are not listed any more`},
 		{"old values", `"f":{"type":"integer"}`, `"f":{"type":"integer","x-kubernetes-validations":[{"rule":"self >= oldSelf"}]}`, "it looks at the old value"},
 	} {
-		changes, err := diff.Compare(definition(spec(c.old)), definition(spec(c.now)), diff.Options{})
+		changes, err := compare(definition(spec(c.old)), definition(spec(c.now)))
 		if err != nil || len(changes) != 1 || !strings.Contains(changes[0].Message, c.want) || changes[0].Fix == "" {
 			t.Errorf("%s: %+v %v", c.name, changes, err)
 		}
@@ -118,21 +151,17 @@ func TestErrors(t *testing.T) {
 		old, now []byte
 		want     string
 	}{
-		{"not JSON", []byte(`{`), fine, "the old definition: "},
-		{"not a definition", fine, []byte(`{"apiVersion":"v1","kind":"Pod"}`), "the new definition: not a CustomResourceDefinition"},
-		{"not a schema", fine, definition(`{"type":1}`), `the new definition: version v1: `},
+		{"not a schema", fine, definition(`{"type":1}`), `the new CRD: version v1: `},
+		{"not a schema before", definition(`{"type":1}`), fine, `the old CRD: version v1: `},
 	} {
-		_, err := diff.Compare(c.old, c.now, diff.Options{})
+		_, err := compare(c.old, c.now)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	_, err := diff.Compare(fine, definition(`{"type":1}`), diff.Options{})
+	_, err := compare(fine, definition(`{"type":1}`))
 	var syntax *espalier.SyntaxError
 	if !errors.As(err, &syntax) || syntax.Pointer != "/spec/versions/0/schema/openAPIV3Schema/type" {
-		t.Errorf("%v", err)
-	}
-	if _, err := diff.Compare(fine, []byte(`{}`), diff.Options{}); !errors.Is(err, crd.ErrNotDefinition) {
 		t.Errorf("%v", err)
 	}
 }
@@ -163,12 +192,12 @@ func TestObjects(t *testing.T) {
 		{"not served", []byte(strings.Replace(string(old), `"served":true`, `"served":false`, 1)), object("v1", `{"f":1}`), diff.NotServed},
 		{"version gone", []byte(strings.Replace(string(old), `"name":"v1"`, `"name":"v2"`, 1)), object("v1", `{"f":1}`), diff.NotServed},
 	} {
-		got, err := diff.Objects(old, c.now, [][]byte{c.object}, diff.Options{})
+		got, err := objects(old, c.now, [][]byte{c.object})
 		if err != nil || len(got) != 1 || got[0].Fate != c.want || (c.want&(diff.Unknown|diff.NotServed|diff.ChangesOtherwise) != 0) != (got[0].Explanation != "") {
 			t.Errorf("%s: %+v %v", c.name, got, err)
 		}
 	}
-	if _, err := diff.Objects(old, definition(`{"properties":{"f":{}}}`), [][]byte{object("v1", `{}`)}, diff.Options{}); err == nil {
+	if _, err := objects(old, definition(`{"properties":{"f":{}}}`), [][]byte{object("v1", `{}`)}); err == nil {
 		t.Error("a schema that is not structural is compiled")
 	}
 }
@@ -180,11 +209,11 @@ func TestObjectsOfAncientDefinitions(t *testing.T) {
 			"spec":{"group":"orchard.example","version":"v1","names":{"plural":"trees","kind":"Tree"},"validation":{"openAPIV3Schema":` + schema + `}}}`)
 	}
 	object := []byte(`{"apiVersion":"orchard.example/v1","kind":"Tree","metadata":{"name":"a"},"spec":{"f":7,"g":1}}`)
-	got, err := diff.Objects(ancient(`{"properties":{"spec":{"properties":{"f":{"maximum":9}}}}}`), ancient(`{"properties":{"spec":{"properties":{"f":{"maximum":5}}}}}`), [][]byte{object}, diff.Options{})
+	got, err := objects(ancient(`{"properties":{"spec":{"properties":{"f":{"maximum":9}}}}}`), ancient(`{"properties":{"spec":{"properties":{"f":{"maximum":5}}}}}`), [][]byte{object})
 	if err != nil || got[0].Fate != diff.BecomesInvalid {
 		t.Errorf("%+v %v", got, err)
 	}
-	got, err = diff.Objects(ancient(`{}`), definition(spec(`"f":{"type":"integer"}`)), [][]byte{object}, diff.Options{})
+	got, err = objects(ancient(`{}`), definition(spec(`"f":{"type":"integer"}`)), [][]byte{object})
 	if err != nil || got[0].Fate != diff.LosesFields || !slices.Equal(got[0].Pruned, []string{"spec.g"}) {
 		t.Errorf("%+v %v", got, err)
 	}
@@ -284,7 +313,7 @@ func TestCostIsBounded(t *testing.T) {
 			const size = 10_000
 			old, now := pair(size)
 			began := time.Now()
-			changes, err := diff.Compare(definition(old), definition(now), diff.Options{Limits: espalier.Limits{MaxDepth: 100_000}})
+			changes, err := compare(definition(old), definition(now), espalier.Limits{MaxDepth: 100_000})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -304,7 +333,7 @@ func TestTooManyChanges(t *testing.T) {
 		t.Skip("one goroutine with much to do: it runs without the race detector")
 	}
 	old, now := hostile["fields"](20_000)
-	changes, err := diff.Compare(definition(old), definition(now), diff.Options{})
+	changes, err := compare(definition(old), definition(now))
 	if err != nil || len(changes) > 10_001 || !slices.ContainsFunc(changes, func(c diff.Change) bool { return c.Rule == "not-compared" && c.Level == diff.Risky }) {
 		t.Errorf("%d changes, %v", len(changes), err)
 	}

@@ -62,19 +62,12 @@ type Outcome struct {
 
 // Objects runs objects through both definitions, as new objects that clients
 // send, and says what becomes of each. It fails if a schema does not compile.
-func Objects(old, now []byte, objects [][]byte, o Options) ([]Outcome, error) {
-	before, err := newCourt(old, "old")
-	if err != nil {
-		return nil, err
-	}
-	after, err := newCourt(now, "new")
-	if err != nil {
-		return nil, err
-	}
+func Objects(old, now *crd.CRD, objects [][]byte, limits espalier.Limits) ([]Outcome, error) {
+	before, after := newCourt(old, "old"), newCourt(now, "new")
 	list := make([]Outcome, len(objects))
 	for i, object := range objects {
 		list[i] = Outcome{Object: i}
-		if err := list[i].judge(before, after, object, o); err != nil {
+		if err := list[i].judge(before, after, object, limits); err != nil {
 			return nil, err
 		}
 	}
@@ -83,7 +76,7 @@ func Objects(old, now []byte, objects [][]byte, o Options) ([]Outcome, error) {
 
 // court judges objects by one definition.
 type court struct {
-	*crd.Definition
+	*crd.CRD
 	which    string
 	compiled map[string]*compiled
 }
@@ -94,13 +87,7 @@ type compiled struct {
 	only   bool // the schema validates, and nothing is pruned or filled in
 }
 
-func newCourt(definition []byte, which string) (*court, error) {
-	d, err := crd.Parse(definition)
-	if err != nil {
-		return nil, fmt.Errorf("the %s definition: %w", which, err)
-	}
-	return &court{d, which, map[string]*compiled{}}, nil
-}
+func newCourt(d *crd.CRD, which string) *court { return &court{d, which, map[string]*compiled{}} }
 
 func (c *court) version(v *crd.Version) (*compiled, error) {
 	if x, ok := c.compiled[v.Name]; ok {
@@ -126,12 +113,12 @@ type ruling struct {
 	defaulted []string
 }
 
-func (c *court) judge(v *crd.Version, object []byte, o Options) (ruling, error) {
+func (c *court) judge(v *crd.Version, object []byte, limits espalier.Limits) (ruling, error) {
 	x, err := c.version(v)
 	if err != nil {
 		return ruling{}, err
 	}
-	validate := espalier.ValidateOptions{Rules: x.rules, Limits: o.Limits}
+	validate := espalier.ValidateOptions{Rules: x.rules, Limits: limits}
 	if x.schema == nil || x.only {
 		r := ruling{bytes: object}
 		if x.schema != nil {
@@ -154,8 +141,8 @@ func (c *court) judge(v *crd.Version, object []byte, o Options) (ruling, error) 
 	return r, nil
 }
 
-func (x *Outcome) judge(before, after *court, object []byte, o Options) error {
-	version, name, problem := identify(before, object, o)
+func (x *Outcome) judge(before, after *court, object []byte, limits espalier.Limits) error {
+	version, name, problem := identify(before, object, limits)
 	x.Name, x.Version = name, version
 	was := before.Version(version)
 	if problem == "" && was == nil {
@@ -170,17 +157,17 @@ func (x *Outcome) judge(before, after *court, object []byte, o Options) error {
 		x.Fate |= NotServed
 		x.Explanation = fmt.Sprintf("the new definition does not serve %s of %s", after.Kind, version)
 		if is == nil {
-			is = storage(after.Definition) // what is stored is read in this one
+			is = after.StorageVersion() // what is stored is read in this one
 		}
 	}
 	if is == nil {
 		return nil
 	}
-	a, err := before.judge(was, object, o)
+	a, err := before.judge(was, object, limits)
 	if err != nil {
 		return err
 	}
-	b, err := after.judge(is, object, o)
+	b, err := after.judge(is, object, limits)
 	if err != nil {
 		return err
 	}
@@ -234,8 +221,8 @@ func minus(list, without []string) []string {
 }
 
 // identify reads of what kind and version an object is and what it is called.
-func identify(d *court, object []byte, o Options) (version, name, problem string) {
-	doc, err := jsondoc.Parse(object, jsondoc.Limits(o.Limits))
+func identify(d *court, object []byte, limits espalier.Limits) (version, name, problem string) {
+	doc, err := jsondoc.Parse(object, jsondoc.Limits(limits))
 	if err != nil {
 		var syntax *jsondoc.SyntaxError
 		if errors.As(err, &syntax) {
@@ -245,8 +232,13 @@ func identify(d *court, object []byte, o Options) (version, name, problem string
 	}
 	defer doc.Release()
 	text := func(path ...string) string {
-		v, ok := details{doc: doc}.get(jsondoc.Root, path...)
-		if !ok || doc.Kind(v) != jsondoc.String {
+		v, ok := jsondoc.Root, true
+		for _, name := range path {
+			if v, ok = doc.Get(v, name); !ok {
+				return ""
+			}
+		}
+		if doc.Kind(v) != jsondoc.String {
 			return ""
 		}
 		return doc.Text(v)

@@ -45,7 +45,7 @@ func TestContains(t *testing.T) {
 			exprs[1] = exprs[0] + "|" + exprs[1]
 		}
 		small, large := regexp.MustCompile(exprs[0]), regexp.MustCompile(exprs[1])
-		got, example := newComparer(Options{}, 0).contains(exprs[0], exprs[1])
+		got, example := newComparer(0).contains(exprs[0], exprs[1])
 		counts[got]++
 		switch got {
 		case refuted:
@@ -66,7 +66,7 @@ func TestContains(t *testing.T) {
 	if counts[proven] < 200 || counts[refuted] < 200 {
 		t.Errorf("%v", counts)
 	}
-	if got, _ := newComparer(Options{}, 0).contains("a", strings.Repeat("(a|b)", 2000)); got != unknown {
+	if got, _ := newComparer(0).contains("a", strings.Repeat("(a|b)", 2000)); got != unknown {
 		t.Error("a pattern that is too large is compared")
 	}
 }
@@ -100,7 +100,7 @@ func TestImplies(t *testing.T) {
 		if a == b {
 			continue
 		}
-		c := newComparer(Options{}, 0)
+		c := newComparer(0)
 		pairs := 1
 		if c.stronger([]*rule{{Rule: &syntax.Rule{Rule: a}}}, &rule{Rule: &syntax.Rule{Rule: b}}, &pairs) == nil {
 			continue

@@ -1,7 +1,7 @@
 package diff
 
 import (
-	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -46,14 +46,14 @@ func (c *comparer) versions(d *definitions) {
 
 // stored compares in which version objects lie in etcd.
 func (c *comparer) stored(d *definitions) {
-	was, is := storage(d.old), storage(d.now)
+	was, is := d.old.StorageVersion(), d.now.StorageVersion()
 	listed := pointerTo("spec", "versions")
 	if was != nil && is != nil && was.Name != is.Name {
 		c.report(nil, Change{Rule: "storage-version-changed", Level: Risky, Breaks: Stored, Old: was.Name, New: is.Name,
 			OldPointer: versionPointer(d.was[was.Name]), NewPointer: versionPointer(d.is[is.Name]),
 			Message: fmt.Sprintf("objects are stored as %s instead of %s: those that are there stay as they are until they are written, and %s cannot be removed before", is.Name, was.Name, was.Name)})
 	}
-	names := slices.Concat(d.before.texts("status", "storedVersions"), d.after.texts("status", "storedVersions"))
+	names := slices.Concat(d.old.Status.StoredVersions, d.now.Status.StoredVersions)
 	if was != nil {
 		names = append(names, was.Name)
 	}
@@ -89,16 +89,15 @@ func (c *comparer) offers(d *definitions, was, is *crd.Version) {
 		}
 		c.report(nil, at(x, "deprecated"))
 	}
-	c.subresources(d, was, is, at)
-	if a, b := d.before.of(old, "additionalPrinterColumns"), d.after.of(now, "additionalPrinterColumns"); !bytes.Equal(a, b) {
-		c.report(nil, at(Change{Rule: "printer-columns-changed", Level: Safe, Breaks: Readers, Old: shorten(string(a)), New: shorten(string(b)),
+	c.subresources(was, is, at)
+	if a, b := columnsText(was), columnsText(is); a != b {
+		c.report(nil, at(Change{Rule: "printer-columns-changed", Level: Safe, Breaks: Readers, Old: shorten(a), New: shorten(b),
 			Message: "kubectl get shows other columns: scripts that cut its output may break"}, "additionalPrinterColumns"))
 	}
-	c.members("selectable-field-removed", "selectable-field-added", d.before.selectable(old), d.after.selectable(now), []string{"spec", "versions", strconv.Itoa(now), "selectableFields"}, Breaking, Readers)
+	c.members("selectable-field-removed", "selectable-field-added", selectable(was), selectable(is), []string{"spec", "versions", strconv.Itoa(now), "selectableFields"}, Breaking, Readers)
 }
 
-func (c *comparer) subresources(d *definitions, was, is *crd.Version, at func(Change, ...string) Change) {
-	old, now := d.was[was.Name], d.is[is.Name]
+func (c *comparer) subresources(was, is *crd.Version, at func(Change, ...string) Change) {
 	if was.Status != is.Status {
 		x := Change{Rule: "status-subresource-added", Level: Breaking, Breaks: Writers,
 			Message: "status becomes a subresource: what writers send for status with the object is ignored, and controllers have to write to /status"}
@@ -108,17 +107,62 @@ func (c *comparer) subresources(d *definitions, was, is *crd.Version, at func(Ch
 		c.report(nil, at(x, "subresources", "status"))
 	}
 	x := Change{Level: Breaking, Breaks: Writers | Readers}
-	a, b := d.before.of(old, "subresources", "scale"), d.after.of(now, "subresources", "scale")
+	a, b := scaleText(was), scaleText(is)
 	switch {
-	case was.Scale && !is.Scale:
+	case was.Scale != nil && is.Scale == nil:
 		x.Rule, x.Message = "scale-removed", "the subresource scale is gone: autoscalers and kubectl scale fail"
-	case is.Scale && !was.Scale:
+	case is.Scale != nil && was.Scale == nil:
 		x.Rule, x.Level, x.Message = "scale-added", Safe, "there is a subresource scale"
-	case !bytes.Equal(a, b):
-		x.Rule, x.Level, x.Old, x.New = "scale-changed", Risky, shorten(string(a)), shorten(string(b))
+	case a != b:
+		x.Rule, x.Level, x.Old, x.New = "scale-changed", Risky, shorten(a), shorten(b)
 		x.Message = "scaling reads or writes other fields: autoscalers may find nothing there, or change what the controller does not read"
 	default:
 		return
 	}
 	c.report(nil, at(x, "subresources", "scale"))
+}
+
+func selectable(v *crd.Version) []string {
+	list := make([]string, len(v.SelectableFields))
+	for i := range list {
+		list[i] = v.SelectableFields[i].JSONPath
+	}
+	return list
+}
+
+// columnsText returns the columns of a version as JSON; empty if it has none.
+func columnsText(v *crd.Version) string {
+	type column struct {
+		Description string `json:"description,omitempty"`
+		Format      string `json:"format,omitempty"`
+		JSONPath    string `json:"jsonPath"`
+		Name        string `json:"name"`
+		Priority    int32  `json:"priority,omitempty"`
+		Type        string `json:"type"`
+	}
+	if len(v.Columns) == 0 {
+		return ""
+	}
+	list := make([]column, len(v.Columns))
+	for i, c := range v.Columns {
+		list[i] = column{Description: c.Description, Format: c.Format, JSONPath: c.JSONPath, Name: c.Name, Priority: c.Priority, Type: c.Type}
+	}
+	return text(list)
+}
+
+// scaleText returns the paths of the scale subresource as JSON; empty if there is none.
+func scaleText(v *crd.Version) string {
+	if v.Scale == nil {
+		return ""
+	}
+	return text(struct {
+		LabelSelectorPath  *string `json:"labelSelectorPath,omitempty"`
+		SpecReplicasPath   string  `json:"specReplicasPath"`
+		StatusReplicasPath string  `json:"statusReplicasPath"`
+	}{v.Scale.LabelSelectorPath, v.Scale.SpecReplicasPath, v.Scale.StatusReplicasPath})
+}
+
+func text(v any) string {
+	b, _ := json.Marshal(v) // of strings and numbers
+	return string(b)
 }

@@ -90,7 +90,7 @@ func (c *checker) costs() {
 	if !c.on["missing-bounds"] || c.weight < rules.MaxSchemaCost/nearLimit && !c.heavy {
 		return
 	}
-	list, err := rules.Costs(c.version.Schema, rules.CheckOptions{Path: c.path, CompatibilityVersion: c.options.CompatibilityVersion, Limits: c.options.Limits})
+	list, err := rules.Costs(c.version.Schema, rules.CheckOptions{Path: c.path, CompatibilityVersion: c.options.CompatibilityVersion})
 	if err != nil {
 		return // said elsewhere
 	}

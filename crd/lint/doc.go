@@ -3,7 +3,7 @@
 //
 // # Data flow
 //
-//	*crd.Definition ── Check ──▶ findings, each with what to write instead
+//	*crd.CRD ── Check ──▶ findings, each with what to write instead
 //
 // Every version's schema is walked once, as written. Expressions are parsed,
 // not evaluated: what they read is followed through the schema, and what they

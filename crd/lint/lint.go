@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/internal/crdtree"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
@@ -20,7 +20,6 @@ type Options struct {
 	// CompatibilityVersion is the Kubernetes version, such as "1.36", whose
 	// functions rules may use; see [github.com/espalier-dev/espalier/rules.CheckOptions].
 	CompatibilityVersion string
-	Limits               espalier.Limits
 }
 
 // Finding is a piece of advice.
@@ -40,22 +39,13 @@ func (f Finding) String() string {
 }
 
 // Check returns the advice about a definition, in the order of the document. It
-// fails if the options name a rule that there is not, or if the document is not
-// JSON.
-func Check(d *crd.Definition, o Options) ([]Finding, error) {
+// fails if the options name an unknown rule.
+func Check(d *crd.CRD, o Options) ([]Finding, error) {
 	on, err := enabled(o)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := jsondoc.Parse(d.JSON, jsondoc.Limits(o.Limits))
-	if err != nil {
-		if se, ok := err.(*jsondoc.SyntaxError); ok {
-			return nil, &espalier.SyntaxError{Offset: se.Offset, Msg: se.Msg}
-		}
-		return nil, err
-	}
-	defer doc.Release()
-	c := &checker{definition: d, doc: doc, options: o, on: on}
+	c := &checker{definition: d, doc: crdtree.Doc(d), options: o, on: on}
 	c.run()
 	slices.SortStableFunc(c.found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Rule, b.Rule))
@@ -84,7 +74,7 @@ func enabled(o Options) (map[string]bool, error) {
 
 // checker looks at one definition.
 type checker struct {
-	definition *crd.Definition
+	definition *crd.CRD
 	doc        *jsondoc.Doc
 	options    Options
 	on         map[string]bool
@@ -92,6 +82,7 @@ type checker struct {
 	bytes      int // of found
 
 	version *crd.Version // the one whose schema is being looked at
+	shift   int          // from offsets in its schema to those in the definition
 	path    string       // of its schema
 	demands demands      // of its schemas
 	weight  uint64       // what its rules may cost at most
@@ -110,19 +101,14 @@ func (c *checker) run() {
 			schemas[i] = schemas[first]
 			continue
 		}
-		doc, err := jsondoc.Parse(v.Schema, jsondoc.Limits(c.options.Limits))
-		if err != nil {
-			continue // it is a part of a document that is JSON, so it is too large or too deep
-		}
-		defer doc.Release()
-		s, problems := syntax.Parse(doc, jsondoc.Root)
-		if len(problems) > 0 {
+		s := crdtree.Parse(v)
+		if len(s.Problems) > 0 {
 			continue // refused by every server, and said so elsewhere
 		}
-		seen[v.Pointer], schemas[i] = i, s
-		c.version, c.path = v, pathOf(v.Pointer)
+		seen[v.Pointer], schemas[i] = i, s.Tree
+		c.version, c.path, c.shift = v, pathOf(v.Pointer), s.Shift
 		c.demands, c.weight, c.heavy = demands{}, 0, false
-		c.schema(s)
+		c.schema(s.Tree)
 		c.costs()
 	}
 	c.versions(schemas)
@@ -155,7 +141,7 @@ func (c *checker) at(rule string, n *node, keyword, detail, fix string) {
 		path, pointer = path+"."+keyword, pointer+"/"+keyword
 		offset = n.schema.At(keyword)
 	}
-	c.add(rule, path, pointer, c.version.Offset+offset, detail, fix)
+	c.add(rule, path, pointer, c.shift+offset, detail, fix)
 }
 
 // atRule reports a finding about an expression.
@@ -166,7 +152,7 @@ func (c *checker) atRule(rule string, n *node, index, offset int, detail, fix st
 	path, pointer := n.place(c.path, c.version.Pointer)
 	i := strconv.Itoa(index)
 	c.add(rule, path+".x-kubernetes-validations["+i+"].rule", pointer+"/x-kubernetes-validations/"+i+"/rule",
-		c.version.Offset+offset, detail, fix)
+		c.shift+offset, detail, fix)
 }
 
 // pathOf turns a pointer outside of schemas into a field path.

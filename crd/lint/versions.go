@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/internal/crdtree"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
@@ -29,80 +31,73 @@ func (c *checker) status(root *node) {
 	}
 }
 
-// member follows names of members and indices of items.
-func (c *checker) member(v jsondoc.Value, names ...string) (jsondoc.Value, bool) {
-	for _, name := range names {
-		var ok bool
-		if v, ok = c.doc.Get(v, name); !ok {
-			return v, false
-		}
-	}
-	return v, true
-}
-
-func (c *checker) text(v jsondoc.Value, name string) string {
-	if m, ok := c.member(v, name); ok && c.doc.Kind(m) == jsondoc.String {
-		return c.doc.Text(m)
-	}
-	return ""
-}
-
-// versions looks at what a definition says about its versions outside of their
-// schemas. schemas are those of the versions, nil where there is none.
+// versions looks at what a CRD says about its versions outside of their schemas.
+// schemas are those of the versions, nil where there is none.
 func (c *checker) versions(schemas []*syntax.Schema) {
-	spec, ok := c.member(jsondoc.Root, "spec")
-	if !ok {
-		return
-	}
-	if len(schemas) > 0 { // what v1beta1 says for all versions at once
-		c.around(spec, "/spec", schemas[0])
-	}
-	list, _ := c.member(spec, "versions")
-	for i, item := range c.doc.Items(list) {
-		if i >= len(schemas) {
-			break
-		}
+	seen := map[jsondoc.Value]bool{} // what v1beta1 says for all versions at once
+	for i, s := range schemas {
+		v := &c.definition.Versions[i]
 		pointer := "/spec/versions/" + strconv.Itoa(i)
-		c.around(item, pointer, schemas[i])
-		if v := &c.definition.Versions[i]; !v.Served && !v.Storage && len(schemas) > 1 {
-			c.add("version-unused", pathOf(pointer), pointer, c.doc.Offset(item), fmt.Sprintf("version %s is neither served nor stored", v.Name),
+		if s != nil && !c.definition.PreserveUnknownFields {
+			c.columns(v, pointer, s, seen)
+			c.scale(v, pointer, s, seen)
+		}
+		if !v.Served && !v.Storage && len(schemas) > 1 {
+			c.add("version-unused", pathOf(pointer), pointer, c.doc.Offset(crdtree.At(v)), fmt.Sprintf("version %s is neither served nor stored", v.Name),
 				"Remove the version once no object is stored in it and status.storedVersions does not name it; until then this is how to retire it.")
 		}
 	}
-	if conversion, ok := c.member(spec, "conversion"); !ok || c.text(conversion, "strategy") != "Webhook" {
-		c.losses(list, schemas)
+	if c.definition.Conversion.Strategy != "Webhook" {
+		c.losses(schemas)
 	}
 }
 
-// around looks at the columns and the scale subresource beside a schema.
-func (c *checker) around(v jsondoc.Value, pointer string, s *syntax.Schema) {
-	if s == nil || c.definition.PreserveUnknownFields {
+// around returns the pointer of what a part of a version is in: the version or, where
+// v1beta1 says it for all versions, spec.
+func (c *checker) around(v *crd.Version, pointer string, part jsondoc.Value) string {
+	if at := crdtree.At(v); at != jsondoc.Root && at < part && part < c.doc.Next(at) {
+		return pointer
+	}
+	return "/spec"
+}
+
+// offset returns where a member of v is, or v if there is none.
+func (c *checker) offset(v jsondoc.Value, name string) int {
+	if m, ok := c.doc.Get(v, name); ok {
+		v = m
+	}
+	return c.doc.Offset(v)
+}
+
+// scale looks at the scale subresource beside a schema.
+func (c *checker) scale(v *crd.Version, pointer string, s *syntax.Schema, seen map[jsondoc.Value]bool) {
+	if v.Scale == nil {
 		return
 	}
-	if columns, ok := c.member(v, "additionalPrinterColumns"); ok {
-		for i, column := range c.doc.Items(columns) {
-			c.column(column, pointer+"/additionalPrinterColumns/"+strconv.Itoa(i), s)
-		}
-	}
-	scale, ok := c.member(v, "subresources", "scale")
-	if !ok {
+	part := crdtree.At(v.Scale)
+	if seen[part] {
 		return
 	}
-	for _, p := range []struct{ name, kind string }{
-		{"specReplicasPath", "integer"}, {"statusReplicasPath", "integer"}, {"labelSelectorPath", "string"},
+	seen[part] = true
+	selector := ""
+	if v.Scale.LabelSelectorPath != nil {
+		selector = *v.Scale.LabelSelectorPath
+	}
+	for _, p := range []struct{ name, path, kind string }{
+		{"specReplicasPath", v.Scale.SpecReplicasPath, "integer"}, {"statusReplicasPath", v.Scale.StatusReplicasPath, "integer"},
+		{"labelSelectorPath", selector, "string"},
 	} {
-		path, ok := c.member(scale, p.name)
-		if !ok || c.doc.Kind(path) != jsondoc.String {
+		if p.path == "" {
 			continue
 		}
-		at := pointer + "/subresources/scale/" + p.name
-		f, lost := follow(s, c.doc.Text(path))
+		at := c.around(v, pointer, part) + "/subresources/scale/" + p.name
+		f, lost := follow(s, p.path)
 		switch {
 		case lost != "":
-			c.add("scale-unknown-path", pathOf(at), at, c.doc.Offset(path), fmt.Sprintf("%s leads nowhere: %s", c.doc.Text(path), lost),
+			c.add("scale-unknown-path", pathOf(at), at, c.offset(part, p.name), fmt.Sprintf("%s leads nowhere: %s", p.path, lost),
 				"Specify the field, or correct the path.")
 		case f != nil && f.Type != "" && f.Type != p.kind:
-			c.add("scale-type", pathOf(at), at, c.doc.Offset(path), fmt.Sprintf("%s leads to a field of type %s: the subresource reads values of type %s only", c.doc.Text(path), f.Type, p.kind),
+			c.add("scale-type", pathOf(at), at, c.offset(part, p.name), fmt.Sprintf("%s leads to a field of type %s: the subresource reads values of type %s only", p.path, f.Type, p.kind),
 				"Point to a field of type "+p.kind+".")
 		}
 	}
@@ -114,34 +109,37 @@ var fits = map[string]string{
 	"integer": "integer number", "number": "integer number", "boolean": "boolean", "date": "string",
 }
 
-func (c *checker) column(column jsondoc.Value, pointer string, s *syntax.Schema) {
+// columns looks at the columns beside a schema.
+func (c *checker) columns(v *crd.Version, pointer string, s *syntax.Schema, seen map[jsondoc.Value]bool) {
+	for i := range v.Columns {
+		column := &v.Columns[i]
+		part := crdtree.At(column)
+		if column.JSONPath == "" || seen[part] {
+			continue
+		}
+		seen[part] = true
+		c.column(column, part, c.around(v, pointer, part)+"/additionalPrinterColumns/"+strconv.Itoa(i), s)
+	}
+}
+
+func (c *checker) column(column *crd.Column, part jsondoc.Value, pointer string, s *syntax.Schema) {
 	key := "jsonPath"
-	path, ok := c.member(column, key)
-	if !ok {
-		key = "JSONPath"
-		path, ok = c.member(column, key)
+	if _, ok := c.doc.Get(part, key); !ok {
+		key = "JSONPath" // in v1beta1
 	}
-	if !ok || c.doc.Kind(path) != jsondoc.String {
-		return
-	}
-	name, kind := c.text(column, "name"), c.text(column, "type")
-	at := pointer + "/" + key
-	f, lost := follow(s, c.doc.Text(path))
+	f, lost := follow(s, column.JSONPath)
 	if lost != "" {
-		c.add("column-unknown-path", pathOf(at), at, c.doc.Offset(path), fmt.Sprintf("column %s is always empty: %s", name, lost),
+		at := pointer + "/" + key
+		c.add("column-unknown-path", pathOf(at), at, c.offset(part, key), fmt.Sprintf("column %s is always empty: %s", column.Name, lost),
 			"Specify the field, or correct the path.")
 		return
 	}
 	if f == nil || f.Type == "" || f.IntOrString {
 		return
 	}
-	if types, known := fits[kind]; known && !strings.Contains(types, f.Type) {
+	if types, known := fits[column.Type]; known && !strings.Contains(types, f.Type) {
 		at := pointer + "/type"
-		offset := c.doc.Offset(path)
-		if t, ok := c.member(column, "type"); ok {
-			offset = c.doc.Offset(t)
-		}
-		c.add("column-type", pathOf(at), at, offset, fmt.Sprintf("column %s is always empty: it is of type %s, and its field is of type %s", name, kind, f.Type), "type: "+shownAs(f))
+		c.add("column-type", pathOf(at), at, c.offset(part, "type"), fmt.Sprintf("column %s is always empty: it is of type %s, and its field is of type %s", column.Name, column.Type, f.Type), "type: "+shownAs(f))
 	}
 }
 
@@ -160,7 +158,7 @@ const maxLost = 3
 
 // losses finds fields that one served version has and another has not, where
 // nothing converts between them.
-func (c *checker) losses(list jsondoc.Value, schemas []*syntax.Schema) {
+func (c *checker) losses(schemas []*syntax.Schema) {
 	storage := -1
 	for i := range c.definition.Versions {
 		if c.definition.Versions[i].Storage {
@@ -171,8 +169,8 @@ func (c *checker) losses(list jsondoc.Value, schemas []*syntax.Schema) {
 		return
 	}
 	stored := c.definition.Versions[storage].Name
-	for i, item := range c.doc.Items(list) {
-		if i >= len(schemas) || i == storage || !c.definition.Versions[i].Served || schemas[i] == nil || schemas[i] == schemas[storage] {
+	for i := range schemas {
+		if i == storage || !c.definition.Versions[i].Served || schemas[i] == nil || schemas[i] == schemas[storage] {
 			continue
 		}
 		v := &c.definition.Versions[i]
@@ -189,7 +187,7 @@ func (c *checker) losses(list jsondoc.Value, schemas []*syntax.Schema) {
 				continue
 			}
 			pointer := "/spec/versions/" + strconv.Itoa(i)
-			c.add("versions-lose-fields", pathOf(pointer), pointer, c.doc.Offset(item), fmt.Sprintf(way.detail, v.Name, stored, strings.Join(l.lost, ", ")),
+			c.add("versions-lose-fields", pathOf(pointer), pointer, c.doc.Offset(crdtree.At(v)), fmt.Sprintf(way.detail, v.Name, stored, strings.Join(l.lost, ", ")),
 				fmt.Sprintf("Specify the same fields in both versions, or set spec.conversion.strategy to Webhook, or stop serving %s.", v.Name))
 		}
 	}

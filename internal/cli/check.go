@@ -143,9 +143,21 @@ func (c *checker) document(d *manifest.Document, into *findings) {
 			into.add(diagnostics[i])
 		}
 	}
-	found, err := crd.Validate(d.JSON, crd.ValidateOptions{
-		Old: c.old[meta.name], Strict: c.options.strict, CompatibilityVersion: c.options.kubernetes,
-	})
+	definition, err := crd.Parse(d.JSON)
+	if err != nil {
+		add(unreadable(d, err))
+		return
+	}
+	defer definition.Release()
+	o := crd.ValidateOptions{Strict: c.options.strict, CompatibilityVersion: c.options.kubernetes}
+	if old := c.old[meta.name]; old != nil {
+		if o.Old, err = crd.Parse(old); err != nil {
+			add(unreadable(d, fmt.Errorf("the CRD before the change: %w", err)))
+			return
+		}
+		defer o.Old.Release()
+	}
+	found, err := crd.Validate(definition, o)
 	if err != nil {
 		add(unreadable(d, err))
 		return
@@ -155,11 +167,6 @@ func (c *checker) document(d *manifest.Document, into *findings) {
 	}
 	// Advice on what is refused anyway would be noise.
 	if c.options.noLint || slices.ContainsFunc(found, func(f espalier.Finding) bool { return f.Severity == espalier.Error }) {
-		return
-	}
-	definition, err := crd.Parse(d.JSON)
-	if err != nil {
-		add(unreadable(d, err))
 		return
 	}
 	advice, err := lint.Check(definition, c.lint)

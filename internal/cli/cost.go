@@ -160,7 +160,8 @@ func (c *costing) document(d *manifest.Document, into *findings) {
 		into.add(unreadable(d, err))
 		return
 	}
-	errs, err := c.errors(d)
+	defer definition.Release()
+	errs, err := c.errors(definition)
 	if err != nil {
 		into.add(unreadable(d, err))
 		return
@@ -183,8 +184,8 @@ func (c *costing) document(d *manifest.Document, into *findings) {
 
 // errors counts what a server has against a definition other than its cost. Rules
 // with errors have no cost.
-func (c *costing) errors(d *manifest.Document) (int, error) {
-	found, err := crd.Validate(d.JSON, crd.ValidateOptions{CompatibilityVersion: c.options.kubernetes})
+func (c *costing) errors(d *crd.CRD) (int, error) {
+	found, err := crd.Validate(d, crd.ValidateOptions{CompatibilityVersion: c.options.kubernetes})
 	n := 0
 	for _, f := range found {
 		if f.Severity == espalier.Error && f.Rule != rules.RuleCost && f.Rule != rules.RuleTotalCost {

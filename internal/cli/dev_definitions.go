@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/diff"
 	"github.com/espalier-dev/espalier/internal/install"
 	"github.com/espalier-dev/espalier/internal/manifest"
@@ -261,9 +262,17 @@ func (f *definitionFiles) apply(ctx context.Context, definitions []install.Defin
 // breaks tells what a change does to objects that are stored, as `espalier diff`
 // does.
 func breaks(before, now install.Definition) []string {
-	changes, err := diff.Compare(before.JSON, now.JSON, diff.Options{})
+	old, err := crd.Parse(before.JSON)
 	if err != nil {
 		return nil // the server has taken it: that is what counts
+	}
+	changed, err := crd.Parse(now.JSON)
+	if err != nil {
+		return nil
+	}
+	changes, err := diff.Compare(old, changed)
+	if err != nil {
+		return nil
 	}
 	var told []string
 	for i := range changes {

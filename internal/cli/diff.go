@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/diff"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
@@ -152,15 +153,12 @@ func compared(ctx context.Context, before, after map[string]*manifest.Document, 
 			continue
 		}
 		r.Subjects = append(r.Subjects, report.Subject{File: c.now.File.Name, Object: c.object})
-		changes, err := diff.Compare(c.old.JSON, c.now.JSON, diff.Options{})
+		changes, err := c.compare(objects, &judged)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.object, err)
 		}
 		for i := range changes {
 			r.Diagnostics = append(r.Diagnostics, c.diagnostic(&changes[i]))
-		}
-		if err := c.fates(objects, &judged); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.object, err)
 		}
 	}
 	if len(judged.subjects) > 0 {
@@ -208,22 +206,37 @@ func where(x *diff.Change) string {
 	return at + ": "
 }
 
-// fates reports what becomes of the objects of the definition.
-func (c *change) fates(objects []*manifest.Document, into *findings) error {
-	definition, err := crd.Parse(c.old.JSON)
+// compare returns the changes of the CRD, and reports what becomes of objects.
+func (c *change) compare(objects []*manifest.Document, into *findings) ([]diff.Change, error) {
+	old, err := crd.Parse(c.old.JSON)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("the old CRD: %w", err)
 	}
+	defer old.Release()
+	now, err := crd.Parse(c.now.JSON)
+	if err != nil {
+		return nil, fmt.Errorf("the new CRD: %w", err)
+	}
+	defer now.Release()
+	changes, err := diff.Compare(old, now)
+	if err != nil {
+		return nil, err
+	}
+	return changes, fates(old, now, objects, into)
+}
+
+// fates reports what becomes of the objects of a CRD.
+func fates(old, now *crd.CRD, objects []*manifest.Document, into *findings) error {
 	var own []*manifest.Document
 	var texts [][]byte
 	for _, d := range objects {
-		if meta := typeMetaOf(d); meta.kind == definition.Kind && meta.group() == definition.Group {
+		if meta := typeMetaOf(d); meta.kind == old.Kind && meta.group() == old.Group {
 			into.subject(d, meta.object())
 			own = append(own, d)
 			texts = append(texts, d.JSON)
 		}
 	}
-	outcomes, err := diff.Objects(c.old.JSON, c.now.JSON, texts, diff.Options{})
+	outcomes, err := diff.Objects(old, now, texts, espalier.Limits{})
 	if err != nil {
 		return err
 	}

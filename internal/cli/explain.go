@@ -86,7 +86,7 @@ func (a *app) explain(ctx context.Context, args []string, o explainOptions) erro
 
 // explained finds the definition that is meant, and the path that is written
 // behind its name.
-func (a *app) explained(ctx context.Context, name string, o explainOptions) (*crd.Definition, []string, error) {
+func (a *app) explained(ctx context.Context, name string, o explainOptions) (*crd.CRD, []string, error) {
 	if len(o.crds) == 0 {
 		if _, err := os.Stat(name); err != nil && name != manifest.Stdin {
 			return nil, nil, fmt.Errorf("there is no file %q: name the file of the CRD, or the files to find it in with --crd", name)
@@ -106,7 +106,7 @@ func (a *app) explained(ctx context.Context, name string, o explainOptions) (*cr
 	}
 	steps := pathSteps(name)
 	for n := len(steps); n > 0; n-- {
-		var found []*crd.Definition
+		var found []*crd.CRD
 		for _, d := range list {
 			if named(d, strings.Join(steps[:n], ".")) {
 				found = append(found, d)
@@ -134,7 +134,7 @@ func (a *app) explained(ctx context.Context, name string, o explainOptions) (*cr
 }
 
 // named reports whether people call the resource by name.
-func named(d *crd.Definition, name string) bool {
+func named(d *crd.CRD, name string) bool {
 	for _, known := range append([]string{d.Kind, d.Plural, d.Singular, d.Name}, d.ShortNames...) {
 		if known != "" && strings.EqualFold(known, name) {
 			return true
@@ -144,7 +144,7 @@ func named(d *crd.Definition, name string) bool {
 }
 
 // hasField reports whether objects of the kind have a field called name.
-func hasField(d *crd.Definition, name string) bool {
+func hasField(d *crd.CRD, name string) bool {
 	v := page.Preferred(d)
 	return v != nil && page.Explain(io.Discard, d, v, []string{name}, page.Options{}) == nil
 }

@@ -30,7 +30,7 @@ type resources map[groupKind]*resource
 // resource is a definition and where it was found.
 type resource struct {
 	document   *manifest.Document
-	definition *crd.Definition
+	definition *crd.CRD
 	versions   map[string]*compiled
 
 	once  sync.Once
@@ -126,6 +126,7 @@ func (all resources) add(d *manifest.Document) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.File.Name, err)
 	}
+	definition.Release() // few of many are needed again
 	if definition.Group == "" || definition.Kind == "" {
 		return nil // kustomize patches are no whole definitions
 	}
@@ -193,7 +194,8 @@ func (r *resource) refusal() *report.Note {
 		if strings.HasSuffix(r.definition.APIVersion, "/v1beta1") {
 			return
 		}
-		found, err := crd.Validate(r.document.JSON, crd.ValidateOptions{})
+		found, err := crd.Validate(r.definition, crd.ValidateOptions{})
+		r.definition.Release()
 		if err != nil {
 			d := unreadable(r.document, err)
 			r.fault = &report.Note{Message: d.Message, Place: d.Place}
@@ -223,8 +225,8 @@ func (r *resource) served() []string {
 
 // deprecation is the warning that a server gives for the use of the version.
 func (c *compiled) deprecation() string {
-	if text := deprecationWarning(c.definition.JSON, c.version.Name); text != "" {
-		return text
+	if text := c.version.DeprecationWarning; text != nil && *text != "" {
+		return *text
 	}
 	d := c.definition
 	text := fmt.Sprintf("%s/%s %s is deprecated", d.Group, c.version.Name, d.Kind)
@@ -234,25 +236,6 @@ func (c *compiled) deprecation() string {
 		}
 	}
 	return text
-}
-
-// deprecationWarning returns the warning that the author of a definition has
-// written for a version.
-func deprecationWarning(definition []byte, name string) string {
-	doc, err := jsondoc.Parse(definition, jsondoc.Limits{})
-	if err != nil {
-		return ""
-	}
-	defer doc.Release()
-	versions, _ := lookup(doc, jsondoc.Root, "spec", "versions")
-	for _, v := range doc.Items(versions) {
-		if n, ok := lookup(doc, v, "name"); ok && doc.Kind(n) == jsondoc.String && doc.Text(n) == name {
-			if w, ok := lookup(doc, v, "deprecationWarning"); ok && doc.Kind(w) == jsondoc.String {
-				return doc.Text(w)
-			}
-		}
-	}
-	return ""
 }
 
 // lookup follows member names. Without success it returns the root.

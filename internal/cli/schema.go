@@ -141,7 +141,7 @@ func (a *app) schema(ctx context.Context, files []string, o schemaOptions) error
 
 // severalSchemas says what to do about more documents than standard output has
 // room for.
-func severalSchemas(definitions []*crd.Definition, documents []schemaDocument, o schemaOptions) error {
+func severalSchemas(definitions []*crd.CRD, documents []schemaDocument, o schemaOptions) error {
 	text := fmt.Sprintf("that makes %d documents: name a folder for them with --output-dir", len(documents))
 	if len(definitions) == 1 {
 		return fmt.Errorf("%s, or one version of %s with --version", text, versionNames(definitions[0]))
@@ -152,7 +152,7 @@ func severalSchemas(definitions []*crd.Definition, documents []schemaDocument, o
 	return errors.New(text)
 }
 
-func versionNames(d *crd.Definition) string {
+func versionNames(d *crd.CRD) string {
 	var names []string
 	for _, v := range d.Versions {
 		names = append(names, v.Name)
@@ -160,7 +160,7 @@ func versionNames(d *crd.Definition) string {
 	return strings.Join(names, ", ")
 }
 
-func (a *app) catalogSchema(definitions []*crd.Definition, o schemaOptions) error {
+func (a *app) catalogSchema(definitions []*crd.CRD, o schemaOptions) error {
 	if o.version != "" {
 		for _, d := range definitions {
 			d.Versions = []crd.Version{*d.Version(o.version)}
@@ -181,7 +181,7 @@ type schemaDocument struct {
 }
 
 // documents lists the documents about a definition.
-func (o schemaOptions) documents(d *crd.Definition, format schemaFormat) []schemaDocument {
+func (o schemaOptions) documents(d *crd.CRD, format schemaFormat) []schemaDocument {
 	if !format.versions {
 		write := page.Markdown
 		if o.format == "html" {
@@ -211,7 +211,7 @@ func (o schemaOptions) documents(d *crd.Definition, format schemaFormat) []schem
 
 // fileName fills in the pattern of names. Values of the definition must not lead
 // to other folders.
-func (o schemaOptions) fileName(d *crd.Definition, version string, versions bool) string {
+func (o schemaOptions) fileName(d *crd.CRD, version string, versions bool) string {
 	pattern := o.name
 	if pattern == "" {
 		pattern = "{{group}}_{{kind}}"
@@ -263,7 +263,7 @@ func (a *app) writeSchemas(documents []schemaDocument, dir string) error {
 }
 
 // parsedDefinitions reads the definitions in files.
-func (a *app) parsedDefinitions(ctx context.Context, files []string) ([]*crd.Definition, error) {
+func (a *app) parsedDefinitions(ctx context.Context, files []string) ([]*crd.CRD, error) {
 	s, err := a.settings()
 	if err != nil {
 		return nil, err
@@ -272,7 +272,7 @@ func (a *app) parsedDefinitions(ctx context.Context, files []string) ([]*crd.Def
 	if err != nil {
 		return nil, err
 	}
-	var list []*crd.Definition
+	var list []*crd.CRD
 	for _, document := range documents {
 		if !typeMetaOf(document).isDefinition() {
 			continue

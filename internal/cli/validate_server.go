@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/internal/report"
 )
 
 // beside reports what a server says about an object beside its schema.
 func (r *request) beside(object, old tree, out *verdict) {
-	if r.version.version.Scale {
-		r.scale(object, out)
+	if scale := r.version.version.Scale; scale != nil {
+		r.scale(scale, object, out)
 	}
 	if r.status {
 		return
@@ -72,9 +72,8 @@ func finalizerWarnings(name string) []string {
 }
 
 // scale checks what the scale subresource reads.
-func (r *request) scale(object tree, out *verdict) {
-	paths := scalePaths(r.version)
-	replicas := []string{paths["specReplicasPath"], paths["statusReplicasPath"]}
+func (r *request) scale(paths *crd.Scale, object tree, out *verdict) {
+	replicas := []string{paths.SpecReplicasPath, paths.StatusReplicasPath}
 	if r.status {
 		replicas = replicas[1:]
 	}
@@ -90,9 +89,9 @@ func (r *request) scale(object tree, out *verdict) {
 			out.scale(path, n, fmt.Sprintf("should be less than or equal to %v", math.MaxInt32))
 		}
 	}
-	if path := paths["labelSelectorPath"]; path != "" {
-		if text, _, err := unstructured.NestedString(object, scaleSteps(path)...); err != nil {
-			out.scale(path, text, err.Error())
+	if path := paths.LabelSelectorPath; path != nil && *path != "" {
+		if text, _, err := unstructured.NestedString(object, scaleSteps(*path)...); err != nil {
+			out.scale(*path, text, err.Error())
 		}
 	}
 }
@@ -104,34 +103,4 @@ func (v *verdict) scale(path string, value any, detail string) {
 	pointer := "/" + strings.Join(scaleSteps(path), "/")
 	v.add(report.Diagnostic{Rule: ruleScale, Message: field.Invalid(field.NewPath(path), value, detail).Error(), Path: path,
 		Pointer: pointer, Place: v.of(pointer)})
-}
-
-// scalePaths reads the paths of the scale subresource, of the version or, in
-// v1beta1, of all.
-func scalePaths(c *compiled) map[string]string {
-	paths := make(map[string]string)
-	doc, err := jsondoc.Parse(c.definition.JSON, jsondoc.Limits{})
-	if err != nil {
-		return paths
-	}
-	defer doc.Release()
-	read := func(v jsondoc.Value) {
-		if scale, ok := lookup(doc, v, "subresources", "scale"); ok {
-			for m := range doc.Members(scale) {
-				if doc.Kind(m.Value) == jsondoc.String {
-					paths[string(doc.Key(m.Key))] = doc.Text(m.Value)
-				}
-			}
-		}
-	}
-	if spec, ok := lookup(doc, jsondoc.Root, "spec"); ok {
-		read(spec)
-	}
-	versions, _ := lookup(doc, jsondoc.Root, "spec", "versions")
-	for _, v := range doc.Items(versions) {
-		if textAt(doc, v, "name") == c.version.Name {
-			read(v)
-		}
-	}
-	return paths
 }

@@ -1,7 +1,7 @@
 // Package page documents definitions for people: as Markdown, as one HTML page,
 // and, one field at a time, for a terminal.
 //
-//	crd.Definition ── outline ──▶ fields ──┬── Markdown
+//	crd.CRD ── outline ──▶ fields ──┬── Markdown
 //	                                       ├── HTML
 //	                                       └── Explain
 //

@@ -36,11 +36,8 @@ func (e *UnknownFieldError) Error() string {
 // kubectl explain, with what the schema demands of it. Lists and maps are no
 // steps of the path. If there is no such field, the error is an
 // [UnknownFieldError].
-func Explain(w io.Writer, d *crd.Definition, v *crd.Version, path []string, o Options) error {
-	out, err := outlineVersion(d, v)
-	if err != nil {
-		return err
-	}
+func Explain(w io.Writer, d *crd.CRD, v *crd.Version, path []string, o Options) error {
+	out := outlineVersion(d, v)
 	f, err := out.Root.find(path)
 	if err != nil {
 		return err

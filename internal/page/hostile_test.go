@@ -104,9 +104,9 @@ func TestBounds(t *testing.T) {
 	} {
 		d := withSchema(t, schema)
 		limit := 40*len(schema) + 200_000
-		for format, write := range map[string]func(io.Writer, *crd.Definition, Options) error{
+		for format, write := range map[string]func(io.Writer, *crd.CRD, Options) error{
 			"HTML": HTML, "Markdown": Markdown,
-			"Explain": func(w io.Writer, d *crd.Definition, _ Options) error {
+			"Explain": func(w io.Writer, d *crd.CRD, _ Options) error {
 				return Explain(w, d, &d.Versions[0], nil, Options{Recursive: true})
 			},
 		} {

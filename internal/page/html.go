@@ -22,7 +22,7 @@ var (
 
 // sheet is what the template is executed with.
 type sheet struct {
-	*crd.Definition
+	*crd.CRD
 	Shown  []*version
 	First  *version
 	Policy string
@@ -39,13 +39,13 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 
 // HTML writes one page about a definition that needs nothing else: no network,
 // and without scripts it lacks the search only.
-func HTML(w io.Writer, d *crd.Definition, o Options) error {
+func HTML(w io.Writer, d *crd.CRD, o Options) error {
 	list, err := outline(d, o)
 	if err != nil {
 		return err
 	}
 	s := sheet{
-		Definition: d, Shown: list, First: first(d, list),
+		CRD: d, Shown: list, First: first(d, list),
 		Style: template.CSS(style), Script: template.JS(script),
 		// Even if something slipped through, a browser would not run it.
 		Policy: "default-src 'none'; base-uri 'none'; form-action 'none'; style-src " + digest(style) + "; script-src " + digest(script),
@@ -61,7 +61,7 @@ func HTML(w io.Writer, d *crd.Definition, o Options) error {
 }
 
 // first is the version to show before others.
-func first(d *crd.Definition, list []*version) *version {
+func first(d *crd.CRD, list []*version) *version {
 	preferred := Preferred(d)
 	for _, v := range list {
 		if v.Version == preferred {
@@ -77,7 +77,7 @@ func first(d *crd.Definition, list []*version) *version {
 // Preferred is the version that somebody who names none is interested in most:
 // the stored one if it is served, or else the first that is served and not
 // deprecated, or else the first. It is nil if there are no versions.
-func Preferred(d *crd.Definition) *crd.Version {
+func Preferred(d *crd.CRD) *crd.Version {
 	var served *crd.Version
 	for i := range d.Versions {
 		v := &d.Versions[i]

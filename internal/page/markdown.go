@@ -11,7 +11,7 @@ import (
 
 // Markdown writes a page about a definition: for each version what it is, and a
 // table of fields for each object in it.
-func Markdown(w io.Writer, d *crd.Definition, o Options) error {
+func Markdown(w io.Writer, d *crd.CRD, o Options) error {
 	list, err := outline(d, o)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (m article) line(parts ...string) {
 	m.w.WriteByte('\n')
 }
 
-func (m article) names(d *crd.Definition) {
+func (m article) names(d *crd.CRD) {
 	scope := "Cluster"
 	if d.Namespaced {
 		scope = "Namespaced"
@@ -63,7 +63,7 @@ func (m article) names(d *crd.Definition) {
 	}
 }
 
-func (m article) version(d *crd.Definition, v *version) {
+func (m article) version(d *crd.CRD, v *version) {
 	m.line()
 	m.line("## ", inline(v.APIVersion))
 	var facts []string
@@ -72,7 +72,7 @@ func (m article) version(d *crd.Definition, v *version) {
 		text string
 	}{
 		{v.Storage, "stored version"}, {!v.Served, "not served"},
-		{v.Status, "status subresource"}, {v.Scale, "scale subresource"},
+		{v.Status, "status subresource"}, {v.Scale != nil, "scale subresource"},
 	} {
 		if f.is {
 			facts = append(facts, f.text)
@@ -205,7 +205,7 @@ func demands(f *field) string {
 	return strings.Join(list, "<br>")
 }
 
-func (m article) columns(list []column) {
+func (m article) columns(list []crd.Column) {
 	if len(list) == 0 {
 		return
 	}
@@ -216,10 +216,10 @@ func (m article) columns(list []column) {
 	m.line("|---|---|---|---|")
 	for _, c := range list {
 		name := cell(c.Name)
-		if c.Wide {
+		if c.Priority > 0 {
 			name += " (wide)"
 		}
-		m.line("| ", name, " | ", cell(c.Type), " | ", codeCell(c.Path), " | ", cell(c.Description), " |")
+		m.line("| ", name, " | ", cell(c.Type), " | ", codeCell(c.JSONPath), " | ", cell(c.Description), " |")
 	}
 }
 

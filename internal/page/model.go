@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/espalier-dev/espalier/crd"
-	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/crdtree"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
@@ -25,14 +25,7 @@ type version struct {
 	*crd.Version
 	APIVersion  string // with the group
 	Deprecation string // what clients are warned with, if there is something
-	Columns     []column
 	Root        *field
-}
-
-// column is a column of the table that kubectl get prints.
-type column struct {
-	Name, Type, Description, Path string
-	Wide                          bool // only with -o wide
 }
 
 // field is a value of an object and all that its schema says about it.
@@ -59,39 +52,35 @@ type field struct {
 }
 
 // outline reads the versions that are to be shown.
-func outline(d *crd.Definition, o Options) ([]*version, error) {
+func outline(d *crd.CRD, o Options) ([]*version, error) {
 	var list []*version
 	for i := range d.Versions {
 		if v := &d.Versions[i]; o.Version == "" || o.Version == v.Name {
-			out, err := outlineVersion(d, v)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, out)
+			list = append(list, outlineVersion(d, v))
 		}
 	}
 	if len(list) == 0 && o.Version != "" {
 		return nil, fmt.Errorf("%s has no version %q", d.Name, o.Version)
 	}
-	readExtras(d, list)
 	return list, nil
 }
 
-func outlineVersion(d *crd.Definition, v *crd.Version) (*version, error) {
+func outlineVersion(d *crd.CRD, v *crd.Version) *version {
 	out := &version{Version: v, APIVersion: d.Group + "/" + v.Name}
-	s := new(syntax.Schema)
-	if v.Schema != nil {
-		doc, err := jsondoc.Parse(v.Schema, jsondoc.Limits{})
-		if err != nil {
-			return nil, fmt.Errorf("the schema of version %q of %s is not JSON: %w", v.Name, d.Name, err)
-		}
-		defer doc.Release()
-		// What cannot be read is left out: a page about the rest is still of use.
-		s, _ = syntax.Parse(doc, jsondoc.Root)
+	if v.DeprecationWarning != nil {
+		out.Deprecation = *v.DeprecationWarning
+	}
+	if v.Deprecated && out.Deprecation == "" {
+		out.Deprecation = out.APIVersion + " " + d.Kind + " is deprecated"
+	}
+	// What cannot be read is left out: a page about the rest is still of use.
+	s := crdtree.Parse(v).Tree
+	if s == nil {
+		s = new(syntax.Schema)
 	}
 	out.Root = newField(d.Kind, s)
 	out.Root.fill(0)
-	return out, nil
+	return out
 }
 
 // newField says what there is to say about a value itself.
@@ -204,30 +193,4 @@ func (f *field) fill(depth int) {
 		}
 		return 1
 	})
-}
-
-// readExtras reads what only documentation is interested in.
-func readExtras(d *crd.Definition, list []*version) {
-	doc, err := jsondoc.Parse(d.JSON, jsondoc.Limits{})
-	if err != nil {
-		return
-	}
-	defer doc.Release()
-	r := reader{doc}
-	spec := r.get(r.root(), "spec")
-	common := r.columns(spec) // v1beta1 may have them for all versions
-	byName := make(map[string]part, len(list))
-	for item := range r.items(r.get(spec, "versions")) {
-		byName[r.text(item, "name")] = item
-	}
-	for _, v := range list {
-		own := byName[v.Name]
-		if v.Columns = r.columns(own); v.Columns == nil {
-			v.Columns = common
-		}
-		v.Deprecation = r.text(own, "deprecationWarning")
-		if v.Deprecated && v.Deprecation == "" {
-			v.Deprecation = v.APIVersion + " " + d.Kind + " is deprecated"
-		}
-	}
 }

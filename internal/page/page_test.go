@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func crontab(t testing.TB) *crd.Definition {
+func crontab(t testing.TB) *crd.CRD {
 	t.Helper()
 	text, err := os.ReadFile("testdata/crontab.yaml")
 	if err != nil {
@@ -35,7 +35,7 @@ func crontab(t testing.TB) *crd.Definition {
 }
 
 // withSchema wraps a schema in a definition of one version.
-func withSchema(t testing.TB, schema string) *crd.Definition {
+func withSchema(t testing.TB, schema string) *crd.CRD {
 	t.Helper()
 	d, err := crd.Parse([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"trees.orchard.example"},` +
 		`"spec":{"group":"orchard.example","scope":"Cluster","names":{"plural":"trees","kind":"Tree"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":` + schema + `}}]}}`))
@@ -45,7 +45,7 @@ func withSchema(t testing.TB, schema string) *crd.Definition {
 	return d
 }
 
-func explain(t testing.TB, d *crd.Definition, path string, o Options) string {
+func explain(t testing.TB, d *crd.CRD, path string, o Options) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Explain(&b, d, Preferred(d), strings.FieldsFunc(path, func(r rune) bool { return r == '.' }), o); err != nil {
@@ -133,11 +133,11 @@ func TestPreferred(t *testing.T) {
 		{[]crd.Version{{Name: "a", Served: true, Deprecated: true}, {Name: "b", Served: true}, {Name: "c", Storage: true}}, "b"},
 		{[]crd.Version{{Name: "a"}, {Name: "b", Storage: true}}, "a"},
 	} {
-		if got := Preferred(&crd.Definition{Versions: c.versions}); got.Name != c.want {
+		if got := Preferred(&crd.CRD{Versions: c.versions}); got.Name != c.want {
 			t.Errorf("%v: %s", c.versions, got.Name)
 		}
 	}
-	if Preferred(&crd.Definition{}) != nil {
+	if Preferred(&crd.CRD{}) != nil {
 		t.Error("a version where there is none")
 	}
 }

@@ -99,7 +99,7 @@ func (e *Entry) Version(name string) *Version {
 func (e *Entry) JSON() ([]byte, error) { return unpack(e.packed, e.size) }
 
 // Definition unpacks and parses the definition.
-func (e *Entry) Definition() (*crd.Definition, error) {
+func (e *Entry) Definition() (*crd.CRD, error) {
 	data, err := e.JSON()
 	if err != nil {
 		return nil, err

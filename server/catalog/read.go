@@ -1,16 +1,17 @@
 package catalog
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"hash"
 	"strconv"
 	"strings"
-	"time"
 	"unique"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/internal/crdtree"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/server/object"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +28,7 @@ func newEntry(o *object.Object) (*Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("definition %q: %w", o.GetName(), err)
 	}
+	defer d.Release()
 	e := &Entry{
 		Name:            strings.Clone(o.GetName()),
 		UID:             types.UID(strings.Clone(string(o.GetUID()))),
@@ -36,26 +38,23 @@ func newEntry(o *object.Object) (*Entry, error) {
 		Deleting:        !o.GetDeletionTimestamp().IsZero(),
 		Finalizers:      shareAll(o.GetFinalizers()),
 
-		Group: share(d.Group),
-		Names: Names{
-			Plural: strings.Clone(d.Plural), Singular: strings.Clone(d.Singular),
-			Kind: strings.Clone(d.Kind), ListKind: strings.Clone(d.ListKind),
-			ShortNames: shareAll(d.ShortNames), Categories: shareAll(d.Categories),
-		},
+		Group:                 share(d.Group),
+		Names:                 namesOf(&d.Names),
 		Namespaced:            d.Namespaced,
 		PreserveUnknownFields: d.PreserveUnknownFields,
 		packed:                pack(data),
 		size:                  len(data),
 	}
-	doc, err := jsondoc.Parse(data, jsondoc.Limits{})
-	if err != nil {
-		return nil, fmt.Errorf("definition %q: %w", o.GetName(), err)
-	}
-	defer doc.Release()
-	r := reader{doc}
-	r.status(e, r.at(jsondoc.Root, "status"))
-	r.spec(e, d, r.at(jsondoc.Root, "spec"))
+	e.status(&d.Status)
+	e.spec(d)
 	return e, nil
+}
+
+func namesOf(n *crd.Names) Names {
+	return Names{
+		Plural: n.Plural, Singular: n.Singular, Kind: n.Kind, ListKind: n.ListKind,
+		ShortNames: shareAll(n.ShortNames), Categories: shareAll(n.Categories),
+	}
 }
 
 // share returns one copy for all equal strings: there are few groups, versions
@@ -73,130 +72,53 @@ func shareAll(list []string) []string {
 	return out
 }
 
-// place is a value of the document, or none.
-type place struct {
-	v  jsondoc.Value
-	ok bool
-}
-
-// reader reads what crd.Parse leaves out, as leniently: what has the wrong
-// type counts as absent.
-type reader struct{ doc *jsondoc.Doc }
-
-func (r reader) at(v jsondoc.Value, name string) place { return r.member(place{v, true}, name) }
-
-func (r reader) member(p place, name string) place {
-	if !p.ok || r.doc.Kind(p.v) != jsondoc.Object {
-		return place{}
-	}
-	m, ok := r.doc.Get(p.v, name)
-	return place{m, ok && r.doc.Kind(m) != jsondoc.Null}
-}
-
-func (r reader) text(p place, name string) string {
-	if m := r.member(p, name); m.ok && r.doc.Kind(m.v) == jsondoc.String {
-		return r.doc.Text(m.v)
-	}
-	return ""
-}
-
-func (r reader) texts(p place, name string) []string {
-	var list []string
-	for _, item := range r.items(r.member(p, name)) {
-		if r.doc.Kind(item.v) == jsondoc.String {
-			list = append(list, r.doc.Text(item.v))
-		}
-	}
-	return shareAll(list)
-}
-
-func (r reader) items(p place) []place {
-	if !p.ok || r.doc.Kind(p.v) != jsondoc.Array {
-		return nil
-	}
-	list := make([]place, 0, r.doc.Len(p.v))
-	for _, item := range r.doc.Items(p.v) {
-		list = append(list, place{item, true})
-	}
-	return list
-}
-
-// raw returns the bytes of a value as written, which in storage are canonical.
-func (r reader) raw(p place) []byte {
-	if !p.ok {
-		return nil
-	}
-	return r.doc.Raw(p.v)
-}
-
-func (r reader) status(e *Entry, status place) {
-	names := r.member(status, "acceptedNames")
-	e.Accepted = Names{
-		Plural: r.text(names, "plural"), Singular: r.text(names, "singular"),
-		Kind: r.text(names, "kind"), ListKind: r.text(names, "listKind"),
-		ShortNames: r.texts(names, "shortNames"), Categories: r.texts(names, "categories"),
-	}
+func (e *Entry) status(s *crd.Status) {
+	e.Accepted = namesOf(&s.AcceptedNames)
 	if e.Accepted.Equal(&e.Names) {
 		e.Accepted = e.Names // the same strings: nearly all definitions have what they ask for
 	}
-	e.StoredVersions = r.texts(status, "storedVersions")
-	if m := r.member(status, "observedGeneration"); m.ok && r.doc.Kind(m.v) == jsondoc.Number {
-		e.ObservedGeneration, _ = r.doc.Int64(m.v)
-	}
-	for _, c := range r.items(r.member(status, "conditions")) {
-		isTrue := r.text(c, "status") == "True"
-		switch r.text(c, "type") {
+	e.StoredVersions = shareAll(s.StoredVersions)
+	e.ObservedGeneration = s.ObservedGeneration
+	for _, c := range s.Conditions {
+		isTrue := c.Status == "True"
+		switch c.Type {
 		case "NamesAccepted":
 			e.NamesAccepted = isTrue
 		case "Terminating":
 			e.Terminating = isTrue
 		case "Established":
 			e.Established = isTrue
-			if t, err := time.Parse(time.RFC3339, r.text(c, "lastTransitionTime")); err == nil {
-				e.EstablishedAt = t
+			if !c.LastTransitionTime.IsZero() {
+				e.EstablishedAt = c.LastTransitionTime
 			}
 		}
 	}
 }
 
-func (r reader) spec(e *Entry, d *crd.Definition, spec place) {
-	conversion := r.member(spec, "conversion")
-	e.Conversion = share(r.text(conversion, "strategy"))
-	if e.Conversion == "" {
-		e.Conversion = "None"
-	}
+func (e *Entry) spec(d *crd.CRD) {
+	e.Conversion = share(cmp.Or(d.Conversion.Strategy, "None"))
 	e.Versions = make([]Version, len(d.Versions))
-	for i, v := range d.Versions {
-		e.Versions[i] = Version{Name: share(v.Name), Served: v.Served, Storage: v.Storage, Deprecated: v.Deprecated, Status: v.Status, Scale: v.Scale}
-		if v.Storage && e.StorageVersion == "" {
-			e.StorageVersion = e.Versions[i].Name
-		}
+	if v := d.StorageVersion(); v != nil {
+		e.StorageVersion = share(v.Name)
 	}
-	written := r.items(r.member(spec, "versions"))
-	for i := range e.Versions {
+	for i := range d.Versions {
+		from := &d.Versions[i]
 		v := &e.Versions[i]
-		if d.Versions[i].Schema != nil {
-			v.SchemaHash = sha256.Sum256(d.Versions[i].Schema)
+		*v = Version{
+			Name: share(from.Name), Served: from.Served, Storage: from.Storage, Deprecated: from.Deprecated, DeprecationWarning: from.DeprecationWarning,
+			Status: from.Status, Scale: from.Scale != nil, SelectableFields: len(from.SelectableFields) > 0,
 		}
-		var in place // absent in v1beta1's short form
-		if i < len(written) {
-			in = written[i]
+		if from.Schema != nil {
+			v.SchemaHash = sha256.Sum256(from.Schema)
 		}
-		if m := r.member(in, "deprecationWarning"); m.ok && r.doc.Kind(m.v) == jsondoc.String {
-			s := r.doc.Text(m.v)
-			v.DeprecationWarning = &s
-		}
-		selectable := r.member(in, "selectableFields")
-		v.SelectableFields = len(r.items(selectable)) > 0
-
 		h := newHasher()
 		h.resource(e)
 		h.text(v.Name)
 		h.flags(v.Served, v.Deprecated)
 		h.text(warning(v))
 		h.bytes(v.SchemaHash[:])
-		h.bytes(r.raw(r.member(in, "subresources")))
-		h.bytes(r.raw(selectable))
+		h.subresources(from)
+		h.selectable(from)
 		v.Hash = h.sum()
 
 		h = newHasher()
@@ -204,14 +126,17 @@ func (r reader) spec(e *Entry, d *crd.Definition, spec place) {
 		h.text(v.Name)
 		h.text(e.StorageVersion)
 		h.flags(v.Served)
-		h.bytes(r.raw(selectable))
-		h.bytes(r.raw(r.member(in, "additionalPrinterColumns")))
-		h.bytes(r.raw(conversion))
+		h.selectable(from)
+		h.columns(from)
+		h.conversion(&d.Conversion)
 		v.StorageHash = h.sum()
 	}
 	h := newHasher()
 	h.names(&e.Accepted)
-	h.bytes(r.raw(spec))
+	doc := crdtree.Doc(d)
+	if spec, ok := doc.Get(jsondoc.Root, "spec"); ok {
+		h.bytes(doc.Raw(spec)) // in storage it is canonical
+	}
 	e.SpecHash = h.sum()
 }
 
@@ -256,6 +181,63 @@ func (h hasher) names(n *Names) {
 		for _, s := range list {
 			h.text(s)
 		}
+	}
+}
+
+func (h hasher) count(n int) { h.text(strconv.Itoa(n)) }
+
+// optional tells a text that is left out from an empty one.
+func (h hasher) optional(s *string) {
+	h.flags(s != nil)
+	if s != nil {
+		h.text(*s)
+	}
+}
+
+func (h hasher) subresources(v *crd.Version) {
+	h.flags(v.Status, v.Scale != nil)
+	if v.Scale != nil {
+		h.text(v.Scale.SpecReplicasPath)
+		h.text(v.Scale.StatusReplicasPath)
+		h.optional(v.Scale.LabelSelectorPath)
+	}
+}
+
+func (h hasher) selectable(v *crd.Version) {
+	h.count(len(v.SelectableFields))
+	for i := range v.SelectableFields {
+		h.text(v.SelectableFields[i].JSONPath)
+	}
+}
+
+func (h hasher) columns(v *crd.Version) {
+	h.count(len(v.Columns))
+	for i := range v.Columns {
+		c := &v.Columns[i]
+		for _, s := range []string{c.Name, c.Type, c.Format, c.Description, c.JSONPath} {
+			h.text(s)
+		}
+		h.count(int(c.Priority))
+	}
+}
+
+func (h hasher) conversion(c *crd.Conversion) {
+	h.text(c.Strategy)
+	h.count(len(c.ReviewVersions))
+	for _, v := range c.ReviewVersions {
+		h.text(v)
+	}
+	w := c.Webhook
+	if h.flags(w != nil); w == nil {
+		return
+	}
+	h.optional(w.URL)
+	h.bytes(w.CABundle)
+	if h.flags(w.Service != nil); w.Service != nil {
+		h.text(w.Service.Namespace)
+		h.text(w.Service.Name)
+		h.optional(w.Service.Path)
+		h.count(int(w.Service.Port))
 	}
 }
 

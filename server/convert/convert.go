@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/server/object"
@@ -48,44 +47,17 @@ func NewFactory(services webhookutil.ServiceResolver, client *webhook.Client) (*
 	return &Factory{clients: clients}, nil
 }
 
-// conversion is what a definition says about it.
-type conversion struct {
-	Strategy string `json:"strategy"`
-	Webhook  *struct {
-		ClientConfig *struct {
-			URL     *string `json:"url"`
-			Service *struct {
-				Namespace string  `json:"namespace"`
-				Name      string  `json:"name"`
-				Path      *string `json:"path"`
-				Port      *int32  `json:"port"`
-			} `json:"service"`
-			CABundle []byte `json:"caBundle"`
-		} `json:"clientConfig"`
-		ConversionReviewVersions []string `json:"conversionReviewVersions"`
-	} `json:"webhook"`
-}
-
 // For returns the converter of a definition of apiextensions.k8s.io/v1. prune is
 // called for every object that has been converted.
-func (f *Factory) For(d *crd.Definition, prune PruneFunc) (Converter, error) {
-	var document struct {
-		Spec struct {
-			Conversion *conversion `json:"conversion"`
-		} `json:"spec"`
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(d.JSON, &document); err != nil {
-		return nil, fmt.Errorf("conversion of %s: %w", d.Name, err)
-	}
+func (f *Factory) For(d *crd.CRD, prune PruneFunc) (Converter, error) {
 	r := resource{definition: d.Name, group: d.Group, versions: map[string]bool{}, prune: prune}
 	for _, v := range d.Versions {
 		r.versions[r.apiVersion(v.Name)] = true
 	}
-	c := document.Spec.Conversion
-	switch {
-	case c == nil || c.Strategy == "None":
+	switch c := &d.Conversion; c.Strategy {
+	case "None":
 		return &converter{resource: r, translate: rename}, nil
-	case c.Strategy == "Webhook":
+	case "Webhook":
 		w, err := f.webhookFor(d.Name, c)
 		if err != nil {
 			return nil, err
@@ -97,11 +69,11 @@ func (f *Factory) For(d *crd.Definition, prune PruneFunc) (Converter, error) {
 }
 
 // webhookFor returns the client of a conversion webhook.
-func (f *Factory) webhookFor(definition string, c *conversion) (*hook, error) {
-	if c.Webhook == nil || c.Webhook.ClientConfig == nil {
+func (f *Factory) webhookFor(definition string, c *crd.Conversion) (*hook, error) {
+	from := c.Webhook
+	if from == nil {
 		return nil, errors.New("conversion of " + definition + ": there is no webhook.clientConfig")
 	}
-	from := c.Webhook.ClientConfig
 	config := webhookutil.ClientConfig{Name: "conversion_webhook_for_" + definition}
 	if len(bytes.TrimSpace(from.CABundle)) > 0 {
 		config.CABundle = from.CABundle
@@ -110,10 +82,7 @@ func (f *Factory) webhookFor(definition string, c *conversion) (*hook, error) {
 		config.URL = *from.URL
 	}
 	if s := from.Service; s != nil {
-		config.Service = &webhookutil.ClientConfigService{Name: s.Name, Namespace: s.Namespace, Port: 443}
-		if s.Port != nil {
-			config.Service.Port = *s.Port
-		}
+		config.Service = &webhookutil.ClientConfigService{Name: s.Name, Namespace: s.Namespace, Port: s.Port}
 		if s.Path != nil {
 			config.Service.Path = *s.Path
 		}
@@ -122,7 +91,7 @@ func (f *Factory) webhookFor(definition string, c *conversion) (*hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newHook(definition, c.Webhook.ConversionReviewVersions, client), nil
+	return newHook(definition, c.ReviewVersions, client), nil
 }
 
 // resource is what all converters know.

@@ -26,7 +26,7 @@ import (
 )
 
 // definition returns the definition of gadgets with a conversion.
-func definition(t testing.TB, conversion string) *crd.Definition {
+func definition(t testing.TB, conversion string) *crd.CRD {
 	t.Helper()
 	d, err := crd.Parse([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.example.com"},"spec":{"group":"example.com",
 		"names":{"kind":"Gadget","plural":"gadgets"},"scope":"Namespaced","conversion":` + conversion + `,

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-dev/espalier"
-	"github.com/espalier-dev/espalier/server/catalog"
+	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/server/object"
 	"github.com/espalier-dev/espalier/server/store"
 )
@@ -87,13 +87,9 @@ func (c *convertor) ConvertFieldLabel(_ schema.GroupVersionKind, label, value st
 
 // converterOf returns what converts between the versions of a definition. One
 // that has a single version has nothing to convert.
-func (s *Server) converterOf(e *catalog.Entry, form *Form) (store.ConvertFunc, error) {
-	if len(e.Versions) == 1 {
+func (s *Server) converterOf(d *crd.CRD, form *Form) (store.ConvertFunc, error) {
+	if len(d.Versions) == 1 {
 		return unconverted, nil
-	}
-	d, err := e.Definition()
-	if err != nil {
-		return nil, err
 	}
 	c, err := s.options.Conversion.For(d, form.converted)
 	if err != nil {

@@ -1,21 +1,17 @@
 package custom
 
 import (
-	"fmt"
 	"strings"
 
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/json"
-
-	"github.com/espalier-dev/espalier/server/catalog"
+	"github.com/espalier-dev/espalier/crd"
 )
 
 // fieldValidationAnnotation of a definition says how strict its resource is
 // with clients that do not say: warn, strict or ignore.
 const fieldValidationAnnotation = "espalier.dev/field-validation"
 
-// details are what a definition says about serving its resource, besides the
-// schemas and what its catalog entry has.
+// details are what a CRD says about serving its resource, besides the schemas and what its
+// catalog entry has. They do not keep the JSON of the CRD.
 type details struct {
 	annotations map[string]string
 	versions    map[string]*versionDetails
@@ -23,35 +19,19 @@ type details struct {
 
 // versionDetails are those of one version.
 type versionDetails struct {
-	Name         string                                         `json:"name"`
-	Subresources apiextensions.CustomResourceSubresources       `json:"subresources"`
-	Columns      []apiextensions.CustomResourceColumnDefinition `json:"additionalPrinterColumns"`
-	Selectable   []apiextensions.SelectableField                `json:"selectableFields"`
+	columns    []crd.Column
+	selectable []crd.SelectableField
+	scale      *scalePaths // nil if the version has no scale subresource
 }
 
-// readDetails reads what is needed of a definition; schemas are skipped over.
-func readDetails(e *catalog.Entry) (*details, error) {
-	data, err := e.JSON()
-	if err != nil {
-		return nil, err
+// newDetails returns the details of a CRD.
+func newDetails(d *crd.CRD) *details {
+	out := &details{annotations: d.Annotations, versions: map[string]*versionDetails{}}
+	for i := range d.Versions {
+		v := &d.Versions[i]
+		out.versions[v.Name] = &versionDetails{columns: v.Columns, selectable: v.SelectableFields, scale: newScalePaths(v.Scale)}
 	}
-	var definition struct {
-		Metadata struct {
-			Annotations map[string]string `json:"annotations"`
-		} `json:"metadata"`
-		Spec struct {
-			Versions []versionDetails `json:"versions"`
-		} `json:"spec"`
-	}
-	if err := json.UnmarshalCaseSensitivePreserveInts(data, &definition); err != nil {
-		return nil, fmt.Errorf("definition %s: %w", e.Name, err)
-	}
-	d := &details{annotations: definition.Metadata.Annotations, versions: map[string]*versionDetails{}}
-	for i := range definition.Spec.Versions {
-		v := &definition.Spec.Versions[i]
-		d.versions[v.Name] = v
-	}
-	return d, nil
+	return out
 }
 
 // scalePaths are where a resource has what its scale subresource shows.
@@ -59,9 +39,7 @@ type scalePaths struct {
 	spec, status, selector string // as written, with a dot in front; selector may be empty
 }
 
-// scalePaths returns nil if the version has no scale subresource.
-func (v *versionDetails) scalePaths() *scalePaths {
-	s := v.Subresources.Scale
+func newScalePaths(s *crd.Scale) *scalePaths {
 	if s == nil {
 		return nil
 	}

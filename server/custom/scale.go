@@ -193,12 +193,11 @@ func replicasPaths(group string, d *details) managedfields.ResourcePathMappings 
 	for name, v := range d.versions {
 		version := schema.GroupVersion{Group: group, Version: name}.String()
 		mappings[version] = nil
-		paths := v.scalePaths()
-		if paths == nil {
+		if v.scale == nil {
 			continue
 		}
 		var p fieldpath.Path
-		for _, member := range splitPath(paths.spec) {
+		for _, member := range splitPath(v.scale.spec) {
 			p = append(p, fieldpath.PathElement{FieldName: &member})
 		}
 		mappings[version] = p

@@ -88,7 +88,7 @@ func newVersionSchema(key schemaKey, e *catalog.Entry, name string) *versionSche
 }
 
 // definition unpacks what the schema is made of.
-func (s *versionSchema) definition() (*crd.Definition, *crd.Version, error) {
+func (s *versionSchema) definition() (*crd.CRD, *crd.Version, error) {
 	d, err := s.entry.Definition()
 	if err != nil {
 		return nil, nil, err
@@ -103,9 +103,10 @@ func (s *versionSchema) definition() (*crd.Definition, *crd.Version, error) {
 // compiled returns the schema itself, compiled, or why it cannot be.
 func (s *versionSchema) compiled() (*versionSchema, error) {
 	s.once.Do(func() {
-		_, v, err := s.definition()
+		d, v, err := s.definition()
 		if err == nil {
 			err = s.compile(v)
+			d.Release()
 		}
 		if err != nil {
 			s.err = fmt.Errorf("the schema cannot be compiled: %w", err)

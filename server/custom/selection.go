@@ -26,8 +26,8 @@ type selectable struct {
 }
 
 func newSelection(v *versionDetails, namespaced bool) *selection {
-	s := &selection{namespaced: namespaced, fields: make([]selectable, len(v.Selectable))}
-	for i, f := range v.Selectable {
+	s := &selection{namespaced: namespaced, fields: make([]selectable, len(v.selectable))}
+	for i, f := range v.selectable {
 		p, err := parsePath(f.JSONPath)
 		s.fields[i] = selectable{name: strings.TrimPrefix(f.JSONPath, "."), path: p, err: err}
 	}

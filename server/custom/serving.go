@@ -167,12 +167,13 @@ func (s *serving) newView(e *catalog.Entry, before *view) (*view, error) {
 	if err := checkNames(e); err != nil {
 		return nil, err
 	}
-	d, err := readDetails(e)
+	d, err := e.Definition()
 	if err != nil {
 		return nil, err
 	}
+	defer d.Release()
 	v := &view{
-		server: s.server, entry: e, details: d, requirement: s.server.requirement(e),
+		server: s.server, entry: e, details: newDetails(d), requirement: s.server.requirement(e),
 		schemas: schemaSet{}, vaults: map[string]*vault{}, versions: map[string]*lazyVersion{},
 	}
 	if before != nil {
@@ -182,7 +183,7 @@ func (s *serving) newView(e *catalog.Entry, before *view) (*view, error) {
 		v.schemas[e.Versions[i].Name] = versionSchemaOf(e, &e.Versions[i], before)
 	}
 	kind := schema.GroupKind{Group: e.Group, Kind: e.Accepted.Kind}
-	v.convert, err = s.server.converterOf(e, &Form{kind: kind.WithVersion(e.StorageVersion), schemas: &s.schemas})
+	v.convert, err = s.server.converterOf(d, &Form{kind: kind.WithVersion(e.StorageVersion), schemas: &s.schemas})
 	if err != nil {
 		return nil, err
 	}

@@ -6,21 +6,21 @@ import (
 	"fmt"
 	"reflect"
 
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metatable "k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/jsonpath"
 
+	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/server/object"
 )
 
 var metadataDescriptions = metav1.ObjectMeta{}.SwaggerDoc()
 
 // ageColumn is what a version without columns of its own shows.
-func ageColumn() apiextensions.CustomResourceColumnDefinition {
-	return apiextensions.CustomResourceColumnDefinition{
+func ageColumn() crd.Column {
+	return crd.Column{
 		Name: "Age", Type: "date", Description: metadataDescriptions["creationTimestamp"], JSONPath: ".metadata.creationTimestamp",
 	}
 }
@@ -35,12 +35,12 @@ type table struct {
 // newTable returns the table with the columns of a definition. If one cannot
 // be read, so that the definition is from a server that did not look, the
 // columns before it are all that there are, with an error that says so.
-func newTable(form *Form, columns []apiextensions.CustomResourceColumnDefinition) (*table, error) {
+func newTable(form *Form, columns []crd.Column) (*table, error) {
 	t := &table{form: form, headers: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: metadataDescriptions["name"]},
 	}}
 	if len(columns) == 0 {
-		columns = []apiextensions.CustomResourceColumnDefinition{ageColumn()}
+		columns = []crd.Column{ageColumn()}
 	}
 	for _, c := range columns {
 		p, err := parsePath(c.JSONPath)
@@ -63,15 +63,15 @@ func newTable(form *Form, columns []apiextensions.CustomResourceColumnDefinition
 }
 
 // scaleColumns are those of the scale subresource.
-func scaleColumns(p *scalePaths) []apiextensions.CustomResourceColumnDefinition {
-	var columns []apiextensions.CustomResourceColumnDefinition
+func scaleColumns(p *scalePaths) []crd.Column {
+	var columns []crd.Column
 	if p.spec != "" {
-		columns = append(columns, apiextensions.CustomResourceColumnDefinition{
+		columns = append(columns, crd.Column{
 			Name: "Desired", Type: "integer", Description: "Number of desired replicas", JSONPath: ".spec.replicas",
 		})
 	}
 	if p.status != "" {
-		columns = append(columns, apiextensions.CustomResourceColumnDefinition{
+		columns = append(columns, crd.Column{
 			Name: "Available", Type: "integer", Description: "Number of actual replicas", JSONPath: ".status.replicas",
 		})
 	}

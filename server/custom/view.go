@@ -83,10 +83,10 @@ func (v *view) build(name string) (*version, error) {
 	b.selection = newSelection(d, v.entry.Namespaced)
 	b.strategy = &strategy{
 		ObjectTyper: typer{vt.form.kind}, NameGenerator: names.SimpleNameGenerator,
-		form: vt.form, namespaced: v.entry.Namespaced, status: entry.Status, scale: d.scalePaths(),
+		form: vt.form, namespaced: v.entry.Namespaced, status: entry.Status, scale: d.scale,
 	}
 	var err error
-	if b.table, err = newTable(vt.form, d.Columns); err != nil {
+	if b.table, err = newTable(vt.form, d.columns); err != nil {
 		klog.V(2).InfoS("Printer columns cannot be read, those before are shown", "definition", v.entry.Name, "version", name, "err", err)
 	}
 	out := &version{}

@@ -95,6 +95,7 @@ func concede(o *object.Object, found []espalier.Finding) ([]espalier.Finding, er
 	if err != nil {
 		return nil, err
 	}
+	defer d.Release()
 	free := false // schemas need not be structural
 	if d.PreserveUnknownFields {
 		needed, err := needsStructure(o)

@@ -100,11 +100,12 @@ func withStorageVersion(o *object.Object, stored []string) []string {
 	if err != nil {
 		return stored
 	}
-	i := slices.IndexFunc(d.Versions, func(v crd.Version) bool { return v.Storage })
-	if i < 0 || slices.Contains(stored, d.Versions[i].Name) {
+	defer d.Release()
+	v := d.StorageVersion()
+	if v == nil || slices.Contains(stored, v.Name) {
 		return stored
 	}
-	return append(slices.Clip(stored), d.Versions[i].Name)
+	return append(slices.Clip(stored), v.Name)
 }
 
 // Validate says what `espalier check` says.
@@ -139,11 +140,19 @@ func validate(ctx context.Context, o, old *object.Object) field.ErrorList {
 }
 
 func findings(o, old *object.Object) ([]espalier.Finding, error) {
+	d, err := crd.Parse(o.JSON())
+	if err != nil {
+		return nil, err
+	}
+	defer d.Release()
 	options := crd.ValidateOptions{Verbatim: true}
 	if old != nil {
-		options.Old = old.JSON()
+		if options.Old, err = crd.Parse(old.JSON()); err != nil {
+			return nil, fmt.Errorf("the CRD before the change: %w", err)
+		}
+		defer options.Old.Release()
 	}
-	return crd.Validate(o.JSON(), options)
+	return crd.Validate(d, options)
 }
 
 // inBeta reports whether a request is to v1beta1.

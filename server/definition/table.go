@@ -68,6 +68,7 @@ func (t table) row(o *object.Object) (metav1.TableRow, error) {
 	if err != nil {
 		return metav1.TableRow{}, err
 	}
+	defer d.Release()
 	var served []string
 	for i := range d.Versions {
 		switch v := &d.Versions[i]; {
@@ -82,13 +83,6 @@ func (t table) row(o *object.Object) (metav1.TableRow, error) {
 	if d.Namespaced {
 		scope = v1.NamespaceScoped
 	}
-	status, err := Status(o)
-	if err != nil {
-		return metav1.TableRow{}, err
-	}
-	established := slices.ContainsFunc(status.Conditions, func(c v1.CustomResourceDefinitionCondition) bool {
-		return c.Type == v1.Established && c.Status == v1.ConditionTrue
-	})
 	shown, err := t.convertor.object(o)
 	if err != nil {
 		return metav1.TableRow{}, err
@@ -97,7 +91,7 @@ func (t table) row(o *object.Object) (metav1.TableRow, error) {
 		Object: runtime.RawExtension{Object: shown},
 		Cells: []any{
 			o.GetName(), string(scope), strings.Join(served, ","), o.GetCreationTimestamp().UTC().Format(time.RFC3339),
-			d.Group, d.Kind, strings.Join(d.ShortNames, ","), established,
+			d.Group, d.Kind, strings.Join(d.ShortNames, ","), d.Status.True(string(v1.Established)),
 		},
 	}, nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/internal/compile"
-	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/crdtree"
 	"github.com/espalier-dev/espalier/internal/syntax"
 	"github.com/espalier-dev/espalier/server/catalog"
 )
@@ -28,6 +28,7 @@ func unstructural(e *catalog.Entry, data []byte) (*v1.CustomResourceDefinitionCo
 	if err != nil {
 		return nil, err
 	}
+	defer d.Release()
 	c := &v1.CustomResourceDefinitionCondition{Type: v1.NonStructuralSchema}
 	var faults []string
 	if e.PreserveUnknownFields {
@@ -39,10 +40,7 @@ func unstructural(e *catalog.Entry, data []byte) (*v1.CustomResourceDefinitionCo
 			continue
 		}
 		path := field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema")
-		found, problem, err := violations(path, v.Schema)
-		if err != nil {
-			return nil, err
-		}
+		found, problem := violations(path, crdtree.Parse(v).Tree)
 		if problem != "" {
 			c.Status, c.Reason = v1.ConditionUnknown, "StructuralError"
 			c.Message = shorten(fmt.Sprintf("failed to check validation schema for version %s: %s", v.Name, problem))
@@ -60,19 +58,13 @@ func unstructural(e *catalog.Entry, data []byte) (*v1.CustomResourceDefinitionCo
 
 // violations returns what the rules for structural schemas have against a
 // schema, or why it cannot be judged by them.
-func violations(path *field.Path, schema []byte) (faults []string, problem string, err error) {
-	doc, err := jsondoc.Parse(schema, jsondoc.Limits{})
-	if err != nil {
-		return nil, "", err
-	}
-	defer doc.Release()
-	s, _ := syntax.Parse(doc, jsondoc.Root)
+func violations(path *field.Path, s *syntax.Schema) (faults []string, problem string) {
 	if problem := compile.ConversionProblem(s); problem != "" {
-		return nil, problem, nil
+		return nil, problem
 	}
 	verdict := compile.Judge(s, compile.CheckOptions{Path: path, UncheckedDefaults: true})
 	if !verdict.Unstructural {
-		return nil, "", nil
+		return nil, ""
 	}
 	for i := range verdict.Findings {
 		if f := &verdict.Findings[i]; aboutStructure(f) {
@@ -80,7 +72,7 @@ func violations(path *field.Path, schema []byte) (faults []string, problem strin
 		}
 	}
 	slices.Sort(faults)
-	return faults, "", nil
+	return faults, ""
 }
 
 // aboutStructure tells the rules of KEP-2335 from the others that a schema is

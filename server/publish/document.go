@@ -50,12 +50,13 @@ func (u custom) appendPaths(dst []byte, f openapi.Format) []byte {
 
 func (u custom) appendModels(dst []byte, f openapi.Format) []byte {
 	e := u.entry
-	d := &crd.Definition{Name: e.Name}
+	d := &crd.CRD{Name: e.Name}
 	if !u.hidden {
 		if read, err := e.Definition(); err != nil {
 			klog.ErrorS(err, "Definition is published without its schemas", "name", e.Name)
 		} else {
 			d = read
+			defer d.Release()
 		}
 	}
 	d.Group, d.Plural, d.Kind, d.ListKind = e.Group, e.Accepted.Plural, e.Accepted.Kind, e.Accepted.ListKind

@@ -63,7 +63,12 @@ func valid(ctx context.Context) ([][]byte, error) {
 			continue
 		}
 		seen[d.Name] = true
-		findings, err := crd.Validate(d.JSON, crd.ValidateOptions{})
+		parsed, err := crd.Parse(d.JSON)
+		if err != nil {
+			continue
+		}
+		findings, err := crd.Validate(parsed, crd.ValidateOptions{})
+		parsed.Release()
 		if err != nil || slices.ContainsFunc(findings, func(f espalier.Finding) bool { return f.Severity == espalier.Error }) {
 			continue
 		}

@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("%s\n%s", got, want)
 	}
 	v := d.Version("v1")
-	if v == nil || !v.Served || !v.Storage || v.Deprecated || !v.Status || !v.Scale || v.Pointer != "/spec/versions/0/schema/openAPIV3Schema" {
+	if v == nil || !v.Served || !v.Storage || v.Deprecated || !v.Status || v.Scale == nil || v.Pointer != "/spec/versions/0/schema/openAPIV3Schema" {
 		t.Fatalf("v1 is %+v", v)
 	}
 	if !strings.HasPrefix(webs[v.Offset:], string(v.Schema)) || !strings.HasPrefix(string(v.Schema), `{"type": "object", "properties"`) {
@@ -99,7 +99,7 @@ func TestParseLeniently(t *testing.T) {
 		}
 	}
 	for _, doc := range []string{`{}`, `[]`, `null`, `{"apiVersion":"v1","kind":"List"}`, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"Web"}`} {
-		if _, err := crd.Parse([]byte(doc)); !errors.Is(err, crd.ErrNotDefinition) {
+		if _, err := crd.Parse([]byte(doc)); !errors.Is(err, crd.ErrNotCRD) {
 			t.Errorf("%s: %v", doc, err)
 		}
 	}
@@ -112,3 +112,46 @@ func TestParseLeniently(t *testing.T) {
 		t.Error(d, err)
 	}
 }
+
+// Everything that a CRD says is read, and what v1beta1 says elsewhere is found there.
+func TestParseEverything(t *testing.T) {
+	const stable = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a.b.c","annotations":{"x":"y"}},
+		"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],
+			"clientConfig":{"caBundle":"Cg==","service":{"namespace":"n","name":"s","path":"/p"}}}},
+		"versions":[{"name":"v1","deprecated":true,"deprecationWarning":"old","selectableFields":[{"jsonPath":".spec.s"}],
+			"additionalPrinterColumns":[{"name":"C","type":"string","format":"byte","description":"d","priority":1,"jsonPath":".spec.c"}],
+			"subresources":{"status":{},"scale":{"specReplicasPath":".spec.r","statusReplicasPath":".status.r","labelSelectorPath":".status.l"}}}]},
+		"status":{"acceptedNames":{"plural":"as"},"storedVersions":["v1"],"observedGeneration":7,
+			"conditions":[{"type":"Established","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`
+	const beta = `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"a.b.c","annotations":{"x":"y"}},
+		"spec":{"conversion":{"strategy":"Webhook","conversionReviewVersions":["v1"],
+			"webhookClientConfig":{"caBundle":"Cg==","service":{"namespace":"n","name":"s","path":"/p"}}},
+		"versions":[{"name":"v1","deprecated":true,"deprecationWarning":"old","selectableFields":[{"jsonPath":".spec.s"}]}],
+		"additionalPrinterColumns":[{"name":"C","type":"string","format":"byte","description":"d","priority":1,"JSONPath":".spec.c"}],
+		"subresources":{"status":{},"scale":{"specReplicasPath":".spec.r","statusReplicasPath":".status.r","labelSelectorPath":".status.l"}}},
+		"status":{"acceptedNames":{"plural":"as"},"storedVersions":["v1"],"observedGeneration":7,
+			"conditions":[{"type":"Established","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`
+	for _, doc := range []string{stable, beta} {
+		d, err := crd.Parse([]byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := d.StorageVersion()
+		if v != nil {
+			t.Errorf("%s is stored", v.Name)
+		}
+		v = d.Version("v1")
+		c, w := v.Columns[0], d.Conversion.Webhook
+		got := fmt.Sprint(d.Annotations, d.Conversion.Strategy, d.Conversion.ReviewVersions, w.URL, w.CABundle, w.Service.Namespace, w.Service.Name, *w.Service.Path, w.Service.Port,
+			v.Deprecated, *v.DeprecationWarning, v.SelectableFields[0].JSONPath, c.Name, c.Type, c.Format, c.Description, c.Priority, c.JSONPath,
+			v.Status, v.Scale.SpecReplicasPath, v.Scale.StatusReplicasPath, *v.Scale.LabelSelectorPath,
+			d.Status.AcceptedNames.Plural, d.Status.StoredVersions, d.Status.ObservedGeneration, d.Status.True("Established"), d.Status.True("Terminating"), d.Status.Conditions[0].LastTransitionTime.Year())
+		want := "map[x:y] Webhook [v1] <nil> [10] n s /p 443 true old .spec.s C string byte d 1 .spec.c true .spec.r .status.r .status.l as [v1] 7 true false 2026"
+		if squeeze(got) != squeeze(want) {
+			t.Errorf("%s:\n%s\n%s", d.APIVersion, got, want)
+		}
+	}
+}
+
+// squeeze takes the spaces out: Sprint has them between some operands only.
+func squeeze(s string) string { return strings.ReplaceAll(s, " ", "") }
