@@ -232,11 +232,13 @@ func identify(d *court, object []byte, limits espalier.Limits) (version, name, p
 	}
 	defer doc.Release()
 	text := func(path ...string) string {
-		v, ok := jsondoc.Root, true
+		v := jsondoc.Root
 		for _, name := range path {
-			if v, ok = doc.Get(v, name); !ok {
+			m, ok := doc.Get(v, name)
+			if !ok {
 				return ""
 			}
+			v = m
 		}
 		if doc.Kind(v) != jsondoc.String {
 			return ""
