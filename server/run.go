@@ -50,8 +50,9 @@ func (s *Server) Run(ctx context.Context) error {
 		time.Sleep(s.generic.ShutdownDelayDuration / 2)
 		close(s.signals.leaving)
 		time.Sleep(s.generic.ShutdownDelayDuration - s.generic.ShutdownDelayDuration/2)
+		requests, watches := s.signals.requests.Load(), s.signals.watching.Load() // the signal ends watches
 		close(s.signals.notAccepting)
-		klog.InfoS("Draining", "requests", s.signals.requests.Load(), "watches", s.signals.watching.Load())
+		klog.InfoS("Draining", "requests", requests, "watches", watches)
 		s.signals.drain(ended)
 	})
 	klog.InfoS("Starting", "address", s.Address(), "version", s.generic.EffectiveVersion.Info().GitVersion, "etcd", s.backend.Client().Endpoints())

@@ -1,8 +1,3 @@
-// Package crdtree gives the packages of this repository access to what a *crd.CRD has and
-// does not export: the index of its JSON and the syntax trees of its schemas.
-//
-// Package crd sets the functions when it is initialized. Their arguments have the type any
-// because crd imports this package.
 package crdtree
 
 import (
