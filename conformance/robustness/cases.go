@@ -85,6 +85,33 @@ func (p *play) lostAnswer(ctx context.Context, again bool) {
 	}
 }
 
+// patchTwice: replica 0 patches, etcd has done it, and the answer is lost with the connection.
+func (p *play) patchTwice(ctx context.Context) {
+	p.b.Create(ctx, p.Thing(1, "k"), load.Traits{})
+	p.a.Get(ctx, p.Thing(0, "k"), "")
+	links := p.replica(0).Etcd
+	links.Each((*world.Link).HoldDown)
+	var patched *history.Operation
+	var wg sync.WaitGroup
+	wg.Go(func() { patched = p.a.Patch(ctx, p.Thing(0, "k")) })
+	p.await(ctx, "the patch in etcd", func() bool {
+		it, err := load.ItemOf(load.Things, p.stored(ctx, load.Things, "k"))
+		return err == nil && len(it.Log) == 2
+	})
+	links.Each((*world.Link).Cut)
+	time.Sleep(300 * time.Millisecond) // replica 0 tries to connect
+	links.Each((*world.Link).Heal)
+	wg.Wait()
+	p.note("the patch was answered with %d %s %s", patched.Code, patched.Reason, patched.Message)
+	if patched.Outcome == history.Refused {
+		p.fail("a patch that was done was refused: %d %s %s", patched.Code, patched.Reason, patched.Message)
+	}
+	if it, err := load.ItemOf(load.Things, p.stored(ctx, load.Things, "k")); err != nil || len(it.Log) != 2 {
+		p.fail("the log is %v, %v", it.Log, err)
+	}
+	p.b.Get(ctx, p.Thing(1, "k"), "")
+}
+
 // lateWriteCase: an update is on its way from replica 0 to etcd when that link stalls for longer than the lease.
 func (p *play) lateWriteCase(ctx context.Context) {
 	p.b.Create(ctx, p.Thing(1, "k"), load.Traits{})
