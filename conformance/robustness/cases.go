@@ -112,6 +112,23 @@ func (p *play) patchTwice(ctx context.Context) {
 	p.b.Get(ctx, p.Thing(1, "k"), "")
 }
 
+// restartWatch: watches at replica 0 go on from the last revision that they have, at a replica that has just started.
+func (p *play) restartWatch(ctx context.Context) {
+	p.Sync(p.b.Create(ctx, p.Thing(1, "before"), load.Traits{}).Got.Revision)
+	end := p.Fault("kill-replica")
+	p.replica(0).Kill()
+	for i := range 5 {
+		p.b.Create(ctx, p.Thing(1, fmt.Sprint("meanwhile", i)), load.Traits{})
+	}
+	if err := p.replica(0).Start(); err != nil {
+		p.fail("%v", err)
+		return
+	}
+	p.await(ctx, "an answer of replica 0", func() bool { return p.a.Get(ctx, p.Thing(0, "before"), "").Outcome == history.Done })
+	end()
+	p.Sync(p.b.Create(ctx, p.Thing(1, "after"), load.Traits{}).Got.Revision)
+}
+
 // lateWriteCase: an update is on its way from replica 0 to etcd when that link stalls for longer than the lease.
 func (p *play) lateWriteCase(ctx context.Context) {
 	p.b.Create(ctx, p.Thing(1, "k"), load.Traits{})

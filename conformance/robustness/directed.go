@@ -28,6 +28,7 @@ var Cases = []Case{
 	{"resurrect", 1, true, "a create is done and its answer lost; meanwhile the object is deleted: it must not come back", func(p *play, ctx context.Context) { p.lostAnswer(ctx, false) }},
 	{"exists", 1, true, "the same, and another object takes the name: the create must not be refused as AlreadyExists", func(p *play, ctx context.Context) { p.lostAnswer(ctx, true) }},
 	{"patchtwice", 1, true, "a JSON patch is done and its answer lost: it must not be applied twice", (*play).patchTwice},
+	{"restartwatch", 1, true, "a replica is killed and started while somebody writes elsewhere: watches that go on there must show the writes", (*play).restartWatch},
 	{"latewrite", 1, false, "an update waits on its way to etcd while the schema changes: it must not be stored by the old schema", (*play).lateWriteCase},
 	{"latestorage", 1, false, "a create waits on its way to etcd while its version is dropped: it must not be stored in that version", func(p *play, ctx context.Context) { p.lateStorage(ctx, false) }},
 	{"latecreate", 1, false, "a create waits on its way to etcd while its CRD is deleted: it must not be stored", func(p *play, ctx context.Context) { p.lateCreate(ctx, false) }},
