@@ -87,7 +87,7 @@ func (p *play) lostAnswer(ctx context.Context, again bool) {
 
 // patchTwice: replica 0 patches, etcd has done it, and the answer is lost with the connection.
 func (p *play) patchTwice(ctx context.Context) {
-	p.b.Create(ctx, p.Thing(1, "k"), load.Traits{})
+	p.Sync(p.b.Create(ctx, p.Thing(1, "k"), load.Traits{}).Got.Revision) // replica 0 need not read it from etcd
 	p.a.Get(ctx, p.Thing(0, "k"), "")
 	links := p.replica(0).Etcd
 	links.Each((*world.Link).HoldDown)
