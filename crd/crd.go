@@ -177,14 +177,34 @@ func ParseWithin(data []byte, limits espalier.Limits) (*CRD, error) {
 	return d, nil
 }
 
-// Release gives the index of the document back for reuse. It saves memory and is never
-// necessary: d stays valid, and what needs the index, such as [Validate], makes it again.
-// Nothing else may use d during the call.
+// Release gives the index of the document back for reuse, and drops the syntax trees of the
+// schemas. It saves memory and is never necessary: d stays valid, and what needs them, such
+// as [Validate], makes them again. Nothing else may use d during the call.
 func (d *CRD) Release() {
-	if d.index != nil && d.index.doc != nil {
-		d.index.doc.Release()
-		d.index.doc = nil
+	if d.index == nil || d.index.doc == nil {
+		return
 	}
+	d.index.doc.Release()
+	d.index.doc = nil
+	for _, s := range d.index.known {
+		s.parsed, s.tree, s.problems = false, nil, nil
+	}
+}
+
+// Decodable returns why an API server cannot decode spec, with the place; nil if it can.
+// Parse ignores such members, and a server must not: without a caBundle, say, it would trust
+// other certificates.
+func (d *CRD) Decodable() error {
+	doc := d.index.get()
+	spec, ok := doc.Get(jsondoc.Root, "spec")
+	if !ok {
+		return nil
+	}
+	s := shaper{doc: doc, path: []byte("spec"), at: []byte("/spec")}
+	if err := s.check(spec, specShape); err != nil {
+		return err
+	}
+	return nil
 }
 
 // Version returns the first version called name, or nil.

@@ -155,3 +155,23 @@ func TestParseEverything(t *testing.T) {
 
 // squeeze takes the spaces out: Sprint has them between some operands only.
 func squeeze(s string) string { return strings.ReplaceAll(s, " ", "") }
+
+// What Parse ignores in spec is found by Decodable.
+func TestDecodable(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{"conversion":{"webhook":{"clientConfig":{"caBundle":"Cg=="}}},"versions":[{"schema":{"openAPIV3Schema":1}}]}`: "",
+		`{"conversion":{"webhook":{"clientConfig":{"caBundle":"?"}}}}`:                                                  "/spec/conversion/webhook/clientConfig/caBundle",
+		`{"versions":[{"additionalPrinterColumns":[{"priority":"1"}]}]}`:                                                "/spec/versions/0/additionalPrinterColumns/0/priority",
+	} {
+		d, err := crd.Parse([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":` + spec + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Release()
+		err = d.Decodable()
+		var syntax *espalier.SyntaxError
+		if want == "" && err != nil || want != "" && (!errors.As(err, &syntax) || syntax.Pointer != want) {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
+}

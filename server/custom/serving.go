@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -172,6 +173,9 @@ func (s *serving) newView(e *catalog.Entry, before *view) (*view, error) {
 		return nil, err
 	}
 	defer d.Release()
+	if err := d.Decodable(); err != nil {
+		return nil, fmt.Errorf("CRD %s: %w", e.Name, err)
+	}
 	v := &view{
 		server: s.server, entry: e, details: newDetails(d), requirement: s.server.requirement(e),
 		schemas: schemaSet{}, vaults: map[string]*vault{}, versions: map[string]*lazyVersion{},

@@ -285,3 +285,14 @@ func FuzzUnreadable(f *testing.F) {
 		}
 	})
 }
+
+// A CRD is not served whose webhook would be called with other certificates than it says.
+func TestUndecodableBundle(t *testing.T) {
+	e := start(t)
+	e.define(anyBoxes, func(d map[string]any) {
+		d["spec"].(map[string]any)["conversion"] = map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+			"conversionReviewVersions": []any{"v1"}, "clientConfig": map[string]any{"url": "https://127.0.0.1:1/", "caBundle": "?"},
+		}}
+	})
+	e.Do("GET", boxesPath, "").Is(http.StatusInternalServerError)
+}
