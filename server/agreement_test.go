@@ -14,7 +14,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/client-go/util/keyutil"
-	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
@@ -195,11 +194,10 @@ func TestReplicasWarnOfFiles(t *testing.T) {
 		}
 	}
 	start(t, s.replica(policy("Metadata")))
-	log := capture(t)
+	log := etcdtest.Capture(t)
 	if err := s.join(t, policy("None")); err != nil {
 		t.Fatal(err)
 	}
-	klog.Flush()
 	for _, want := range []string{"--audit-policy-file differs from replica ", "--client-ca-file differs from replica "} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, log)
@@ -216,14 +214,13 @@ func webhookKubeconfig(t *testing.T) string {
 func TestReplicasWarn(t *testing.T) {
 	s := newSite(t)
 	start(t, s.replica(nil))
-	log := capture(t)
+	log := etcdtest.Capture(t)
 	if err := s.join(t, func(o *server.Options) {
 		o.EventTTL, o.FieldValidation = 2*time.Hour, "strict"
 		o.Run.MaxRequestsInFlight = 77
 	}); err != nil {
 		t.Fatal(err)
 	}
-	klog.Flush()
 	for _, want := range []string{"--event-ttl differs from replica ", "2h0m0s here and the default there", "--field-validation", "--max-requests-inflight"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, log)

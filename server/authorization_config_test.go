@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/klog/v2"
 
+	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
 	"github.com/espalier-dev/espalier/server/identity/certtest"
 )
@@ -153,7 +153,7 @@ func TestAuthorizationReloadIsRetried(t *testing.T) {
 	later := filepath.Join(t.TempDir(), "later.kubeconfig")
 	const rbac = "- {type: RBAC, name: rbac}\n"
 	file := certtest.File(t, "authorization.yaml", []byte(authorizers+rbac))
-	log := capture(t)
+	log := etcdtest.Capture(t)
 	r := start(t, func(o *server.Options) { o.Authorization.ConfigFile = file })
 	put(t, file, authorizers+rbac+hook("late", later, "NoOpinion", ""))
 	until := func(what string, done func() bool) {
@@ -165,7 +165,6 @@ func TestAuthorizationReloadIsRetried(t *testing.T) {
 		}
 	}
 	until("the new file is not read", func() bool {
-		klog.Flush()
 		return strings.Contains(log.String(), "Failed to reload the authorization configuration")
 	})
 	put(t, later, string(content))

@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
@@ -50,7 +49,7 @@ func TestWithoutEtcd(t *testing.T) {
 		o.Etcd.StorageConfig.HealthcheckTimeout = 300 * time.Millisecond
 		o.Run.RequestTimeout = 3 * time.Second
 	})
-	log := capture(t)
+	log := etcdtest.Capture(t)
 	kill()
 	masters := r.member(t, "system:masters")
 	deadline := time.Now().Add(patience)
@@ -86,7 +85,6 @@ func TestWithoutEtcd(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &status); err != nil || status.Reason != metav1.StatusReasonInternalError && status.Reason != metav1.StatusReasonTimeout {
 		t.Errorf("%v: %s", err, text)
 	}
-	klog.Flush()
 	if text := log.String(); strings.Contains(text, "not an metav1.Status") {
 		t.Errorf("the log has an unhandled error:\n%s", text)
 	}
@@ -102,7 +100,7 @@ func TestFullEtcd(t *testing.T) {
 		_, err := client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("filler-", i)}, BinaryData: map[string][]byte{"x": bytes.Repeat([]byte{1}, 300<<10)}}, metav1.CreateOptions{})
 		return err
 	}
-	log := capture(t)
+	log := etcdtest.Capture(t)
 	var err error
 	made := 0
 	for ; err == nil && made < 100; made++ {
@@ -141,7 +139,6 @@ func TestFullEtcd(t *testing.T) {
 	if code, text := get(t, r.member(t, "system:masters"), r.url+"/readyz?verbose"); code != http.StatusOK || strings.Contains(text, "space") {
 		t.Errorf("/readyz after the recovery: %d %s", code, text)
 	}
-	klog.Flush()
 	if text := log.String(); strings.Contains(text, "not an metav1.Status") || strings.Count(text, "etcd is out of space and refuses writes") != 1 {
 		t.Errorf("the log:\n%s", text)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
 )
 
@@ -44,7 +45,7 @@ func TestServingCertificateReload(t *testing.T) {
 	r := start(t, func(o *server.Options) {
 		certificate, key = o.Serving.ServerCert.CertKey.CertFile, o.Serving.ServerCert.CertKey.KeyFile
 	})
-	log := capture(t)
+	log := etcdtest.Capture(t)
 	old := serial(t, r)
 	put := func(cert, private []byte) {
 		t.Helper()

@@ -23,8 +23,10 @@ var (
 	tests    atomic.Int64
 )
 
-// Main runs the tests of a package with an etcd beside them, and stops it.
+// Main runs the tests of a package with an etcd beside them, and stops it. The log is dropped unless
+// ESPALIER_TEST_LOGS is set.
 func Main(m *testing.M) {
+	quiet()
 	stop, err := start()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "etcdtest:", err)

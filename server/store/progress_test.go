@@ -1,18 +1,14 @@
 package store_test
 
 import (
-	"bytes"
-	"io"
-	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/cacher/consistency"
-	"k8s.io/klog/v2"
 
+	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server/store"
 )
 
@@ -23,11 +19,7 @@ func TestIdleCacheIsNotTooOld(t *testing.T) {
 	was := consistency.CheckPeriod
 	consistency.CheckPeriod = 1500 * time.Millisecond
 	t.Cleanup(func() { consistency.CheckPeriod = was })
-	log := &sharedLog{}
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
-	klog.SetOutputBySeverity("INFO", log)
-	t.Cleanup(func() { klog.SetOutput(os.Stderr); klog.LogToStderr(true) })
+	log := etcdtest.Capture(t)
 
 	b := open(t, func(c *store.Config) { c.CompactionInterval, c.Idle = time.Second, time.Minute })
 	st := open1(t, b, spec("v1"))
@@ -42,25 +34,7 @@ func TestIdleCacheIsNotTooOld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	klog.Flush()
 	if text := log.String(); strings.Contains(text, "Cache consistency check error") {
 		t.Errorf("the log:\n%s", text)
 	}
-}
-
-type sharedLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *sharedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *sharedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

@@ -1,12 +1,12 @@
 package store
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/version"
-	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/internal/etcdtest"
 )
 
 func TestVersions(t *testing.T) {
@@ -96,10 +96,7 @@ func TestVersionTable(t *testing.T) {
 
 // A rolling upgrade of etcd is told of, and stops nothing, whatever the versions are.
 func TestVersionsChange(t *testing.T) {
-	var log bytes.Buffer
-	klog.LogToStderr(false)
-	klog.SetOutput(&log)
-	t.Cleanup(func() { klog.SetOutput(nil); klog.LogToStderr(true) })
+	log := etcdtest.Capture(t)
 	var n versions
 	for _, step := range []struct {
 		endpoint, version string
@@ -116,7 +113,6 @@ func TestVersionsChange(t *testing.T) {
 	} {
 		log.Reset()
 		n.note(step.endpoint, step.version)
-		klog.Flush()
 		if text := log.String(); (step.logged == "") != (text == "") || !strings.Contains(text, step.logged) {
 			t.Errorf("%+v: the log is %q", step, text)
 		}
