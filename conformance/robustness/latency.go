@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// perSecond is how many requests of each verb every replica gets.
-	perSecond = 10
 	// payload makes objects as large as ordinary ones: about 2 KB.
 	payload = 1500
+	// behind is how many requests after its creation an object is deleted.
+	behind = 20
 	// present is how many objects a list has to choose its page from, and page how large it is.
 	present, page = 1000, 100
 )
@@ -96,39 +96,38 @@ func (v *visitor) create(ctx context.Context, name string) *load.Answer {
 	return v.ask(ctx, http.MethodPost, "", "application/json", v.object(name))
 }
 
-// verbs are what is measured. What a verb needs is made before its time begins.
+// verbs are what is measured. Delete takes what create has made, so that it waits for no request but its own.
 var verbs = []struct {
 	name string
-	prep func(context.Context, *visitor)
 	ask  func(context.Context, *visitor) *load.Answer
 }{
-	{"get", nil, func(ctx context.Context, v *visitor) *load.Answer {
+	{"get", func(ctx context.Context, v *visitor) *load.Answer {
 		return v.ask(ctx, http.MethodGet, "/"+v.name, "", nil)
 	}},
-	{"list", nil, func(ctx context.Context, v *visitor) *load.Answer {
+	{"list", func(ctx context.Context, v *visitor) *load.Answer {
 		return v.ask(ctx, http.MethodGet, fmt.Sprintf("?limit=%d", page), "", nil)
 	}},
-	{"create", nil, func(ctx context.Context, v *visitor) *load.Answer {
+	{"create", func(ctx context.Context, v *visitor) *load.Answer {
 		return v.create(ctx, fmt.Sprintf("%s-%d", v.name, v.sent))
 	}},
-	{"update", nil, func(ctx context.Context, v *visitor) *load.Answer {
+	{"update", func(ctx context.Context, v *visitor) *load.Answer {
 		return v.ask(ctx, http.MethodPut, "/"+v.name, "application/json", v.object(v.name))
 	}},
-	{"patch", nil, func(ctx context.Context, v *visitor) *load.Answer {
+	{"patch", func(ctx context.Context, v *visitor) *load.Answer {
 		return v.ask(ctx, http.MethodPatch, "/"+v.name, "application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{"n":"%d"}}}`, v.sent))
 	}},
-	{"apply", nil, func(ctx context.Context, v *visitor) *load.Answer {
+	{"apply", func(ctx context.Context, v *visitor) *load.Answer {
 		v.version = ""
 		return v.ask(ctx, http.MethodPatch, "/"+v.name+"?fieldManager=latency&force=true", "application/apply-patch+yaml", v.object(v.name))
 	}},
-	{"delete", func(ctx context.Context, v *visitor) { v.create(ctx, fmt.Sprintf("%s-%d", v.name, v.sent)) }, func(ctx context.Context, v *visitor) *load.Answer {
-		return v.ask(ctx, http.MethodDelete, fmt.Sprintf("/%s-%d", v.name, v.sent), "", nil)
+	{"delete", func(ctx context.Context, v *visitor) *load.Answer {
+		return v.ask(ctx, http.MethodDelete, fmt.Sprintf("/create-%d-%d", v.replica, v.sent-behind), "", nil)
 	}},
 }
 
-// Latency asks all replicas for every verb at a steady rate, and prints how long the answers took; for watches, how long after the time at
+// Latency asks every replica for every verb at a steady rate per second, and prints how long the answers took; for watches, how long after the time at
 // which a patch was due its event came, from another replica.
-func (r *Runner) Latency(ctx context.Context, w io.Writer, lasts time.Duration) error {
+func (r *Runner) Latency(ctx context.Context, w io.Writer, rate int, lasts time.Duration) error {
 	stage, err := r.scene.Site.Stage(ctx)
 	if err != nil {
 		return err
@@ -170,12 +169,13 @@ func (r *Runner) Latency(ctx context.Context, w io.Writer, lasts time.Duration) 
 				return r.over(ctx, stage, fmt.Errorf("create: %v", a))
 			}
 			asking.Go(func() {
-				for n := 0; ; n++ {
+				first := 0
+				if verb.name == "delete" {
+					first = behind
+				}
+				for n := first; ; n++ {
 					v.sent = n
-					if verb.prep != nil {
-						verb.prep(ctx, v)
-					}
-					at := began.Add(time.Duration(n)*time.Second/perSecond + time.Duration(i*replicas+replica)*time.Millisecond)
+					at := began.Add(time.Duration(n)*time.Second/time.Duration(rate) + time.Duration(i*replicas+replica)*time.Millisecond)
 					if at.After(began.Add(lasts)) || ctx.Err() != nil {
 						return
 					}
@@ -198,7 +198,7 @@ func (r *Runner) Latency(ctx context.Context, w io.Writer, lasts time.Duration) 
 	stop()
 	watchers.Wait()
 	fmt.Fprintf(w, "%d members, %d replicas, %d requests a second of each verb, %d in all, for %v; objects of 2 KB, %d in the namespace, pages of %d\n",
-		r.Members, replicas, perSecond*replicas, perSecond*replicas*len(verbs), lasts, present, page)
+		r.Members, replicas, rate*replicas, rate*replicas*len(verbs), lasts, present, page)
 	for i := range all {
 		name := "watch"
 		if i < len(verbs) {

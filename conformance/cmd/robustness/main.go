@@ -41,6 +41,7 @@ type settings struct {
 	availability      bool
 	outage            string
 	latency           bool
+	rate              int
 	extras            string
 	bug               string
 	bugs              bool
@@ -65,6 +66,7 @@ func flags() *settings {
 	flag.StringVar(&s.directed, "directed", "", "play directed `cases` instead, separated by commas, or all; example: -directed resurrect,exists -runs 20\n"+robustness.CaseHelp())
 	flag.BoolVar(&s.availability, "availability", false, "measure how soon replicas answer again after a fault, on one member of etcd and on three; example: -availability")
 	flag.StringVar(&s.outage, "outage", "", "with -availability, only outages whose name has this `text`; example: -availability -outage 'leader of three'")
+	flag.IntVar(&s.rate, "rate", 10, "with -latency, `requests` a second of each verb to each replica; example: -latency -rate 5")
 	flag.BoolVar(&s.latency, "latency", false, "measure how long each verb takes at a steady rate, without faults, for a minute or -minutes, on one member of etcd and on three; example: -latency -members 3")
 	flag.StringVar(&s.bug, "bug", "", "build the server with this known `bug`; with -bugs, look only for these, separated by commas; example: -bug create-again -directed resurrect")
 	flag.BoolVar(&s.bugs, "bugs", false, "look for each known bug, a minute each, and print which checker found it when; example: -bugs")
@@ -114,7 +116,9 @@ func run(ctx context.Context, s *settings) (int, error) {
 		if s.minutes > 0 {
 			lasts = time.Duration(s.minutes * float64(time.Minute))
 		}
-		return onBoth(ctx, s, o, func(r *robustness.Runner) (bool, error) { return true, r.Latency(ctx, os.Stdout, lasts) })
+		return onBoth(ctx, s, o, func(r *robustness.Runner) (bool, error) {
+			return true, r.Latency(ctx, os.Stdout, max(1, s.rate), lasts)
+		})
 	}
 	if s.directed != "" {
 		if err := direct(ctx, s, o, &total); err != nil {
