@@ -112,21 +112,96 @@ func (p *play) patchTwice(ctx context.Context) {
 	p.b.Get(ctx, p.Thing(1, "k"), "")
 }
 
-// restartWatch: watches at replica 0 go on from the last revision that they have, at a replica that has just started.
-func (p *play) restartWatch(ctx context.Context) {
-	p.Sync(p.b.Create(ctx, p.Thing(1, "before"), load.Traits{}).Got.Revision)
-	end := p.Fault("kill-replica")
-	p.replica(0).Kill()
-	for i := range 5 {
-		p.b.Create(ctx, p.Thing(1, fmt.Sprint("meanwhile", i)), load.Traits{})
-	}
-	if err := p.replica(0).Start(); err != nil {
+// quotaRush: more clients than a quota has room for create at the same moment, again and again. The checker of quotas counts.
+func (p *play) quotaRush(ctx context.Context) {
+	ns, hard, err := p.Limit(ctx, p.b)
+	if err != nil {
 		p.fail("%v", err)
 		return
 	}
-	p.await(ctx, "an answer of replica 0", func() bool { return p.a.Get(ctx, p.Thing(0, "before"), "").Outcome == history.Done })
-	end()
-	p.Sync(p.b.Create(ctx, p.Thing(1, "after"), load.Traits{}).Got.Revision)
+	clients := make([]*load.Client, 3*hard)
+	for i := range clients {
+		if clients[i], err = p.Client(20 * time.Second); err != nil {
+			p.fail("%v", err)
+			return
+		}
+	}
+	for round := range 8 {
+		var wg sync.WaitGroup
+		created := make([]*history.Operation, len(clients))
+		at := func(i int) load.Target {
+			return load.Target{Replica: i % len(p.world.Replicas), Resource: load.Crates, Version: "v1", Key: fmt.Sprintf("%s/round%d-%d", ns, round, i)}
+		}
+		for i, c := range clients {
+			wg.Go(func() { created[i] = c.Create(ctx, at(i), load.Traits{}) })
+		}
+		wg.Wait()
+		for i, o := range created {
+			if o.Outcome == history.Done {
+				wg.Go(func() { clients[i].Delete(ctx, at(i), load.Preconditions{}) })
+			}
+		}
+		wg.Wait()
+		wait(ctx, 200*time.Millisecond) // what is deleted is counted
+	}
+}
+
+// contend: many clients write the same objects at the same time on all replicas: with and without the version that they have seen.
+func (p *play) contend(ctx context.Context) {
+	const lasts = 2 * time.Second
+	names := []string{"k0", "k1"}
+	for _, name := range names {
+		p.b.Create(ctx, p.Thing(1, name), load.Traits{})
+	}
+	writing, stop := context.WithTimeout(ctx, lasts)
+	defer stop()
+	var wg sync.WaitGroup
+	for i := range 6 {
+		c, err := p.Client(10 * time.Second)
+		if err != nil {
+			p.fail("%v", err)
+			return
+		}
+		wg.Go(func() {
+			for n := 0; writing.Err() == nil; n++ {
+				t := p.Thing((i+n)%len(p.world.Replicas), names[n/3%2])
+				switch (i + n) % 4 {
+				case 0:
+					c.Patch(ctx, t)
+				case 1:
+					c.Get(ctx, t, "")
+					c.Update(ctx, t, false)
+				case 2:
+					c.Update(ctx, t, false) // with what it has seen before: often too old
+				case 3:
+					c.Delete(ctx, t, load.Preconditions{Revision: n%2 == 0, UID: n%2 == 1})
+					c.Create(ctx, t, load.Traits{})
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range p.world.Replicas {
+		for _, name := range names {
+			p.b.Get(ctx, p.Thing(i, name), "")
+		}
+	}
+}
+
+// held: objects with a finalizer are deleted, and stay until it is taken away.
+func (p *play) held(ctx context.Context) {
+	for i := range p.world.Replicas {
+		t := p.Thing(i, fmt.Sprint("f", i))
+		p.b.Create(ctx, t, load.Traits{Finalizers: []string{load.Group + "/hold"}})
+		p.b.Delete(ctx, t, load.Preconditions{})
+		if o := p.b.Get(ctx, t, ""); o.Outcome != history.Done || !o.Got.Deleting {
+			p.fail("an object with a finalizer was deleted, and the answer to a get is %d %+v", o.Code, o.Got)
+		}
+		p.b.Update(ctx, t, true)
+		if o := p.b.Get(ctx, t, ""); o.Code != http.StatusNotFound {
+			p.fail("the finalizer was taken away from a deleted object, and the answer to a get is %d", o.Code)
+		}
+	}
 }
 
 // lateWriteCase: an update is on its way from replica 0 to etcd when that link stalls for longer than the lease.

@@ -2,6 +2,7 @@ package robustness
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -45,7 +46,8 @@ func pictures(dir string, result *Result) error {
 			continue
 		}
 		drawn[v.Key] = true
-		if err := check.Picture(filepath.Join(dir, fmt.Sprintf("key%d.html", len(drawn))), result.History, v.Key); err != nil {
+		// A key that no operation names cannot be drawn.
+		if err := check.Picture(filepath.Join(dir, fmt.Sprintf("key%d.html", len(drawn))), result.History, v.Key); err != nil && !errors.Is(err, check.ErrNothing) {
 			return err
 		}
 	}

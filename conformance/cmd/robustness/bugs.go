@@ -113,8 +113,8 @@ func findBug(ctx context.Context, s *settings, o robustness.Options, b *bug.Bug)
 	return d, nil
 }
 
-// search returns the checkers of the first violations: of the quick directed cases, of runs by chance for half of the time, of cases in
-// which a replica is out for longer than its lease, which chance rarely has, and of runs by chance again.
+// search returns the checkers of the first violations: of the quick directed cases, of one run with quotas and owners, of runs by chance
+// for half of the time, of cases in which a replica is out for longer than its lease, which chance rarely has, and of runs by chance again.
 func search(ctx context.Context, s *settings, runner *robustness.Runner, began time.Time) ([]string, error) {
 	found, err := directedCases(ctx, runner, func(c robustness.Case) bool { return c.Quick })
 	seed := s.seed
@@ -126,6 +126,10 @@ func search(ctx context.Context, s *settings, runner *robustness.Runner, began t
 			}
 		}
 	}
+	by := runner.Extras
+	runner.Extras = []string{"quota", "garbage"}
+	chance(time.Since(began) + 1) // one
+	runner.Extras = by
 	chance(limit / 2)
 	if len(found) == 0 && err == nil {
 		found, err = directedCases(ctx, runner, func(c robustness.Case) bool { return c.Name == "schemastop" || c.Name == "schemacut" })

@@ -85,7 +85,10 @@ var ours = []Bug{
 var events = []Bug{
 	{
 		Name: "empty-history", Like: "kubernetes#49992", What: "a watch that goes on at a replica without history loses what happened meanwhile",
-		Edits: []Edit{{cacherPackage, "watch_cache_history.go", "if resourceVersion < oldest-1 {", "if size > 0 && resourceVersion < oldest-1 {"}},
+		Edits: []Edit{
+			{cacherPackage, "watch_cache_history.go", "if resourceVersion < oldest-1 {", "if size > 0 && resourceVersion < oldest-1 {"},
+			{storePackage, "lazy.go", "err != nil || from == 0 ||", "err != nil || from > 0 ||"},
+		},
 	},
 	{
 		Name: "reinitialized", Like: "kubernetes#116122", What: "watches survive that the cache is filled anew, and lose what happened meanwhile",

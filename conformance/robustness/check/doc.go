@@ -15,7 +15,7 @@
 //
 //	corruption  key, revision, back: a value below another key, revisions that go back
 //	log         lost, twice, refused, invented, resurrected, chain, uid, effect, order,
-//	            revision, answer, future, reason: what was said is what etcd has
+//	            revision, answer, future, reason, finalizers: what was said is what etcd has
 //	linear      order: porcupine finds an order of a key's operations; undecided: in time
 //	watch       lost, unique, order, bookmark, type, bytes, deleted, filter, invented,
 //	            initial, future, silent

@@ -82,6 +82,11 @@ func checkLink(ix *index, r *report, o *object, i int) {
 		violation.Rule = "uid"
 		r.add(violation, "revision %d replaces UID %s by %s without a deletion", v.revision, before.item.UID, w.UID)
 	}
+	if w.Deleted && len(before.item.Finalizers) > 0 && !before.item.Deleting {
+		// Who removes the last finalizer of an object deletes it, if it is marked.
+		violation.Rule = "finalizers"
+		r.add(violation, "revision %d deletes an object that has the finalizers %v and was not marked", v.revision, before.item.Finalizers)
+	}
 	if !w.Deleted {
 		var item *history.Item
 		if alive {

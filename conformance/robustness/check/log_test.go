@@ -51,6 +51,13 @@ func TestLog(t *testing.T) {
 			h.Writes[at(h, 24)].Labels, find(h, "c7").Got.Labels = map[string]string{"pool": "other"}, map[string]string{"pool": "other"}
 			h.Operations = append(h.Operations, history.Operation{Verb: history.DeleteCollection, Mode: "pool=bulk", ID: "z1", Call: 97e6, Return: 98e6, Outcome: history.Done})
 		}, "log/lost"},
+		{"an object with finalizers is deleted", func(h *history.History) {
+			sparse(h)
+			for _, revision := range []int64{16, 18} {
+				h.Writes[at(h, revision)].Finalizers = []string{"hold"}
+			}
+			find(h, "c3").Sent.Finalizers, find(h, "c3").Got.Finalizers = []string{"hold"}, []string{"hold"}
+		}, "log/finalizers"},
 		{"a refused create was written", func(h *history.History) {
 			sparse(h)
 			o := find(h, "c7")

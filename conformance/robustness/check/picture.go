@@ -1,12 +1,16 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/anishathalye/porcupine"
 
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 )
+
+// ErrNothing is the error of a picture that would show nothing.
+var ErrNothing = errors.New("the history has no operations of this key that say anything")
 
 // Picture writes porcupine's picture of a key's operations into an HTML file: the longest
 // orders that it found, and what does not fit. The key is that of a Violation.
@@ -17,7 +21,7 @@ func Picture(path string, h *history.History, key string) error {
 	ix := newIndex(h)
 	steps := linearSteps(ix, key, keysOf(ix)[key])
 	if len(steps) == 0 {
-		return fmt.Errorf("drawing %s failed: the history has no operations of this key that say anything", key)
+		return fmt.Errorf("drawing %s failed: %w", key, ErrNothing)
 	}
 	// An operation without end would make everything else too small to see.
 	end := int64(0)

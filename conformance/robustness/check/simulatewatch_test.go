@@ -138,8 +138,11 @@ func (s *simulation) schema() {
 				s.replicas[i].gone = true
 			}
 			for _, key := range s.keys {
+				if v := s.at(key, s.revision); v != nil {
+					s.erase(key, v, 0)
+				}
 				if s.at(key, s.revision) != nil {
-					s.remove(key)
+					s.remove(key) // somebody has taken the finalizers away
 				}
 			}
 			s.revision++

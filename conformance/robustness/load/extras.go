@@ -72,10 +72,9 @@ func (r *run) garbage(ctx context.Context, c *Client, rng *rand.Rand) error {
 // quotaHard is how many objects the namespace with a quota may have.
 const quotaHard = 4
 
-// quota has clients create in a namespace whose number of objects is limited, from the moment on that its status says so: on every
-// replica, whether or not it has heard of the quota.
-func (r *run) quota(ctx context.Context, c *Client, rng *rand.Rand) error {
-	ns := r.ns + "-quota"
+// limit gives a namespace a quota, and returns when its status says that it is in force: on every replica, whether or not it has heard of
+// the quota. It returns false if ctx ended before.
+func (r *run) limit(ctx context.Context, c *Client, ns string, rng *rand.Rand) bool {
 	quotas := "/api/v1/namespaces/" + ns + "/resourcequotas"
 	limit := encode(map[string]any{
 		"apiVersion": "v1", "kind": "ResourceQuota", "metadata": map[string]any{"name": "limit"},
@@ -83,7 +82,7 @@ func (r *run) quota(ctx context.Context, c *Client, rng *rand.Rand) error {
 	})
 	for inForce := false; !inForce; {
 		if ctx.Err() != nil {
-			return nil // the faults were faster
+			return false
 		}
 		replica := rng.IntN(len(r.site.World.Replicas))
 		c.Ask(ctx, replica, http.MethodPost, quotas, asJSON, bytes.NewReader(limit)) // 409 from the second time on
@@ -95,6 +94,15 @@ func (r *run) quota(ctx context.Context, c *Client, rng *rand.Rand) error {
 		pause(ctx, 10*time.Millisecond)
 	}
 	r.rec.with(func(*history.History) { r.limited = true })
+	return true
+}
+
+// quota has clients create in a namespace whose number of objects is limited.
+func (r *run) quota(ctx context.Context, c *Client, rng *rand.Rand) error {
+	ns := r.ns + "-quota"
+	if !r.limit(ctx, c, ns, rng) {
+		return nil // the faults were faster
+	}
 	done := make(chan error, 3)
 	for n := range 3 {
 		own := r.random(700 + n)

@@ -75,6 +75,18 @@ func (st *Stage) Fault(name string) (end func()) {
 	}
 }
 
+// Limit makes a namespace in which a quota is in force, and returns its name and how many crates it may have.
+func (st *Stage) Limit(ctx context.Context, c *Client) (namespace string, hard int, err error) {
+	namespace = st.run.ns + "-quota"
+	if err := st.Site.namespace(ctx, c, namespace); err != nil {
+		return "", 0, err
+	}
+	if !st.run.limit(ctx, c, namespace, st.run.random(0)) {
+		return "", 0, ctx.Err()
+	}
+	return namespace, quotaHard, nil
+}
+
 // ChangeSchema gives things the next schema.
 func (st *Stage) ChangeSchema(ctx context.Context, c *Client, replica int, patience time.Duration) *history.Ack {
 	st.Site.things.Schema++
@@ -85,6 +97,18 @@ func (st *Stage) ChangeSchema(ctx context.Context, c *Client, replica int, patie
 // Sync waits until all watches have seen a revision.
 func (st *Stage) Sync(revision int64) {
 	st.run.arrive(st.seen.watchers, nil, &history.Operation{Got: history.Item{Revision: revision}})
+}
+
+// Watch watches at a replica for a while, from the last revision that the watch of the stage has seen there.
+func (st *Stage) Watch(ctx context.Context, replica int, lasts time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, lasts)
+	defer cancel()
+	w := *st.seen.watchers[replica]
+	st.run.rec.with(func(*history.History) {
+		w.from = st.seen.watchers[replica].reached
+		w.reached = w.from
+	})
+	_ = w.run(ctx)
 }
 
 // Operations returns a copy of what is recorded so far.
