@@ -113,6 +113,9 @@ $(KUBE_APISERVER): conformance/kubernetes/go.mod conformance/kubernetes/go.sum
 	@mkdir -p $(BIN)
 	@cd conformance/kubernetes && $(GO) build -o $@ k8s.io/kubernetes/cmd/kube-apiserver && touch $@
 
+.PHONY: kube-apiserver
+kube-apiserver: $(KUBE_APISERVER) ## kube-apiserver at the version pinned in conformance/kubernetes/go.mod (about eight minutes)
+
 # Those of server take longest, and wait most of the time: the others run beside them.
 .PHONY: test
 test: $(ETCD) ## all tests of the library, under the race detector where goroutines meet

@@ -33,7 +33,7 @@ var Cases = []Case{
 	{"watchbegin", 1, true, "watches begin while somebody writes: they must show every write once", (*play).watchBegin},
 	{"held", 1, true, "an object with a finalizer is deleted: it must stay until the finalizer is taken away", (*play).held},
 	{"contend", 1, true, "clients update, patch, delete and create the same objects at the same time: every write must have its effect once, or none", (*play).contend},
-	{"behind", 1, true, "a replica hears nothing from etcd while somebody writes elsewhere: reads that name the revision of the write must have it", (*play).behind},
+	{"behind", 1, true, "a replica hears nothing from etcd while somebody writes elsewhere: reads that name the revision of the write, or none, must have it", (*play).behind},
 	{"pages", 1, true, "somebody writes between the pages of a list: all pages must be of one revision", (*play).pages},
 	{"quotarush", 1, true, "many clients create at the same moment on all replicas: a quota must not be exceeded", (*play).quotaRush},
 	{"latewrite", 1, false, "an update waits on its way to etcd while the schema changes: it must not be stored by the old schema", (*play).lateWriteCase},

@@ -80,7 +80,8 @@ func (p *play) watchBegin(ctx context.Context) {
 	p.Sync(p.b.Create(ctx, p.Thing(1, "after"), load.Traits{}).Got.Revision)
 }
 
-// behind: replica 0 hears nothing from etcd while somebody writes elsewhere, and is asked for what was written by its revision.
+// behind: replica 0 hears nothing from etcd while somebody writes elsewhere, and is asked for what was written: by its revision, and for the
+// newest.
 func (p *play) behind(ctx context.Context) {
 	p.Sync(p.b.Create(ctx, p.Thing(1, "k"), load.Traits{}).Got.Revision)
 	p.a.Get(ctx, p.Thing(0, "k"), "0") // it has a cache
@@ -91,17 +92,17 @@ func (p *play) behind(ctx context.Context) {
 		written := p.b.Update(ctx, p.Thing(1, "k"), false)
 		least := fmt.Sprint("min:", written.Got.Revision)
 		var wg sync.WaitGroup
-		for i := range 2 {
+		for i, mode := range []string{least, "", least, ""} {
 			c, err := p.Client(10 * time.Second)
 			if err != nil {
 				p.fail("%v", err)
 				continue
 			}
 			wg.Go(func() {
-				if i == 0 {
-					c.Get(ctx, p.Thing(0, "k"), least)
+				if i < 2 {
+					c.Get(ctx, p.Thing(0, "k"), mode)
 				} else {
-					c.List(ctx, load.Listing{Replica: 0, Resource: load.Things, Version: "v1", Namespace: p.Namespace(), Mode: least})
+					c.List(ctx, load.Listing{Replica: 0, Resource: load.Things, Version: "v1", Namespace: p.Namespace(), Mode: mode})
 				}
 			})
 		}
