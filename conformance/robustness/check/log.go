@@ -16,7 +16,6 @@ func checkLog(ix *index, r *report) {
 	if len(ix.h.Writes) == 0 {
 		return // the log was not read: nothing can be missing in it
 	}
-	removals := map[int]bool{}
 	for i := range ix.h.Operations {
 		o := &ix.h.Operations[i]
 		switch {
@@ -31,7 +30,7 @@ func checkLog(ix *index, r *report) {
 		case o.Outcome == history.Done && o.Verb == history.DeleteCollection:
 			checkCollected(ix, r, i)
 		case o.Outcome == history.Done:
-			checkAcknowledged(ix, r, i, removals)
+			checkAcknowledged(ix, r, i)
 		}
 	}
 	checkReasons(ix, r)
@@ -232,8 +231,7 @@ func traceable(o *history.Operation) bool {
 }
 
 // checkAcknowledged looks for an acknowledged create, update, patch or apply in the log.
-// Removals are the deletions that have explained an operation already.
-func checkAcknowledged(ix *index, r *report, i int, removals map[int]bool) {
+func checkAcknowledged(ix *index, r *report, i int) {
 	o := &ix.h.Operations[i]
 	violation := Violation{Rule: "lost", Key: keyOf(o.Resource, o.Key), Operations: []int{i}}
 	if !traceable(o) {
@@ -241,8 +239,7 @@ func checkAcknowledged(ix *index, r *report, i int, removals map[int]bool) {
 	}
 	w, known := ix.writeOf(o)
 	if !known {
-		if deletion, found := removal(ix, o, removals); found {
-			removals[deletion] = true
+		if removed(ix, o) {
 			return
 		}
 		r.add(violation, "%s was acknowledged at revision %d and is not in etcd's log", describe(o), o.Got.Revision)
@@ -271,9 +268,10 @@ func checkAcknowledged(ix *index, r *report, i int, removals map[int]bool) {
 	r.add(violation, "%s was acknowledged at revision %d and written at revision %d", describe(o), o.Got.Revision, write.Revision)
 }
 
-// removal finds the deletion that an update caused by removing the last finalizer: the
-// object goes and the update's ID is written nowhere.
-func removal(ix *index, o *history.Operation, taken map[int]bool) (int, bool) {
+// removed reports whether an update can have caused a deletion by removing the last finalizer:
+// the object goes and the update's ID is written nowhere. Several updates can have caused the same
+// one: for who finds the object gone by then, there is nothing left to do, and API servers say so.
+func removed(ix *index, o *history.Operation) bool {
 	target := ix.object(o)
 	from, to := ix.window(o)
 	for i := max(0, target.at(from)); i < len(target.versions); i++ {
@@ -281,11 +279,11 @@ func removal(ix *index, o *history.Operation, taken map[int]bool) (int, bool) {
 		if v.revision > to {
 			break
 		}
-		if v.deleted && v.revision > from && v.item.Deleting && len(v.item.Finalizers) > 0 && !taken[v.write] && releases(o, target, i) {
-			return v.write, true
+		if v.deleted && v.revision > from && v.item.Deleting && len(v.item.Finalizers) > 0 && releases(o, target, i) {
+			return true
 		}
 	}
-	return 0, false
+	return false
 }
 
 // releases reports whether an operation can have removed the last finalizer before a

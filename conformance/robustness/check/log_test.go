@@ -24,6 +24,16 @@ func find(h *history.History, id string) *history.Operation {
 	return &h.Operations[i]
 }
 
+// again is the same update of another client. The answers to both show nothing, as clients record them of
+// what is gone.
+func again(update *history.Operation, id string) history.Operation {
+	update.Got = history.Item{Schema: -1}
+	o := *update
+	o.ID, o.Client = id, 9
+	o.Sent.Log = append(slices.Clone(o.Sent.Log[:len(o.Sent.Log)-1]), id)
+	return o
+}
+
 func TestLog(t *testing.T) {
 	spoil(t, []spoiling{
 		{"an acknowledged patch is not in the log", func(h *history.History) {
@@ -50,6 +60,16 @@ func TestLog(t *testing.T) {
 			h.Writes[at(h, 28)].Labels, find(h, "p3").Got.Labels = map[string]string{"pool": "bulk"}, map[string]string{"pool": "bulk"}
 			h.Writes[at(h, 24)].Labels, find(h, "c7").Got.Labels = map[string]string{"pool": "other"}, map[string]string{"pool": "other"}
 			h.Operations = append(h.Operations, history.Operation{Verb: history.DeleteCollection, Mode: "pool=bulk", ID: "z1", Call: 97e6, Return: 98e6, Outcome: history.Done})
+		}, "log/lost"},
+		{"two updates take the last finalizer away at the same time", func(h *history.History) {
+			sparse(h)
+			h.Operations = append(h.Operations, again(find(h, "u2"), "z1"))
+		}, ""},
+		{"an update takes the last finalizer away from what is gone", func(h *history.History) {
+			sparse(h)
+			o := again(find(h, "u2"), "z1")
+			o.Call, o.Return = 97e6, 98e6
+			h.Operations = append(h.Operations, o)
 		}, "log/lost"},
 		{"an object with finalizers is deleted", func(h *history.History) {
 			sparse(h)

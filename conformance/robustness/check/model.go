@@ -169,6 +169,9 @@ func joined(finalizers []string) string { return strings.Join(finalizers, ",") }
 // write is a create, update, patch or apply that was done.
 func (in *step) write(s state) (bool, state) {
 	o := in.operation
+	if in.released(s) {
+		return true, s
+	}
 	if o.Revision != 0 && o.Verb != history.Create && (!s.exists || !s.may(o.Revision)) {
 		return false, s
 	}
@@ -178,7 +181,7 @@ func (in *step) write(s state) (bool, state) {
 	}
 	if s.exists && s.deleting && s.finalizers != "" && next.finalizers == "" {
 		// The last finalizer was removed: the object is gone, whatever the answer shows.
-		next.exists = false
+		next.exists, next.finalizers = false, s.finalizers
 		next.revision, next.exact = s.revision, false
 		return true, next
 	}
@@ -197,6 +200,14 @@ func (in *step) write(s state) (bool, state) {
 		next.uid, next.deleting, next.finalizers = in.item.UID, in.item.Deleting, joined(in.item.Finalizers)
 	}
 	return true, next
+}
+
+// released reports whether an update took the last finalizer away from an object that somebody else had
+// taken it away from just before. There was nothing left to do, and nothing was written.
+func (in *step) released(s state) bool {
+	o := in.operation
+	return o.Verb == history.Update && o.Got.Revision == 0 && o.Got.UID == "" && in.revision == 0 && len(o.Sent.Finalizers) == 0 &&
+		!s.exists && s.deleting && s.finalizers != "" && (o.UID == "" || o.UID == s.uid)
 }
 
 // effect is the state that an operation makes, and whether it can be done at all.
