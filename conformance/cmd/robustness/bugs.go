@@ -118,18 +118,24 @@ func findBug(ctx context.Context, s *settings, o robustness.Options, b *bug.Bug)
 func search(ctx context.Context, s *settings, runner *robustness.Runner, began time.Time) ([]string, error) {
 	found, err := directedCases(ctx, runner, func(c robustness.Case) bool { return c.Quick })
 	seed := s.seed
+	once := func() {
+		var result *robustness.Result
+		if result, err = runner.Run(ctx, seed); err == nil {
+			found = checkers(fmt.Sprintf("seed %d", seed), result)
+		}
+		seed++
+	}
 	chance := func(until time.Duration) {
-		for ; len(found) == 0 && err == nil && time.Since(began) < until; seed++ {
-			var result *robustness.Result
-			if result, err = runner.Run(ctx, seed); err == nil {
-				found = checkers(fmt.Sprintf("seed %d", seed), result)
-			}
+		for len(found) == 0 && err == nil && time.Since(began) < until {
+			once()
 		}
 	}
-	by := runner.Extras
-	runner.Extras = []string{"quota", "garbage"}
-	chance(time.Since(began) + 1) // one
-	runner.Extras = by
+	if len(found) == 0 && err == nil {
+		asked := runner.Extras
+		runner.Extras = []string{"quota", "garbage"}
+		once()
+		runner.Extras = asked
+	}
 	chance(limit / 2)
 	if len(found) == 0 && err == nil {
 		found, err = directedCases(ctx, runner, func(c robustness.Case) bool { return c.Name == "schemastop" || c.Name == "schemacut" })

@@ -82,7 +82,7 @@ func checkLink(ix *index, r *report, o *object, i int) {
 		r.add(violation, "revision %d replaces UID %s by %s without a deletion", v.revision, before.item.UID, w.UID)
 	}
 	if w.Deleted && len(before.item.Finalizers) > 0 && !before.item.Deleting {
-		// Who removes the last finalizer of an object deletes it, if it is marked.
+		// Removing the last finalizer deletes an object only if it is marked.
 		violation.Rule = "finalizers"
 		r.add(violation, "revision %d deletes an object that has the finalizers %v and was not marked", v.revision, before.item.Finalizers)
 	}
@@ -270,7 +270,7 @@ func checkAcknowledged(ix *index, r *report, i int) {
 
 // removed reports whether an update can have caused a deletion by removing the last finalizer:
 // the object goes and the update's ID is written nowhere. Several updates can have caused the same
-// one: for who finds the object gone by then, there is nothing left to do, and API servers say so.
+// one: an update that finds the object gone has nothing left to do, and API servers answer it with 200.
 func removed(ix *index, o *history.Operation) bool {
 	target := ix.object(o)
 	from, to := ix.window(o)
