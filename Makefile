@@ -118,7 +118,7 @@ kube-apiserver: $(KUBE_APISERVER) ## kube-apiserver at the version pinned in con
 
 # Those of server take longest, and wait most of the time: the others run beside them.
 .PHONY: test
-test: $(ETCD) ## all tests of the library, under the race detector where goroutines meet
+test: $(ETCD) $(ETCDCTL) ## all tests of the library, under the race detector where goroutines meet
 	$(call step,go test -race in the root module)
 	@$(TEST) -race -short -timeout 30m ./server ./...
 	$(call step,what one goroutine does alone without the race detector)
