@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
@@ -312,7 +313,7 @@ func renderErrors(v espalier.Validation) string {
 	return b.String()
 }
 
-func renderFindings(findings []espalier.Finding) string {
+func renderFindings(findings []finding.Finding) string {
 	var b strings.Builder
 	for _, f := range findings {
 		fmt.Fprintf(&b, "%s [%s] %s\n", f.Severity, f.Rule, f.Error())
@@ -320,8 +321,8 @@ func renderFindings(findings []espalier.Finding) string {
 	return b.String()
 }
 
-func hasErrors(findings []espalier.Finding) bool {
-	return slices.ContainsFunc(findings, func(f espalier.Finding) bool { return f.Severity == espalier.Error })
+func hasErrors(findings []finding.Finding) bool {
+	return slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error })
 }
 
 // renderReport sorts by path and leaves out reasons and suggestions: the

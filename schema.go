@@ -7,47 +7,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
-
-// Severity tells what is refused from what is only worth knowing.
-type Severity uint8
-
-// The severities of findings.
-const (
-	// Error findings make a schema unusable, here and for the API server.
-	Error Severity = iota
-	// Warning findings are what the documents reject and clusters accept.
-	Warning
-)
-
-// String returns "error" or "warning".
-func (s Severity) String() string {
-	if s == Warning {
-		return "warning"
-	}
-	return "error"
-}
-
-// Finding is one thing that is wrong with a schema.
-type Finding struct {
-	Rule     string          // stable identifier of the rule, such as "type-required"
-	Severity Severity        //
-	Type     field.ErrorType // the API server's error type
-	Path     string          // the API server's field path, such as properties[spec].type
-	BadValue any             // the API server's bad value
-	Detail   string          // the API server's words
-	Pointer  string          // RFC 6901 pointer into the schema document
-	Offset   int             // byte offset in the schema document
-}
-
-// Error renders the finding as the API server would.
-func (f Finding) Error() string {
-	return (&field.Error{Type: f.Type, Field: f.Path, BadValue: f.BadValue, Detail: f.Detail}).Error()
-}
 
 // Limits bound the documents that are accepted. Zero fields mean the defaults:
 // 1 GiB, and a nesting of 10,000 as in the API server.
@@ -112,7 +77,7 @@ var ErrValidationOnly = errors.New("the schema was compiled for validation only:
 // SchemaError is returned for a schema that is not structural, or whose defaults
 // do not fit it.
 type SchemaError struct {
-	Findings []Finding // of severity Error, at least one
+	Findings []finding.Finding // of severity [finding.Error], at least one
 }
 
 // Error names the first finding and counts the others.
@@ -144,7 +109,7 @@ func (e *SyntaxError) Error() string {
 // openAPIV3Schema: all violations of the rules for structural schemas, defaults
 // that do not fit and, as warnings, what the documents reject and clusters
 // accept. The error is for input that cannot be read as a schema at all.
-func Check(schema []byte, o CheckOptions) ([]Finding, error) {
+func Check(schema []byte, o CheckOptions) ([]finding.Finding, error) {
 	s, release, err := read(schema, o.Limits)
 	if err != nil {
 		return nil, err
@@ -154,14 +119,14 @@ func Check(schema []byte, o CheckOptions) ([]Finding, error) {
 }
 
 // Compile checks a schema and prepares it for running. It fails with a
-// *SchemaError if Check has findings of severity Error.
+// *SchemaError if Check has findings of severity [finding.Error].
 func Compile(schema []byte, o CompileOptions) (*Schema, error) {
 	s, release, err := read(schema, o.Limits)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	if errs := errorsOnly(check(s, CheckOptions{nonStructural: o.ValidationOnly, stored: o.Stored})); len(errs) > 0 {
+	if errs := finding.Errors(check(s, CheckOptions{nonStructural: o.ValidationOnly, stored: o.Stored})); len(errs) > 0 {
 		return nil, &SchemaError{errs}
 	}
 	n, err := compile.Lower(s, compile.LowerOptions{InheritPreserve: o.InheritPreserve, Strict: o.Strict, ValidationOnly: o.ValidationOnly})
@@ -189,34 +154,16 @@ func read(schema []byte, lim Limits) (*syntax.Schema, func(), error) {
 	return s, d.Release, nil
 }
 
-func check(s *syntax.Schema, o CheckOptions) []Finding {
+func check(s *syntax.Schema, o CheckOptions) []finding.Finding {
 	var at *field.Path
 	if o.Path != "" {
 		at = field.NewPath(o.Path)
 	}
-	found := compile.Check(s, compile.CheckOptions{
+	return compile.Check(s, compile.CheckOptions{
 		Path: at, StatusSubresource: o.StatusSubresource, NonStructural: o.nonStructural,
 		UncheckedDefaults: o.stored, Strict: o.Strict,
 		Tolerance: compile.Tolerance{Types: o.stored, UnprunedDefaults: o.stored, ListSets: o.stored, ListKeys: o.stored},
 	})
-	findings := make([]Finding, len(found))
-	for i, f := range found {
-		findings[i] = Finding{
-			Rule: f.Rule, Severity: Severity(f.Severity), Type: f.Type, Path: f.Path,
-			BadValue: f.BadValue, Detail: f.Detail, Pointer: f.Pointer, Offset: f.Offset,
-		}
-	}
-	return findings
-}
-
-func errorsOnly(all []Finding) []Finding {
-	var errs []Finding
-	for _, f := range all {
-		if f.Severity == Error {
-			errs = append(errs, f)
-		}
-	}
-	return errs
 }
 
 func syntaxError(err error) error {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // TestUnfoldedUnionsAgree: the published schema without x-kubernetes-unions
@@ -134,7 +135,7 @@ func TestUnionsThatAreWarnedOfHaveNoEffect(t *testing.T) {
 		}
 		faulty := map[string]bool{} // unions, by the start of their path
 		for _, f := range findings {
-			if f.Severity != espalier.Warning || !strings.HasPrefix(f.Rule, "union-") {
+			if f.Severity != finding.Warning || !strings.HasPrefix(string(f.Rule), "union-") {
 				t.Fatalf("%s: %v", schema, f)
 			}
 			index, _, _ := strings.Cut(f.Path, "]")

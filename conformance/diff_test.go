@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/search"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/diff"
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // A diffPair is two definitions, what is to be reported about the change, and maybe what it breaks: the spec of an object
@@ -136,11 +137,11 @@ func TestDiff(t *testing.T) {
 	if len(pairs) < 140 {
 		t.Errorf("there are only %d pairs", len(pairs))
 	}
-	kinds := map[string]diff.Rule{}
+	kinds := map[finding.ID]diff.Rule{}
 	for _, r := range diff.Rules() {
 		kinds[r.ID] = r
 	}
-	seen := map[string]bool{}
+	seen := map[finding.ID]bool{}
 	for _, p := range pairs {
 		t.Run(p.name, func(t *testing.T) {
 			old, oldSchema := diffDefinition(t, p.old)

@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/engine"
 	"github.com/espalier-dev/espalier/conformance/oracle"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/rules"
 )
 
@@ -390,7 +391,7 @@ func TestDefinitionLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	noted := slices.ContainsFunc(findings, func(f espalier.Finding) bool { return f.Rule == "too-many-findings" })
+	noted := slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Rule == "too-many-findings" })
 	if n := len(findings) - 1; !noted || n >= len(theirs.Errors) || n < 200 {
 		t.Errorf("%d findings, said so: %v; the reference has %d", n, noted, len(theirs.Errors))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/oracle"
 	"github.com/espalier-dev/espalier/conformance/tree"
 	"github.com/espalier-dev/espalier/crd/fix"
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // spoiler makes schemas that are not structural of ones that are.
@@ -282,7 +283,7 @@ func TestFixSpoiled(t *testing.T) {
 
 // explained are the rules that spoiling breaks beyond repair: a list lost its keys, a default the fields it has, a rule the
 // types it is about.
-func explained(rule string) bool {
+func explained(rule finding.ID) bool {
 	switch rule {
 	case "list-map-key-unknown", "list-map-items-object", "list-type-array", "map-type-object", "list-map-key-optional", "list-set-atomic",
 		"default-unknown-fields", "default-value", "rule-expression", "rule-type", "rule-default", "rule-cost", "rule-total-cost", "rule-field-path-invalid":

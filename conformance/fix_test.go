@@ -18,6 +18,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/oracle"
 	"github.com/espalier-dev/espalier/conformance/tree"
 	"github.com/espalier-dev/espalier/crd/fix"
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // fixCase is a schema that is not structural.
@@ -25,7 +26,7 @@ type fixCase struct {
 	Name   string          `json:"name"`
 	Schema json.RawMessage `json:"schema"`
 	Status bool            `json:"status"` // the status subresource is enabled
-	Cannot *string         `json:"cannot"` // the rule of the note that says that it cannot be fixed
+	Cannot *finding.ID     `json:"cannot"` // the rule of the note that says that it cannot be fixed
 }
 
 // fixCases are those of testdata/fix and of the documents.
@@ -89,7 +90,7 @@ func fixDocuments(t *testing.T) []fixCase {
 }
 
 // unfixable are the examples of the documents that cannot be fixed, and why.
-var unfixable = map[string]string{
+var unfixable = map[string]finding.ID{
 	// The definitions it refers to stand among the properties.
 	"documents/validation-proposal-noxu-as-written": "unsupported-ref",
 }
@@ -156,7 +157,7 @@ func TestFix(t *testing.T) {
 	}
 }
 
-func cannotRule(r fix.Result) *string {
+func cannotRule(r fix.Result) *finding.ID {
 	for _, n := range r.Notes {
 		if n.Kind == fix.Cannot {
 			return &n.Rule
@@ -291,8 +292,8 @@ func judges(t *testing.T, old, fixed, assumed []byte) *fixJudges {
 // ignores them, or crashes.
 func neverSupported(schema []byte) bool {
 	found, err := espalier.Check(schema, espalier.CheckOptions{})
-	return err != nil || slices.ContainsFunc(found, func(f espalier.Finding) bool {
-		return strings.HasPrefix(f.Rule, "unsupported-") || slices.Contains([]string{"items-tuple", "type-unknown", "type-null", "unique-items"}, f.Rule)
+	return err != nil || slices.ContainsFunc(found, func(f finding.Finding) bool {
+		return strings.HasPrefix(string(f.Rule), "unsupported-") || slices.Contains([]finding.ID{"items-tuple", "type-unknown", "type-null", "unique-items"}, f.Rule)
 	})
 }
 

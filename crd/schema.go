@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
@@ -41,7 +42,7 @@ type CheckOptions struct {
 // the openAPIV3Schema of a new definition: its structure, its defaults and its
 // validation rules. Warnings come with it. Findings are sorted by path and
 // text. The error is for input that cannot be read as a schema at all.
-func Check(schema []byte, o CheckOptions) ([]espalier.Finding, error) {
+func Check(schema []byte, o CheckOptions) ([]finding.Finding, error) {
 	doc, err := jsondoc.Parse(schema, jsondoc.Limits(o.Limits))
 	if err != nil {
 		return nil, syntaxError(err)
@@ -61,29 +62,21 @@ func Check(schema []byte, o CheckOptions) ([]espalier.Finding, error) {
 
 // examine returns everything that is to be found in a schema of a document, with
 // pointers that start at the schema.
-func examine(document []byte, s *syntax.Schema, o compile.CheckOptions, r rules.CheckOptions) ([]espalier.Finding, error) {
+func examine(document []byte, s *syntax.Schema, o compile.CheckOptions, r rules.CheckOptions) ([]finding.Finding, error) {
 	if r.Path != "" {
 		o.Path = field.NewPath(r.Path)
 	}
 	v := compile.Judge(s, o)
-	found := make([]espalier.Finding, len(v.Findings))
-	for i := range v.Findings {
-		f := &v.Findings[i]
-		found[i] = espalier.Finding{
-			Rule: f.Rule, Severity: espalier.Severity(f.Severity), Type: f.Type, Path: f.Path, BadValue: f.BadValue, Detail: f.Detail,
-			Pointer: f.Pointer, Offset: f.Offset,
-		}
-	}
 	if !v.Rules {
-		return found, nil
+		return v.Findings, nil
 	}
 	expressions, err := rules.CheckParsed(document, s, &v, r)
-	return append(found, expressions...), err
+	return append(v.Findings, expressions...), err
 }
 
 // CheckSchema is [Check] for a Go value. Offsets and pointers of findings refer
 // to its JSON.
-func CheckSchema[P Props](props P, o CheckOptions) ([]espalier.Finding, error) {
+func CheckSchema[P Props](props P, o CheckOptions) ([]finding.Finding, error) {
 	raw, err := encode(props)
 	if err != nil {
 		return nil, err

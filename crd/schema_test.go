@@ -74,7 +74,7 @@ func TestCompleteVerdict(t *testing.T) {
 		}
 		var got []string
 		for _, f := range found {
-			got = append(got, f.Rule)
+			got = append(got, string(f.Rule))
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v", c.name, found)

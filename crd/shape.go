@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/spelling"
 )
@@ -109,7 +110,7 @@ var definitionShape = objectOf(
 // shaper compares a document with its shape.
 type shaper struct {
 	doc  *jsondoc.Doc
-	note func(rule string, e *field.Error, w where) // of what is unknown or written twice; may be nil
+	note func(rule finding.ID, e *field.Error, w where) // of what is unknown or written twice; may be nil
 	path []byte
 	at   []byte // the pointer
 }

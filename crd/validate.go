@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 )
 
@@ -34,7 +34,7 @@ type ValidateOptions struct {
 // spec.validation.openAPIV3Schema; their pointers and offsets lead to the place in the CRD.
 //
 // The error is for a CRD that no server can decode: a *[espalier.SyntaxError] with the place.
-func Validate(d *CRD, o ValidateOptions) ([]espalier.Finding, error) {
+func Validate(d *CRD, o ValidateOptions) ([]finding.Finding, error) {
 	c := &checker{o: o, doc: d.index.get(), crd: d, room: [2]int{maxRendered, maxRendered}}
 	if d.APIVersion == apiVersionV1beta1 {
 		c.apiVersion()
@@ -68,7 +68,7 @@ func Validate(d *CRD, o ValidateOptions) ([]espalier.Finding, error) {
 }
 
 // load checks the shape of a CRD and reads it.
-func load(d *CRD, note func(string, *field.Error, where)) (*model, error) {
+func load(d *CRD, note func(finding.ID, *field.Error, where)) (*model, error) {
 	s := shaper{doc: d.index.get(), note: note}
 	if err := s.check(jsondoc.Root, definitionShape); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ type checker struct {
 	new, old *model // old is nil if the CRD is created
 	ratchet  ratchet
 
-	found     []espalier.Finding
+	found     []finding.Finding
 	room      [2]int // bytes left for findings, by severity
 	shortened bool   // there may be more to find
 }
@@ -106,11 +106,11 @@ func (c *checker) at(names ...string) spot {
 }
 
 // note adds a finding under the identifier of its rule.
-func (c *checker) note(id string, e *field.Error, w where) {
-	c.keep(espalier.Finding{Rule: id, Severity: espalier.Warning, Type: e.Type, Path: e.Field, BadValue: e.BadValue, Detail: e.Detail, Pointer: w.pointer, Offset: w.offset()})
+func (c *checker) note(id finding.ID, e *field.Error, w where) {
+	c.keep(finding.Finding{Rule: id, Severity: finding.Warning, Type: e.Type, Path: e.Field, BadValue: e.BadValue, Detail: e.Detail, Pointer: w.pointer, Offset: w.offset()})
 }
 
-func (c *checker) keep(f espalier.Finding) {
+func (c *checker) keep(f finding.Finding) {
 	if c.room[f.Severity] <= 0 {
 		return
 	}
@@ -144,7 +144,7 @@ func sizeOf(bad any) int {
 }
 
 func (c *checker) add(r rule, s spot, kind field.ErrorType, bad any, detail string) {
-	c.keep(espalier.Finding{
+	c.keep(finding.Finding{
 		Rule: Rules[r].ID, Severity: Rules[r].Severity, Type: kind, Path: s.path, BadValue: bad, Detail: detail,
 		Pointer: s.pointer, Offset: s.offset(),
 	})
@@ -179,10 +179,10 @@ func (c *checker) apiVersion() {
 }
 
 // sorted returns the findings, sorted by path and text.
-func (c *checker) sorted() []espalier.Finding {
-	if c.shortened || c.room[espalier.Error] <= 0 || c.room[espalier.Warning] <= 0 {
-		c.found = append(c.found, espalier.Finding{
-			Rule: Rules[tooManyFindings].ID, Severity: espalier.Warning, Type: field.ErrorTypeTooMany, BadValue: len(c.found),
+func (c *checker) sorted() []finding.Finding {
+	if c.shortened || c.room[finding.Error] <= 0 || c.room[finding.Warning] <= 0 {
+		c.found = append(c.found, finding.Finding{
+			Rule: Rules[tooManyFindings].ID, Severity: finding.Warning, Type: field.ErrorTypeTooMany, BadValue: len(c.found),
 			Detail: "further findings are left out",
 		})
 	}
@@ -192,7 +192,7 @@ func (c *checker) sorted() []espalier.Finding {
 
 // sortFindings sorts by path and text. Texts are rendered where paths are equal,
 // and once.
-func sortFindings(list []espalier.Finding) {
+func sortFindings(list []finding.Finding) {
 	order := make([]int, len(list))
 	for i := range order {
 		order[i] = i
@@ -210,7 +210,7 @@ func sortFindings(list []espalier.Finding) {
 		}
 		return cmp.Compare(text(i), text(j))
 	})
-	sorted := make([]espalier.Finding, len(list))
+	sorted := make([]finding.Finding, len(list))
 	for i, k := range order {
 		sorted[i] = list[k]
 	}

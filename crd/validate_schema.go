@@ -3,7 +3,7 @@ package crd
 import (
 	"encoding/json"
 
-	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/syntax"
 	"github.com/espalier-dev/espalier/rules"
@@ -46,7 +46,7 @@ func (c *schemas) check(x *validation, s spot, status bool, version string) erro
 	}
 	c.clean[key] = len(found) == 0
 	for _, f := range found {
-		if f.Severity == espalier.Warning && c.ratchet.warned[f.Detail] {
+		if f.Severity == finding.Warning && c.ratchet.warned[f.Detail] {
 			continue
 		}
 		if f.Pointer == "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // tree is a definition that nothing is wrong with.
@@ -22,11 +23,11 @@ const tree = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefi
 
 // edited replaces parts of tree: old, new, old, new and so on.
 // validate parses and validates a CRD, and the one before the change.
-func validate(doc []byte, o crd.ValidateOptions, old ...[]byte) ([]espalier.Finding, error) {
+func validate(doc []byte, o crd.ValidateOptions, old ...[]byte) ([]finding.Finding, error) {
 	return validateWithin(doc, o, espalier.Limits{}, old...)
 }
 
-func validateWithin(doc []byte, o crd.ValidateOptions, limits espalier.Limits, old ...[]byte) ([]espalier.Finding, error) {
+func validateWithin(doc []byte, o crd.ValidateOptions, limits espalier.Limits, old ...[]byte) ([]finding.Finding, error) {
 	d, err := crd.ParseWithin(doc, limits)
 	if err != nil {
 		return nil, err
@@ -51,10 +52,10 @@ func edited(pairs ...string) string {
 }
 
 // summary lists findings as rule, path and pointer.
-func summary(list []espalier.Finding) string {
+func summary(list []finding.Finding) string {
 	var lines []string
 	for _, f := range list {
-		lines = append(lines, f.Rule+" "+f.Path+" "+f.Pointer)
+		lines = append(lines, string(f.Rule)+" "+f.Path+" "+f.Pointer)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -239,7 +240,7 @@ func TestNearestField(t *testing.T) {
 		`"additionalPrinterColums":[]`: `"additionalPrinterColumns"`, `"Served":true`: `"served"`, `"selectableField":[]`: `"selectableFields"`, `"entirelyUnlike":1`: "",
 	} {
 		found, err := validate([]byte(edited(`"storage":true`, `"storage":true,`+wrong)), crd.ValidateOptions{})
-		if err != nil || len(found) != 1 || found[0].Rule != "unknown-field" || found[0].Severity != espalier.Warning {
+		if err != nil || len(found) != 1 || found[0].Rule != "unknown-field" || found[0].Severity != finding.Warning {
 			t.Fatal(found, err)
 		}
 		_, got, _ := strings.Cut(found[0].Detail, "did you mean ")
@@ -250,9 +251,9 @@ func TestNearestField(t *testing.T) {
 }
 
 func TestRulesTable(t *testing.T) {
-	seen := map[string]bool{}
+	seen := map[finding.ID]bool{}
 	for _, r := range crd.Rules {
-		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`).MatchString(r.ID) || seen[r.ID] || r.Source == "" || !strings.HasSuffix(r.Explanation, ".") {
+		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`).MatchString(string(r.ID)) || seen[r.ID] || r.Source == "" || !strings.HasSuffix(r.Explanation, ".") {
 			t.Errorf("%+v", r)
 		}
 		seen[r.ID] = true

@@ -3,14 +3,16 @@ package docs
 import (
 	"embed"
 	"strings"
+
+	"github.com/espalier-dev/espalier/finding"
 )
 
 //go:embed rules/*.md
 var pages embed.FS
 
 // Page returns the page of a rule, or nothing if there is none.
-func Page(id string) string {
-	text, err := pages.ReadFile("rules/" + id + ".md")
+func Page(id finding.ID) string {
+	text, err := pages.ReadFile("rules/" + string(id) + ".md")
 	if err != nil {
 		return ""
 	}
@@ -19,7 +21,7 @@ func Page(id string) string {
 
 // Fix returns the first paragraph of what a rule's page says about mending a
 // violation, on one line.
-func Fix(id string) string {
+func Fix(id finding.ID) string {
 	_, after, ok := strings.Cut(Page(id), "\n## How to fix\n")
 	if !ok {
 		return ""

@@ -12,11 +12,11 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/diff"
 	"github.com/espalier-dev/espalier/crd/lint"
 	"github.com/espalier-dev/espalier/docs"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/cli"
 )
 
@@ -24,8 +24,9 @@ var update = flag.Bool("update", false, "rewrite what pages repeat of the tables
 
 // entry is a rule, as the program lists it.
 type entry struct {
-	ID, Group, Severity, Explanation, Source string
-	Off                                      bool
+	ID                                   finding.ID
+	Group, Severity, Explanation, Source string
+	Off                                  bool
 }
 
 // entries returns all rules, in the order of the program.
@@ -42,7 +43,7 @@ func entries(t *testing.T) []entry {
 	if len(list) < 100 {
 		t.Fatalf("there are only %d rules", len(list))
 	}
-	seen := map[string]bool{}
+	seen := map[finding.ID]bool{}
 	for _, e := range list {
 		if seen[e.ID] {
 			t.Errorf("there are two rules called %s", e.ID)
@@ -53,7 +54,7 @@ func entries(t *testing.T) []entry {
 }
 
 // head is what a page repeats of the table: its title and its first paragraph.
-func (e entry) head() string { return "# " + e.ID + "\n\n" + wrap(e.Explanation) + "\n" }
+func (e entry) head() string { return "# " + string(e.ID) + "\n\n" + wrap(e.Explanation) + "\n" }
 
 func (e entry) line() string { return "Severity: " + e.level() + " · Source: " + e.Source }
 
@@ -84,7 +85,7 @@ func wrap(text string) string {
 func TestGoldenPages(t *testing.T) {
 	known := map[string]bool{"README": true}
 	for _, e := range entries(t) {
-		known[e.ID] = true
+		known[string(e.ID)] = true
 		page := docs.Page(e.ID)
 		if page == "" {
 			t.Errorf("%s has no page", e.ID)
@@ -92,7 +93,7 @@ func TestGoldenPages(t *testing.T) {
 		}
 		if *update {
 			page = refresh(e, page)
-			if err := os.WriteFile("rules/"+e.ID+".md", []byte(page), 0o644); err != nil {
+			if err := os.WriteFile("rules/"+string(e.ID)+".md", []byte(page), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -208,7 +209,7 @@ func crdOf(t *testing.T, document []byte) *crd.CRD {
 
 // findings returns the rules that an example breaks, and the errors among the
 // findings. Of two documents the first is the definition before the change.
-func findings(t *testing.T, list [][]byte) (broken, refused []string) {
+func findings(t *testing.T, list [][]byte) (broken []finding.ID, refused []string) {
 	t.Helper()
 	o := crd.ValidateOptions{Strict: true}
 	if len(list) == 2 {
@@ -221,11 +222,11 @@ func findings(t *testing.T, list [][]byte) (broken, refused []string) {
 	}
 	for _, f := range found {
 		broken = append(broken, f.Rule)
-		if f.Severity == espalier.Error {
-			refused = append(refused, f.Rule+": "+f.Error())
+		if f.Severity == finding.Error {
+			refused = append(refused, string(f.Rule)+": "+f.Error())
 		}
 	}
-	var all []string
+	var all []finding.ID
 	for _, r := range lint.Rules {
 		all = append(all, r.ID)
 	}
@@ -251,7 +252,7 @@ func TestExamples(t *testing.T) {
 		if !slices.Contains(checked, e.Group) || page == "" || section(page, "No example") != "" {
 			continue
 		}
-		t.Run(e.ID, func(t *testing.T) {
+		t.Run(string(e.ID), func(t *testing.T) {
 			wrong, err := documents(t, page, "Wrong")
 			if e.ID == "syntax" {
 				if err == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/crd/diff"
 	"github.com/espalier-dev/espalier/crd/fix"
 	"github.com/espalier-dev/espalier/crd/lint"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/openapi"
 )
 
@@ -236,7 +237,7 @@ func Example_lint() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	advice, err := lint.Check(definition, lint.Options{Enable: []string{"description-missing"}})
+	advice, err := lint.Check(definition, lint.Options{Enable: []finding.ID{"description-missing"}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
@@ -43,21 +44,21 @@ type Expressions struct {
 // The identifiers of findings.
 const (
 	// RuleExpression: a rule is an expression that compiles, of type bool.
-	RuleExpression = "rule-expression"
+	RuleExpression finding.ID = "rule-expression"
 	// RuleMessageExpression: a messageExpression compiles and is a string.
-	RuleMessageExpression = "rule-message-expression"
+	RuleMessageExpression finding.ID = "rule-message-expression"
 	// RuleType: rules apply to values whose type is known.
-	RuleType = "rule-type"
+	RuleType finding.ID = "rule-type"
 	// RuleCost: an expression costs no more than the limit for one.
-	RuleCost = "rule-cost"
+	RuleCost finding.ID = "rule-cost"
 	// RuleTotalCost: the rules of a schema cost no more than the limit for all.
-	RuleTotalCost = "rule-total-cost"
+	RuleTotalCost finding.ID = "rule-total-cost"
 	// RuleOldSelf: the old value is there only where it can be found.
-	RuleOldSelf = "rule-old-self"
+	RuleOldSelf finding.ID = "rule-old-self"
 	// RuleOptionalOldSelf: optionalOldSelf is for rules with oldSelf.
-	RuleOptionalOldSelf = "rule-optional-old-self"
+	RuleOptionalOldSelf finding.ID = "rule-optional-old-self"
 	// RuleDefault: defaults keep the rules for them.
-	RuleDefault = "rule-default"
+	RuleDefault finding.ID = "rule-default"
 )
 
 // Check reports what is wrong with the rules of schema, the JSON of an
@@ -70,14 +71,14 @@ const (
 // A finding about an expression has the offset of the character in question.
 // The name that the API server gives the type of self changes with each try; in
 // the texts here it is selfType.
-func Check(schema []byte, o CheckOptions) ([]espalier.Finding, error) {
+func Check(schema []byte, o CheckOptions) ([]finding.Finding, error) {
 	c := check{schema: schema, path: o.Path, unlimited: o.Unlimited}
 	return c.finish(inspect(schema, o, c.rule))
 }
 
 // CheckParsed is [Check] for a schema in a larger document: s, as it was parsed,
 // and what is known of it. Pointers start at the schema, offsets at the document.
-func CheckParsed(document []byte, s *syntax.Schema, known *compile.Verdict, o CheckOptions) ([]espalier.Finding, error) {
+func CheckParsed(document []byte, s *syntax.Schema, known *compile.Verdict, o CheckOptions) ([]finding.Finding, error) {
 	c := check{schema: document, path: o.Path, unlimited: o.Unlimited}
 	return c.finish(examine(s, known, o, c.rule))
 }
@@ -95,7 +96,7 @@ func (o *CheckOptions) languages() (list [2]*language, err error) {
 }
 
 // finish adds up costs, unless it is defaults that are wrong.
-func (c *check) finish(defaults []espalier.Finding, err error) ([]espalier.Finding, error) {
+func (c *check) finish(defaults []finding.Finding, err error) ([]finding.Finding, error) {
 	if err != nil || len(defaults) > 0 {
 		return defaults, err
 	}
@@ -107,7 +108,7 @@ type check struct {
 	schema    []byte
 	path      string
 	unlimited bool
-	found     []espalier.Finding
+	found     []finding.Finding
 
 	sum       uint64
 	expensive []expensive
@@ -115,7 +116,7 @@ type check struct {
 
 // expensive is an expression that takes a good part of what a schema may cost.
 type expensive struct {
-	finding espalier.Finding
+	finding finding.Finding
 	cost    uint64
 }
 
@@ -135,7 +136,7 @@ type badRule struct {
 func (c *check) rule(r *inspected) {
 	if r.index < 0 {
 		path, pointer := r.path("")
-		c.found = append(c.found, espalier.Finding{
+		c.found = append(c.found, finding.Finding{
 			Rule: RuleType, Type: field.ErrorTypeInternal, Path: path, Detail: r.problem.detail,
 			Pointer: pointer, Offset: r.schema.At("x-kubernetes-validations"),
 		})
@@ -153,12 +154,12 @@ func (c *check) rule(r *inspected) {
 	}
 	switch {
 	case r.old && r.anchor != "":
-		c.add(r, "rule", espalier.Finding{
+		c.add(r, "rule", finding.Finding{
 			Rule: RuleOldSelf, Type: field.ErrorTypeInvalid, BadValue: r.rule.Rule,
 			Detail: "oldSelf cannot be used on the uncorrelatable portion of the schema within " + r.anchor,
 		})
 	case !r.old && r.rule.OptionalOldSelf != nil:
-		c.add(r, "optionalOldSelf", espalier.Finding{
+		c.add(r, "optionalOldSelf", finding.Finding{
 			Rule: RuleOptionalOldSelf, Type: field.ErrorTypeInvalid, BadValue: *r.rule.OptionalOldSelf,
 			Detail: "may not be set if oldSelf is not used in rule",
 		})
@@ -166,7 +167,7 @@ func (c *check) rule(r *inspected) {
 }
 
 // add completes a finding about a part of a rule.
-func (c *check) add(r *inspected, part string, f espalier.Finding) {
+func (c *check) add(r *inspected, part string, f finding.Finding) {
 	f.Path, f.Pointer = r.path(part)
 	if f.Offset == 0 {
 		f.Offset = r.rule.At(part)
@@ -175,7 +176,7 @@ func (c *check) add(r *inspected, part string, f espalier.Finding) {
 }
 
 // expression reports an expression that does not compile.
-func (c *check) expression(r *inspected, id, part, text string, p *problem) {
+func (c *check) expression(r *inspected, id finding.ID, part, text string, p *problem) {
 	bad := badRule{
 		Rule: r.rule.Rule, Message: r.rule.Message, MessageExpression: r.rule.MessageExpression,
 		Reason: r.rule.Reason, FieldPath: r.rule.FieldPath, OptionalOldSelf: r.rule.OptionalOldSelf,
@@ -184,13 +185,13 @@ func (c *check) expression(r *inspected, id, part, text string, p *problem) {
 	if p.line > 0 {
 		offset = offsetIn(c.schema, offset, characters(text, p.line, p.column))
 	}
-	c.add(r, part, espalier.Finding{Rule: id, Type: field.ErrorTypeInvalid, BadValue: bad, Detail: p.detail, Offset: offset})
+	c.add(r, part, finding.Finding{Rule: id, Type: field.ErrorTypeInvalid, BadValue: bad, Detail: p.detail, Offset: offset})
 }
 
 // cost notes what an expression may cost and reports it if that is too much.
 func (c *check) cost(r *inspected, part, name string, cost uint64) {
 	if cost > MaxRuleCost && !c.unlimited {
-		c.add(r, part, espalier.Finding{Rule: RuleCost, Type: field.ErrorTypeForbidden, BadValue: "", Detail: costDetail(name, cost, MaxRuleCost)})
+		c.add(r, part, finding.Finding{Rule: RuleCost, Type: field.ErrorTypeForbidden, BadValue: "", Detail: costDetail(name, cost, MaxRuleCost)})
 	}
 	if c.sum > math.MaxUint64-cost {
 		c.sum = math.MaxUint64
@@ -200,7 +201,7 @@ func (c *check) cost(r *inspected, part, name string, cost uint64) {
 	if cost < MaxSchemaCost/100 {
 		return
 	}
-	f := espalier.Finding{
+	f := finding.Finding{
 		Rule: RuleTotalCost, Type: field.ErrorTypeForbidden, BadValue: "", Offset: r.rule.At(part),
 		Detail: "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema",
 	}
@@ -230,7 +231,7 @@ func (c *check) total() {
 	if path == "" {
 		path = "<nil>"
 	}
-	c.found = append(c.found, espalier.Finding{
+	c.found = append(c.found, finding.Finding{
 		Rule: RuleTotalCost, Type: field.ErrorTypeForbidden, Path: path, BadValue: "",
 		Detail: costDetail("x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema", c.sum, MaxSchemaCost),
 	})

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/finding"
 )
 
-func checked(t testing.TB, schema string, o CheckOptions) []espalier.Finding {
+func checked(t testing.TB, schema string, o CheckOptions) []finding.Finding {
 	t.Helper()
 	found, err := Check([]byte(schema), o)
 	if err != nil {
@@ -90,7 +90,7 @@ func TestCheck(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
 			for _, f := range checked(t, strings.Replace(c.schema, `,"x-kubernetes-validations":[]`, "", 1), CheckOptions{}) {
-				got = append(got, f.Rule+": "+f.Error())
+				got = append(got, string(f.Rule)+": "+f.Error())
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("\n got %q\nwant %q", got, c.want)
@@ -201,7 +201,7 @@ func TestStoredAndUnlimited(t *testing.T) {
 	}
 
 	costly := specWith(`"l":{"type":"array","maxItems":50,"items":{"type":"string","maxLength":10000}}`, `{"rule":"self.l.all(x, self.l.all(y, x.contains(y)))"}`)
-	if got := checked(t, costly, CheckOptions{}); !slices.ContainsFunc(got, func(f espalier.Finding) bool { return f.Rule == RuleCost }) {
+	if got := checked(t, costly, CheckOptions{}); !slices.ContainsFunc(got, func(f finding.Finding) bool { return f.Rule == RuleCost }) {
 		t.Errorf("limited: %v", got)
 	}
 	for _, f := range checked(t, costly, CheckOptions{Unlimited: true}) {

@@ -7,7 +7,7 @@ import (
 
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
-	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/exec"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
@@ -19,12 +19,12 @@ import (
 type defaultsRun struct {
 	root      *plan.Node
 	remaining int64
-	found     []espalier.Finding
+	found     []finding.Finding
 }
 
 // checkDefaults reports the rules that defaults of a schema violate: taken as
 // new values, and as ones that stay what they are.
-func checkDefaults(root *plan.Node, defaults []compile.Default) ([]espalier.Finding, error) {
+func checkDefaults(root *plan.Node, defaults []compile.Default) ([]finding.Finding, error) {
 	r := defaultsRun{root: root, remaining: celconfig.RuntimeCELCostBudget}
 	for i := range defaults {
 		if err := r.check(&defaults[i]); err != nil {
@@ -79,7 +79,7 @@ func (r *defaultsRun) run(set *Set, d *compile.Default, value, old []byte) (int6
 	e.begin(set, &run)
 	e.attempt(true, r.remaining)
 	for _, v := range run.Errors {
-		r.found = append(r.found, espalier.Finding{
+		r.found = append(r.found, finding.Finding{
 			Rule: RuleDefault, Type: v.Type, Path: below(d.Path(), v.Path), BadValue: v.BadValue, Detail: v.Detail,
 			Pointer: d.Pointer(), Offset: d.Schema.Default.Offset,
 		})

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
@@ -75,7 +76,7 @@ type inspected struct {
 // inspect calls visit for every rule of a schema that the API server compiles:
 // if something else is wrong with a schema, its rules are left alone. If it is
 // defaults that violate rules, it returns that.
-func inspect(schema []byte, o CheckOptions, visit func(*inspected)) ([]espalier.Finding, error) {
+func inspect(schema []byte, o CheckOptions, visit func(*inspected)) ([]finding.Finding, error) {
 	d, err := jsondoc.Parse(schema, jsondoc.Limits(o.Limits))
 	if err != nil {
 		if e, ok := err.(*jsondoc.SyntaxError); ok {
@@ -98,7 +99,7 @@ func inspect(schema []byte, o CheckOptions, visit func(*inspected)) ([]espalier.
 }
 
 // examine is inspect for a schema that has been parsed and judged.
-func examine(s *syntax.Schema, verdict *compile.Verdict, o CheckOptions, visit func(*inspected)) ([]espalier.Finding, error) {
+func examine(s *syntax.Schema, verdict *compile.Verdict, o CheckOptions, visit func(*inspected)) ([]finding.Finding, error) {
 	langs, err := o.languages()
 	if err != nil {
 		return nil, err
@@ -126,12 +127,12 @@ func examine(s *syntax.Schema, verdict *compile.Verdict, o CheckOptions, visit f
 
 // misshapen returns the pointers to the schemas that something is wrong with,
 // themselves or below.
-func misshapen(found []compile.Finding) map[string]bool {
+func misshapen(found []finding.Finding) map[string]bool {
 	bad := map[string]bool{}
 	for i := range found {
 		f := &found[i]
 		place := misplaced[f.Rule]
-		if f.Severity != compile.Error || place == ofNone {
+		if f.Severity != finding.Error || place == ofNone {
 			continue
 		}
 		for p := owner(f.Pointer, place); !bad[p]; p = p[:max(strings.LastIndexByte(p, '/'), 0)] {
@@ -156,7 +157,7 @@ const (
 
 // misplaced are the checks whose errors are not held against the schema that
 // they point to.
-var misplaced = map[string]whose{
+var misplaced = map[finding.ID]whose{
 	"list-set-atomic": ofList, "list-map-items-object": ofList, "list-items-nullable": ofList,
 	"list-map-key-scalar": ofKeys, "list-map-key-optional": ofKeys, "list-map-key-nullable": ofKeys,
 	"root-nullable": ofNone, "status-root-type": ofNone, "status-root-keyword": ofNone,

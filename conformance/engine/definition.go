@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/oracle"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // Definition returns Espalier's verdict on a whole CRD. Of the warnings it has those that the reference knows. A finding
@@ -24,7 +24,7 @@ func Definition(doc []byte, o oracle.DefinitionOptions) (v oracle.DefinitionVerd
 	}
 	for _, f := range findings {
 		switch {
-		case f.Severity == espalier.Error:
+		case f.Severity == finding.Error:
 			v.Errors = append(v.Errors, f.Error())
 		case f.Rule == "format-unrecognized" || f.Rule == "list-set-objects":
 			v.Warnings = append(v.Warnings, f.Detail)
@@ -39,7 +39,7 @@ func Definition(doc []byte, o oracle.DefinitionOptions) (v oracle.DefinitionVerd
 	return v
 }
 
-func validate(doc []byte, o oracle.DefinitionOptions) ([]espalier.Finding, error) {
+func validate(doc []byte, o oracle.DefinitionOptions) ([]finding.Finding, error) {
 	d, err := crd.Parse(doc)
 	if err != nil {
 		return nil, err

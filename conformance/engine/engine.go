@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/oracle"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/rules"
 )
 
@@ -24,7 +25,7 @@ func Check(schema []byte, status bool) oracle.Verdict {
 	}
 	var v oracle.Verdict
 	for _, f := range slices.Concat(findings, more) {
-		if f.Severity == espalier.Error {
+		if f.Severity == finding.Error {
 			v.Errors = append(v.Errors, f.Error())
 		}
 	}

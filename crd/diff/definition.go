@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/crdtree"
 )
 
@@ -59,10 +60,11 @@ func pointerTo(path ...string) string { return (*pointer)(nil).to(path...).Strin
 func (c *comparer) names(d *definitions) {
 	o, n := d.old, d.now
 	for _, x := range []struct {
-		rule, what, old, now string
-		level                Level
-		breaks               Audience
-		at                   []string
+		rule           finding.ID
+		what, old, now string
+		level          Level
+		breaks         Audience
+		at             []string
 	}{
 		{"name-changed", "the definition's name", o.Name, n.Name, Breaking, Everybody, []string{"metadata", "name"}},
 		{"group-changed", "the API group", o.Group, n.Group, Breaking, Everybody, []string{"spec", "group"}},
@@ -103,8 +105,8 @@ func scope(d *crd.CRD) string {
 	return "Cluster"
 }
 
-func explanation(id string) string {
-	i, ok := slices.BinarySearchFunc(table, id, func(r Rule, id string) int { return strings.Compare(r.ID, id) })
+func explanation(id finding.ID) string {
+	i, ok := slices.BinarySearchFunc(table, id, func(r Rule, id finding.ID) int { return cmp.Compare(r.ID, id) })
 	if !ok {
 		return ""
 	}
@@ -125,7 +127,7 @@ func sameSet(a, b []string) bool {
 }
 
 // members reports the strings that a list has lost or gained.
-func (c *comparer) members(removed, added string, old, now []string, at []string, level Level, breaks Audience) {
+func (c *comparer) members(removed, added finding.ID, old, now []string, at []string, level Level, breaks Audience) {
 	has := func(list []string) map[string]bool {
 		m := make(map[string]bool, len(list))
 		for _, s := range list {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // Audience is a set of those whom a change concerns.
@@ -55,13 +56,16 @@ const (
 // String returns "safe", "risky" or "breaking".
 func (l Level) String() string { return [...]string{"safe", "risky", "breaking"}[l] }
 
+// Severity returns how grave a change of this level is.
+func (l Level) Severity() finding.Severity { return finding.Info - finding.Severity(l) }
+
 // Change is one difference between two definitions.
 type Change struct {
-	Rule    string   // identifier, one of Rules
-	Level   Level    //
-	Breaks  Audience // whom it breaks; for a Safe change who may notice it
-	Version string   // of the resource; "v1 to v2" where the storage version changes; empty for the definition itself
-	Path    string   // in objects, such as spec.list[*].name or spec.labels.*; empty for whole objects
+	Rule    finding.ID // identifier, one of Rules
+	Level   Level      //
+	Breaks  Audience   // whom it breaks; for a Safe change who may notice it
+	Version string     // of the resource; "v1 to v2" where the storage version changes; empty for the definition itself
+	Path    string     // in objects, such as spec.list[*].name or spec.labels.*; empty for whole objects
 	// OldPointer and NewPointer are RFC 6901 pointers into the documents: to
 	// what changed or, where it is absent, to what it is absent from.
 	OldPointer, NewPointer string

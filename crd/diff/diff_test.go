@@ -1,6 +1,7 @@
 package diff_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -94,11 +95,11 @@ func ExampleObjects() {
 
 func TestRulesAreSortedAndExplained(t *testing.T) {
 	rules := diff.Rules()
-	if !slices.IsSortedFunc(rules, func(a, b diff.Rule) int { return strings.Compare(a.ID, b.ID) }) {
+	if !slices.IsSortedFunc(rules, func(a, b diff.Rule) int { return cmp.Compare(a.ID, b.ID) }) {
 		t.Error("the rules are not sorted")
 	}
 	for _, r := range rules {
-		if r.ID != strings.ToLower(r.ID) || !strings.HasSuffix(r.Explanation, ".") || r.Breaks == 0 {
+		if string(r.ID) != strings.ToLower(string(r.ID)) || !strings.HasSuffix(r.Explanation, ".") || r.Breaks == 0 {
 			t.Errorf("%+v", r)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
@@ -132,7 +133,7 @@ func rulesOf(s *schema) []*rule {
 	return list
 }
 
-func (c *comparer) ruleChange(id string, o, n value, was, is *rule) Change {
+func (c *comparer) ruleChange(id finding.ID, o, n value, was, is *rule) Change {
 	const keyword = "x-kubernetes-validations"
 	x := Change{Rule: id, OldPointer: o.at(keyword), NewPointer: n.at(keyword)}
 	if was != nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/crd/diff"
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // FuzzCompare compares what the fuzzer makes of definitions: there are no panics, nothing differs from itself, and what
@@ -22,7 +23,7 @@ func FuzzCompare(f *testing.F) {
 		f.Add(definition(a), definition(schemas[(i+1)%len(schemas)]))
 	}
 	f.Add([]byte(`{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","spec":{"version":"v1","validation":{"openAPIV3Schema":{"items":[{}],"additionalProperties":true}}}}`), definition(`null`))
-	known := map[string]bool{}
+	known := map[finding.ID]bool{}
 	for _, r := range diff.Rules() {
 		known[r.ID] = true
 	}

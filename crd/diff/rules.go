@@ -1,13 +1,22 @@
 package diff
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/espalier-dev/espalier/finding"
+)
 
 // Rule is a kind of change.
 type Rule struct {
-	ID          string
+	ID          finding.ID
 	Level       Level    // the worst that changes of this kind are
 	Breaks      Audience // at worst
 	Explanation string
+}
+
+// Check describes the kind in the words of all tools.
+func (r *Rule) Check() finding.Check {
+	return finding.Check{ID: r.ID, Severity: r.Level.Severity(), Explanation: r.Explanation, Source: "this engine"}
 }
 
 // Rules returns all kinds of changes, sorted by ID.
@@ -105,7 +114,7 @@ var table = []Rule{
 
 // wording says how a demand that comes or goes is reported.
 type wording struct {
-	rule    string
+	rule    finding.ID
 	what    string // what changed
 	refused string // what follows
 }
@@ -151,7 +160,7 @@ var relaxations = map[string]wording{
 }
 
 // fixes say what to do instead.
-var fixes = map[string]string{
+var fixes = map[finding.ID]string{
 	"additional-properties-closed": newVersion,
 	"conversion-changed":           "keep the webhook until all clients use one version and all objects are stored in it",
 	"default-added":                "leave the field without a default and treat its absence in the controller, or add the default in a new version",

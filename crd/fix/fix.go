@@ -7,6 +7,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 )
 
@@ -31,12 +32,12 @@ func (o Op) String() string {
 // to what those before it have left.
 type Edit struct {
 	Op      Op
-	Pointer string // RFC 6901, in the definition
-	From    string // of Move and Copy
-	Value   []byte // JSON, of Set and Insert
-	Before  string // the member in front of which a new one goes; the last place if there is no such member
-	Rule    string // the rule that the definition then satisfies, such as "junctor-type"
-	Why     string // one sentence
+	Pointer string     // RFC 6901, in the definition
+	From    string     // of Move and Copy
+	Value   []byte     // JSON, of Set and Insert
+	Before  string     // the member in front of which a new one goes; the last place if there is no such member
+	Rule    finding.ID // the rule that the definition then satisfies, such as "junctor-type"
+	Why     string     // one sentence
 }
 
 // Kind says what a note is about.
@@ -64,7 +65,7 @@ func (k Kind) String() string {
 type Note struct {
 	Kind    Kind
 	Pointer string // RFC 6901, in the definition after the edits; see Origin
-	Rule    string
+	Rule    finding.ID
 	Text    string
 }
 
@@ -175,7 +176,7 @@ type draft struct {
 	notes []Note
 }
 
-func (d *draft) note(kind Kind, pointer, rule, text string) {
+func (d *draft) note(kind Kind, pointer string, rule finding.ID, text string) {
 	d.notes = append(d.notes, Note{kind, pointer, rule, text})
 }
 
@@ -281,10 +282,10 @@ func (d *draft) at(pointer string) (*node, string) {
 }
 
 // wrong returns the first thing that a server has against a schema.
-func wrong(schema []byte, status bool) *espalier.Finding {
+func wrong(schema []byte, status bool) *finding.Finding {
 	found, err := crd.Check(schema, crd.CheckOptions{StatusSubresource: status})
 	if err != nil {
-		f := espalier.Finding{Rule: ruleSyntax, Detail: err.Error()}
+		f := finding.Finding{Rule: ruleSyntax, Detail: err.Error()}
 		var s *espalier.SyntaxError
 		if errors.As(err, &s) {
 			f.Pointer = s.Pointer
@@ -293,7 +294,7 @@ func wrong(schema []byte, status bool) *espalier.Finding {
 		return &f
 	}
 	for i := range found {
-		if found[i].Severity == espalier.Error {
+		if found[i].Severity == finding.Error {
 			return &found[i]
 		}
 	}

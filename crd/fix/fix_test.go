@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/fix"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/splice"
@@ -211,7 +212,7 @@ func check(t *testing.T, definition []byte, r fix.Result) {
 			t.Errorf("the schema cannot be read: %v", err)
 		}
 		for _, x := range found {
-			if x.Severity == espalier.Error && !cannot {
+			if x.Severity == finding.Error && !cannot {
 				t.Errorf("the schema is refused, and no note says so: %s\n%s", x.Error(), v.Schema)
 			}
 		}
@@ -274,12 +275,12 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-func known(rule string) bool {
+func known(rule finding.ID) bool {
 	if _, ok := compile.RuleByID(rule); ok || rule == "syntax" {
 		return true
 	}
-	return slices.ContainsFunc(crd.Rules[:], func(r crd.RuleInfo) bool { return r.ID == rule }) ||
-		slices.ContainsFunc(rules.Rules[:], func(r rules.RuleInfo) bool { return r.ID == rule })
+	return slices.ContainsFunc(crd.Rules[:], func(r finding.Check) bool { return r.ID == rule }) ||
+		slices.ContainsFunc(rules.Rules[:], func(r finding.Check) bool { return r.ID == rule })
 }
 
 // FuzzDefinition fixes arbitrary definitions.

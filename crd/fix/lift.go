@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 )
 
@@ -185,7 +186,7 @@ func (f *fixer) texts(s *node, mentions []mention) {
 			only = value
 		}
 		if only != nil && !different {
-			s.set(keyword, only.clone(), reason{"junctor-" + keyword, "It is stated outside of junctors."}, "type", "properties", "items")
+			s.set(keyword, only.clone(), reason{finding.ID("junctor-" + keyword), "It is stated outside of junctors."}, "type", "properties", "items")
 		}
 	}
 }

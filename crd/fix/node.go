@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
@@ -22,7 +23,10 @@ type node struct {
 }
 
 // reason is why a member is changed, and the rule that asks for it.
-type reason struct{ rule, text string }
+type reason struct {
+	rule finding.ID
+	text string
+}
 
 // parse reads JSON. Of a key that is there twice the last one counts.
 func parse(text []byte) (*node, error) {

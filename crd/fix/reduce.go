@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 )
 
@@ -24,7 +25,7 @@ type reducer struct {
 
 // keywords that go from branches without a change of what is valid, and the
 // rules that ask for it.
-var idle = map[string]string{
+var idle = map[string]finding.ID{
 	"default": "junctor-default", "title": "junctor-title", "description": "junctor-description",
 	preserve: "junctor-preserve-unknown-fields", embedded: "junctor-embedded-resource",
 	listType: "junctor-list-type", "x-kubernetes-list-map-keys": "junctor-list-map-keys",

@@ -1,7 +1,9 @@
 package fix
 
+import "github.com/espalier-dev/espalier/finding"
+
 // means says of every rule about schemas how a violation is fixed.
-var means = map[string]string{
+var means = map[finding.ID]string{
 	"type-required":                   "The type is taken from junctors, or from what the keywords beside it are about; where nothing says what a value is, x-kubernetes-preserve-unknown-fields: true takes its place.",
 	"root-type-object":                "The root becomes an object.",
 	"items-required":                  "The items may be anything.",
@@ -47,7 +49,7 @@ var means = map[string]string{
 }
 
 // reasons says of the other rules why a violation cannot be fixed.
-var reasons = map[string]string{
+var reasons = map[finding.ID]string{
 	"embedded-in-metadata":          "Which of the two is meant only the author can know.",
 	"pattern-invalid":               "Which values are meant only the author can know.",
 	"default-unknown-fields":        "Whether the default or the schema is wrong only the author can know.",
@@ -89,7 +91,7 @@ const (
 
 // Means returns how violations of a rule about schemas are fixed or, if they
 // cannot be, why. The text is empty for rules that are about something else.
-func Means(rule string) (text string, fixable bool) {
+func Means(rule finding.ID) (text string, fixable bool) {
 	if how, ok := means[rule]; ok {
 		return how, true
 	}

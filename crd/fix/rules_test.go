@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/crd/fix"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/compile"
 )
 
@@ -13,7 +14,7 @@ func TestMeans(t *testing.T) {
 	fixable := 0
 	for _, r := range compile.Rules {
 		text, ok := fix.Means(r.ID)
-		if r.Severity != compile.Error {
+		if r.Severity != finding.Error {
 			if text != "" {
 				t.Errorf("%s is no error, and is fixed: %s", r.ID, text)
 			}

@@ -1,6 +1,7 @@
 package fix
 
 import (
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
@@ -70,7 +71,7 @@ func (f *fixer) schema(s *node) (*node, bool) {
 }
 
 // give forgets all notes but those on what cannot be done, and adds one.
-func (f *fixer) give(pointer, rule, text string) {
+func (f *fixer) give(pointer string, rule finding.ID, text string) {
 	kept := f.notes[:0]
 	for _, n := range f.notes {
 		if n.Kind == Cannot {
@@ -87,7 +88,7 @@ func (f *fixer) give(pointer, rule, text string) {
 // otherwise have a quadratic number of them.
 const maxNotes = 16 << 20
 
-func (f *fixer) note(kind Kind, pointer, rule, text string) {
+func (f *fixer) note(kind Kind, pointer string, rule finding.ID, text string) {
 	if f.noted > maxNotes {
 		return
 	}
@@ -98,7 +99,7 @@ func (f *fixer) note(kind Kind, pointer, rule, text string) {
 	f.notes = append(f.notes, Note{kind, f.base + string(f.path) + pointer, rule, text})
 }
 
-func (f *fixer) cannot(pointer, rule, text string) {
+func (f *fixer) cannot(pointer string, rule finding.ID, text string) {
 	f.failed = true
 	f.note(Cannot, pointer, rule, text)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 )
 
@@ -17,7 +18,7 @@ func (f *fixer) typeOf(s *node, mentions []mention, groups []group, at place) {
 			f.inferred("object")
 		}
 	case at.meta != "":
-		want, rule := "string", "type-meta-string"
+		want, rule := "string", finding.ID("type-meta-string")
 		if at.meta == "metadata" {
 			want, rule = "object", "metadata-object"
 		}
@@ -239,7 +240,7 @@ func (f *fixer) maps(s *node, mentions []mention, at place) []mention {
 		liftMap(s, mentions, fields, at)
 		return mentions
 	}
-	rule := "properties-or-additional-properties"
+	rule := finding.ID("properties-or-additional-properties")
 	switch {
 	case at.root:
 		rule = "root-additional-properties"

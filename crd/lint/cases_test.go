@@ -3,13 +3,16 @@ package lint
 import (
 	"strings"
 	"testing"
+
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // cases are definitions, or the schemas of one, and what a rule says of them:
 // nothing, or a finding with each of the texts, in order.
 var cases = []struct {
-	rule, name, text string
-	want             []string
+	rule       finding.ID
+	name, text string
+	want       []string
 }{
 	{"default-unreachable", "all fields have defaults", `{type: object, properties: {spec: {type: object, properties: {admission: {type: object, properties: {enabled: {type: boolean, default: true}}}}}}}`,
 		[]string{"admission is optional"}},
@@ -175,7 +178,7 @@ func scale(spec, status, selector string) string {
 }
 
 func TestRules(t *testing.T) {
-	tried := map[string][2]bool{"rule-unguarded-optional": {true, true}} // TestUnguarded
+	tried := map[finding.ID][2]bool{"rule-unguarded-optional": {true, true}} // TestUnguarded
 	for _, c := range cases {
 		found := of(t, c.rule, c.text)
 		ok := len(found) == len(c.want)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/crdtree"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/syntax"
@@ -16,50 +17,34 @@ import (
 // Options say what is looked for.
 type Options struct {
 	// Enable names rules that are off by default, Disable rules that are on.
-	Enable, Disable []string
+	Enable, Disable []finding.ID
 	// CompatibilityVersion is the Kubernetes version, such as "1.36", whose
 	// functions rules may use; see [github.com/espalier-dev/espalier/rules.CheckOptions].
 	CompatibilityVersion string
 }
 
-// Finding is a piece of advice.
-type Finding struct {
-	Rule     string   // identifier of the rule in Rules
-	Severity Severity // the rule's
-	Path     string   // field path in the definition, as API servers write it
-	Detail   string   // what is there and what it leads to
-	Fix      string   // what to write instead: a sentence, or YAML
-	Pointer  string   // RFC 6901 pointer into the definition
-	Offset   int      // byte offset in the definition
-}
-
-// String renders the finding on one line.
-func (f Finding) String() string {
-	return fmt.Sprintf("%s: %s [%s]: %s", f.Path, f.Severity, f.Rule, f.Detail)
-}
-
 // Check returns the advice about a definition, in the order of the document. It
 // fails if the options name an unknown rule.
-func Check(d *crd.CRD, o Options) ([]Finding, error) {
+func Check(d *crd.CRD, o Options) ([]finding.Finding, error) {
 	on, err := enabled(o)
 	if err != nil {
 		return nil, err
 	}
 	c := &checker{definition: d, doc: crdtree.Doc(d), options: o, on: on}
 	c.run()
-	slices.SortStableFunc(c.found, func(a, b Finding) int {
+	slices.SortStableFunc(c.found, func(a, b finding.Finding) int {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Rule, b.Rule))
 	})
 	return c.found, nil
 }
 
-func enabled(o Options) (map[string]bool, error) {
-	on := make(map[string]bool, len(Rules))
+func enabled(o Options) (map[finding.ID]bool, error) {
+	on := make(map[finding.ID]bool, len(Rules))
 	for _, r := range Rules {
 		on[r.ID] = r.Default
 	}
 	for _, list := range []struct {
-		ids []string
+		ids []finding.ID
 		to  bool
 	}{{o.Enable, true}, {o.Disable, false}} {
 		for _, id := range list.ids {
@@ -77,8 +62,8 @@ type checker struct {
 	definition *crd.CRD
 	doc        *jsondoc.Doc
 	options    Options
-	on         map[string]bool
-	found      []Finding
+	on         map[finding.ID]bool
+	found      []finding.Finding
 	bytes      int // of found
 
 	version *crd.Version // the one whose schema is being looked at
@@ -119,19 +104,19 @@ func (c *checker) run() {
 const maxBytes = 16 << 20
 
 // add reports a finding about something in the definition.
-func (c *checker) add(rule, path, pointer string, offset int, detail, fix string) {
+func (c *checker) add(rule finding.ID, path, pointer string, offset int, detail, fix string) {
 	if !c.on[rule] || c.bytes > maxBytes {
 		return
 	}
 	c.bytes += len(path) + len(pointer) + len(detail) + len(fix)
-	c.found = append(c.found, Finding{
+	c.found = append(c.found, finding.Finding{
 		Rule: rule, Severity: severities[rule], Path: path, Detail: detail, Fix: fix, Pointer: pointer, Offset: offset,
 	})
 }
 
 // at reports a finding about a keyword of a schema, or the schema itself if
 // keyword is empty.
-func (c *checker) at(rule string, n *node, keyword, detail, fix string) {
+func (c *checker) at(rule finding.ID, n *node, keyword, detail, fix string) {
 	if !c.on[rule] || c.bytes > maxBytes {
 		return
 	}
@@ -145,7 +130,7 @@ func (c *checker) at(rule string, n *node, keyword, detail, fix string) {
 }
 
 // atRule reports a finding about an expression.
-func (c *checker) atRule(rule string, n *node, index, offset int, detail, fix string) {
+func (c *checker) atRule(rule finding.ID, n *node, index, offset int, detail, fix string) {
 	if !c.on[rule] || c.bytes > maxBytes {
 		return
 	}

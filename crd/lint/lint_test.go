@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // all switches every rule on.
@@ -41,7 +42,7 @@ func definition(t testing.TB, text string) *crd.CRD {
 }
 
 // of returns the findings of one rule.
-func of(t testing.TB, rule, text string) []Finding {
+func of(t testing.TB, rule finding.ID, text string) []finding.Finding {
 	t.Helper()
 	d := definition(t, text)
 	found, err := Check(d, all())
@@ -49,11 +50,11 @@ func of(t testing.TB, rule, text string) []Finding {
 		t.Fatal(err)
 	}
 	inRange(t, d, found)
-	return slices.DeleteFunc(found, func(f Finding) bool { return f.Rule != rule })
+	return slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Rule != rule })
 }
 
 // inRange demands that findings lead to what they are about.
-func inRange(t testing.TB, d *crd.CRD, found []Finding) {
+func inRange(t testing.TB, d *crd.CRD, found []finding.Finding) {
 	t.Helper()
 	var document any
 	if err := json.Unmarshal(d.JSON, &document); err != nil {
@@ -97,33 +98,33 @@ func TestFinding(t *testing.T) {
 	f := found[0]
 	if f.Path != "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[a/b].minLength" ||
 		f.Pointer != "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/a~1b/minLength" ||
-		f.Severity != Warning || !strings.Contains(f.String(), "warning [bounds-contradict]: minLength 3 is above maxLength 2") {
+		f.Severity != finding.Warning || !strings.Contains(f.Error(), ".minLength: minLength 3 is above maxLength 2") {
 		t.Errorf("%+v", f)
 	}
 }
 
 func TestOptions(t *testing.T) {
 	d := definition(t, `{type: object, properties: {a: {type: string, minLength: 3, maxLength: 2}}}`)
-	count := func(o Options, rule string) int {
+	count := func(o Options, rule finding.ID) int {
 		found, err := Check(d, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(slices.DeleteFunc(found, func(f Finding) bool { return f.Rule != rule }))
+		return len(slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Rule != rule }))
 	}
 	if n := count(Options{}, "bounds-contradict"); n != 1 {
 		t.Errorf("%d findings of a rule that is on", n)
 	}
-	if n := count(Options{Disable: []string{"bounds-contradict"}}, "bounds-contradict"); n != 0 {
+	if n := count(Options{Disable: []finding.ID{"bounds-contradict"}}, "bounds-contradict"); n != 0 {
 		t.Errorf("%d findings of a rule that is disabled", n)
 	}
 	if n := count(Options{}, "description-missing"); n != 0 {
 		t.Errorf("%d findings of a rule that is off", n)
 	}
-	if n := count(Options{Enable: []string{"description-missing"}}, "description-missing"); n != 1 {
+	if n := count(Options{Enable: []finding.ID{"description-missing"}}, "description-missing"); n != 1 {
 		t.Errorf("%d findings of a rule that is enabled", n)
 	}
-	if _, err := Check(d, Options{Enable: []string{"no-such"}}); err == nil || !strings.Contains(err.Error(), "no-such") {
+	if _, err := Check(d, Options{Enable: []finding.ID{"no-such"}}); err == nil || !strings.Contains(err.Error(), "no-such") {
 		t.Errorf("an unknown rule is enabled: %v", err)
 	}
 	if found, err := Check(definition(t, `{type: object, properties: {a: {type: 1, minLength: 3, maxLength: 2}}}`), Options{}); err != nil || len(found) != 0 {
@@ -133,18 +134,15 @@ func TestOptions(t *testing.T) {
 
 // TestTable: identifiers are unique and the table is complete.
 func TestTable(t *testing.T) {
-	seen := map[string]bool{}
+	seen := map[finding.ID]bool{}
 	for _, r := range Rules {
 		if seen[r.ID] || r.Explanation == "" || r.Source == "" {
 			t.Errorf("%+v", r)
 		}
 		seen[r.ID] = true
-		if r.ID != strings.ToLower(r.ID) || strings.ContainsAny(r.ID, " _") {
+		if string(r.ID) != strings.ToLower(string(r.ID)) || strings.ContainsAny(string(r.ID), " _") {
 			t.Errorf("%s is not spelled like the others", r.ID)
 		}
-	}
-	if Warning.String() != "warning" || Info.String() != "info" {
-		t.Error("severities have other names")
 	}
 }
 
@@ -193,7 +191,7 @@ func TestLinear(t *testing.T) {
 		small, large := definition(t, build(1_000)), definition(t, build(10_000))
 		took := func(d *crd.CRD) time.Duration {
 			began := time.Now()
-			if _, err := Check(d, Options{Disable: []string{"missing-bounds"}}); err != nil {
+			if _, err := Check(d, Options{Disable: []finding.ID{"missing-bounds"}}); err != nil {
 				t.Fatal(err)
 			}
 			return time.Since(began)

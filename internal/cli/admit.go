@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/report"
 	"github.com/espalier-dev/espalier/internal/splice"
@@ -317,7 +318,7 @@ func (p *printout) separate() {
 func (p *printout) finish(found *findings, s *settings) error {
 	r := &report.Report{Subjects: found.subjects, Noun: "object"}
 	for _, d := range found.diagnostics {
-		if d.Severity = s.severityOf(&d); d.Severity >= report.Warning {
+		if s.want(&d, finding.Warning) {
 			r.Diagnostics = append(r.Diagnostics, d)
 		}
 	}
@@ -328,7 +329,7 @@ func (p *printout) finish(found *findings, s *settings) error {
 			return err
 		}
 	}
-	refused := r.Count(report.Error) > 0
+	refused := r.Count(finding.Error) > 0
 	if !refused || p.options.diff {
 		if _, err := p.app.out.Write(p.body.Bytes()); err != nil {
 			return err

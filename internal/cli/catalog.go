@@ -9,82 +9,69 @@ import (
 	"github.com/espalier-dev/espalier/crd/diff"
 	"github.com/espalier-dev/espalier/crd/lint"
 	"github.com/espalier-dev/espalier/docs"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/report"
 	"github.com/espalier-dev/espalier/rules"
 )
 
 // ruleSyntax is the rule that files can be read.
-const ruleSyntax = "syntax"
+const ruleSyntax finding.ID = "syntax"
 
 // rule is an entry of the catalog of everything that commands can find.
 type rule struct {
-	report.Rule
-	Group  string // the command whose rule it is, or a part of what it checks
-	Source string // the document it comes from
-	Off    bool   // not looked for unless the settings ask for it
+	finding.Check
+	Group string // the command whose rule it is, or a part of what it checks
+	Off   bool   // not looked for unless the settings ask for it
 }
 
 // catalog returns all rules, grouped.
 var catalog = sync.OnceValue(func() []rule {
 	var all []rule
-	known := make(map[string]bool)
-	add := func(group, id string, severity report.Severity, explanation, source string, off bool) {
-		if !known[id] { // definitions and schemas can both have too many findings
-			all = append(all, rule{report.Rule{ID: id, Severity: severity, Explanation: explanation}, group, source, off})
+	known := make(map[finding.ID]bool)
+	add := func(group string, c finding.Check, off bool) {
+		if !known[c.ID] { // definitions and schemas can both have too many findings
+			all = append(all, rule{c, group, off})
 		}
-		known[id] = true
+		known[c.ID] = true
 	}
-	add("files", ruleSyntax, report.Error, "A file is YAML or JSON, as kubectl reads it.", "YAML 1.1", false)
-	for _, r := range crd.Rules {
-		add("definition", r.ID, severity(r.Severity), r.Explanation, r.Source, false)
+	add("files", finding.New(ruleSyntax, finding.Error, "A file is YAML or JSON, as kubectl reads it.", "YAML 1.1"), false)
+	for _, c := range crd.Rules {
+		add("definition", c, false)
 	}
-	for i := range compile.Rules {
-		r := &compile.Rules[i]
-		add("schema", r.ID, severity(r.Severity), r.Explanation, r.Source, false)
+	for _, c := range compile.Rules {
+		add("schema", c, false)
 	}
-	for _, r := range rules.Rules {
-		add("expressions", r.ID, report.Error, r.Explanation, r.Source, false)
+	for _, c := range rules.Rules {
+		add("expressions", c, false)
 	}
 	for _, r := range lint.Rules {
-		s := report.Warning
-		if r.Severity == lint.Info {
-			s = report.Info
-		}
-		add("advice", r.ID, s, r.Explanation, r.Source, !r.Default)
+		add("advice", r.Check, !r.Default)
 	}
 	for _, r := range objectRules {
-		add("objects", r.ID, r.Severity, r.Explanation, r.Source, false)
+		add("objects", r.Check, false)
 	}
 	for _, r := range diff.Rules() {
-		add("changes", r.ID, levelSeverities[r.Level], r.Explanation, "this engine", false)
+		add("changes", r.Check(), false)
 	}
 	return all
 })
 
-// severity is for the severities of the library, whose error is 0.
-func severity[S ~uint8](s S) report.Severity {
-	if s == 0 {
-		return report.Error
-	}
-	return report.Warning
-}
-
-var rulesByID = sync.OnceValue(func() map[string]*rule {
+var rulesByID = sync.OnceValue(func() map[finding.ID]*rule {
 	all := catalog()
-	byID := make(map[string]*rule, len(all))
+	byID := make(map[finding.ID]*rule, len(all))
 	for i := range all {
 		byID[all[i].ID] = &all[i]
 	}
 	return byID
 })
 
-func ruleByID(id string) (*rule, bool) {
+func ruleByID(id finding.ID) (*rule, bool) {
 	r, ok := rulesByID()[id]
 	return r, ok
 }
 
-func explanation(id string) string {
+func explanation(id finding.ID) string {
 	if r, ok := ruleByID(id); ok {
 		return r.Explanation
 	}
@@ -92,7 +79,7 @@ func explanation(id string) string {
 }
 
 // fix is what the rule's page says first about mending it.
-func fix(id string) string {
+func fix(id finding.ID) string {
 	if text, ok := fixes.Load(id); ok {
 		return text.(string)
 	}
@@ -104,27 +91,26 @@ var fixes sync.Map // by identifier
 
 // rulesOf returns the rules that diagnostics refer to, with their pages.
 func rulesOf(diagnostics []report.Diagnostic) []report.Rule {
-	used := make(map[string]bool)
+	used := make(map[finding.ID]bool)
 	for i := range diagnostics {
 		used[diagnostics[i].Rule] = true
 	}
 	var out []report.Rule
 	for _, r := range catalog() {
 		if used[r.ID] {
-			r.Help = docs.Page(r.ID)
-			out = append(out, r.Rule)
+			out = append(out, report.Rule{Check: r.Check, Help: docs.Page(r.ID)})
 		}
 	}
 	return out
 }
 
 // nearestRule returns the identifier most like a mistyped one.
-func nearestRule(id string) string {
-	best, shared := "", 0
-	words := strings.Split(id, "-")
+func nearestRule(id finding.ID) finding.ID {
+	best, shared := finding.ID(""), 0
+	words := strings.Split(string(id), "-")
 	for _, r := range catalog() {
 		n := 0
-		for _, w := range strings.Split(r.ID, "-") {
+		for _, w := range strings.Split(string(r.ID), "-") {
 			if slices.Contains(words, w) {
 				n++
 			}

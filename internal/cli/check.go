@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/lint"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/report"
 )
@@ -111,7 +113,7 @@ func collectRarely() (restore func()) {
 }
 
 // lintRules returns the rules that the settings switch on and off.
-func (s *settings) lintRules() (enable, disable []string) {
+func (s *settings) lintRules() (enable, disable []finding.ID) {
 	for _, r := range lint.Rules {
 		switch severity, set := s.Rules[r.ID]; {
 		case set && severity == off:
@@ -162,11 +164,11 @@ func (c *checker) document(d *manifest.Document, into *findings) {
 		add(unreadable(d, err))
 		return
 	}
-	for _, f := range found {
-		add(findingDiagnostic(d, f))
+	for i := range found {
+		add(findingDiagnostic(d, &found[i]))
 	}
 	// Advice on what is refused anyway would be noise.
-	if c.options.noLint || slices.ContainsFunc(found, func(f espalier.Finding) bool { return f.Severity == espalier.Error }) {
+	if c.options.noLint || slices.ContainsFunc(found, func(f finding.Finding) bool { return f.Severity == finding.Error }) {
 		return
 	}
 	advice, err := lint.Check(definition, c.lint)
@@ -174,30 +176,15 @@ func (c *checker) document(d *manifest.Document, into *findings) {
 		add(unreadable(d, err))
 		return
 	}
-	for _, f := range advice {
-		add(adviceDiagnostic(d, f))
+	for i := range advice {
+		add(findingDiagnostic(d, &advice[i]))
 	}
 }
 
 // findingDiagnostic shows a finding of the library.
-func findingDiagnostic(d *manifest.Document, f espalier.Finding) report.Diagnostic {
-	s := report.Error
-	if f.Severity == espalier.Warning {
-		s = report.Warning
-	}
+func findingDiagnostic(d *manifest.Document, f *finding.Finding) report.Diagnostic {
 	return report.Diagnostic{
-		Rule: f.Rule, Severity: s, Message: f.Error(), Why: explanation(f.Rule), Fix: fix(f.Rule),
-		Path: f.Path, Pointer: f.Pointer, Place: report.At(d.File, d.Of(f.Offset)),
-	}
-}
-
-func adviceDiagnostic(d *manifest.Document, f lint.Finding) report.Diagnostic {
-	s := report.Warning
-	if f.Severity == lint.Info {
-		s = report.Info
-	}
-	return report.Diagnostic{
-		Rule: f.Rule, Severity: s, Message: f.Path + ": " + f.Detail, Why: explanation(f.Rule), Fix: f.Fix,
+		Rule: f.Rule, Severity: f.Severity, Message: f.Error(), Why: explanation(f.Rule), Fix: cmp.Or(f.Fix, fix(f.Rule)),
 		Path: f.Path, Pointer: f.Pointer, Place: report.At(d.File, d.Of(f.Offset)),
 	}
 }
@@ -214,7 +201,7 @@ func unreadable(d *manifest.Document, err error) report.Diagnostic {
 			message = pointer + ": " + message
 		}
 	}
-	return report.Diagnostic{Rule: ruleSyntax, Severity: report.Error, Message: message, Pointer: pointer,
+	return report.Diagnostic{Rule: ruleSyntax, Severity: finding.Error, Message: message, Pointer: pointer,
 		Why: explanation(ruleSyntax), Place: report.At(d.File, at)}
 }
 

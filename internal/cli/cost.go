@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/report"
 	"github.com/espalier-dev/espalier/rules"
@@ -188,7 +188,7 @@ func (c *costing) errors(d *crd.CRD) (int, error) {
 	found, err := crd.Validate(d, crd.ValidateOptions{CompatibilityVersion: c.options.kubernetes})
 	n := 0
 	for _, f := range found {
-		if f.Severity == espalier.Error && f.Rule != rules.RuleCost && f.Rule != rules.RuleTotalCost {
+		if f.Severity == finding.Error && f.Rule != rules.RuleCost && f.Rule != rules.RuleTotalCost {
 			n++
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/diff"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/install"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/report"
@@ -184,7 +185,7 @@ func (f *definitionFiles) judge(ctx context.Context, o *manifest.Document, d *de
 	check := &checker{options: checkOptions{noLint: true}, old: map[string][]byte{meta.name: old}}
 	var found findings
 	check.document(o, &found)
-	found.diagnostics = slices.DeleteFunc(found.diagnostics, func(x report.Diagnostic) bool { return x.Severity != report.Error })
+	found.diagnostics = slices.DeleteFunc(found.diagnostics, func(x report.Diagnostic) bool { return x.Severity != finding.Error })
 	d.findings.diagnostics = append(d.findings.diagnostics, found.diagnostics...)
 	d.findings.subjects = append(d.findings.subjects, found.subjects...)
 	if len(found.diagnostics) > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/diff"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/report"
@@ -23,8 +24,11 @@ type diffOptions struct {
 	failOn  string
 }
 
-// failLevels are the values of --fail-on and the least severity that fails.
-var failLevels = map[string]report.Severity{"breaking": report.Error, "risky": report.Warning, "never": report.Error + 1}
+// failNever is the value of --fail-on with which nothing fails.
+const failNever = "never"
+
+// failLevels are the other values of --fail-on, and the least severity that fails.
+var failLevels = map[string]finding.Severity{"breaking": finding.Error, "risky": finding.Warning}
 
 func newDiff(a *app) *cobra.Command {
 	var o diffOptions
@@ -69,7 +73,7 @@ become invalid, lose fields or get new defaults.`,
 
 func (a *app) diff(ctx context.Context, old, now string, o diffOptions) error {
 	least, ok := failLevels[o.failOn]
-	if !ok {
+	if !ok && o.failOn != failNever {
 		return fmt.Errorf("--fail-on is breaking, risky or never, not %q", o.failOn)
 	}
 	s, err := a.settings()
@@ -98,7 +102,7 @@ func (a *app) diff(ctx context.Context, old, now string, o diffOptions) error {
 		return err
 	}
 	err = a.finish("diff", r, s)
-	if errors.Is(err, errFindings) && !slices.ContainsFunc(r.Diagnostics, func(d report.Diagnostic) bool { return d.Severity >= least }) {
+	if errors.Is(err, errFindings) && (o.failOn == failNever || !slices.ContainsFunc(r.Diagnostics, func(d report.Diagnostic) bool { return d.Severity.AtLeast(least) })) {
 		return nil
 	}
 	return err
@@ -172,17 +176,15 @@ func compared(ctx context.Context, before, after map[string]*manifest.Document, 
 // gone reports a definition that there is no more.
 func (c *change) gone() report.Diagnostic {
 	return report.Diagnostic{
-		Rule: "name-changed", Severity: report.Error, Object: c.object, Place: report.At(c.old.File, c.old.Of(0)), Why: explanation("name-changed"),
+		Rule: "name-changed", Severity: finding.Error, Object: c.object, Place: report.At(c.old.File, c.old.Of(0)), Why: explanation("name-changed"),
 		Message: "the definition is not among the new ones (breaks writers, readers, stored objects): if it is deleted, all its objects are deleted with it",
 		Fix:     "keep the definition until nobody uses it, or name the file with it",
 	}
 }
 
-var levelSeverities = map[diff.Level]report.Severity{diff.Safe: report.Info, diff.Risky: report.Warning, diff.Breaking: report.Error}
-
 func (c *change) diagnostic(x *diff.Change) report.Diagnostic {
 	d := report.Diagnostic{
-		Rule: x.Rule, Severity: levelSeverities[x.Level], Object: c.object, Path: x.Path, Pointer: x.NewPointer,
+		Rule: x.Rule, Severity: x.Level.Severity(), Object: c.object, Path: x.Path, Pointer: x.NewPointer,
 		Message: where(x) + x.Message, Why: explanation(x.Rule), Fix: x.Fix,
 	}
 	if x.Level != diff.Safe {
@@ -249,31 +251,31 @@ func fates(old, now *crd.CRD, objects []*manifest.Document, into *findings) erro
 // fate reports what becomes of one object.
 func fate(d *manifest.Document, x *diff.Outcome, into *findings) {
 	object := typeMetaOf(d).object()
-	add := func(rule string, severity report.Severity, path, message string) {
+	add := func(rule finding.ID, severity finding.Severity, path, message string) {
 		into.add(report.Diagnostic{Rule: rule, Severity: severity, Object: object, Path: path, Message: object + ": " + message,
 			Place: placeOf(d, path), Why: explanation(rule)})
 	}
 	for _, v := range x.Invalid {
-		add(ruleOfKeyword[v.Keyword], report.Error, v.At, "becomes invalid: "+v.Error())
+		add(ruleOfKeyword[v.Keyword], finding.Error, v.At, "becomes invalid: "+v.Error())
 	}
 	for _, path := range x.Pruned {
-		add(ruleFieldUnknown, report.Error, path, "loses "+path+", which the new definition prunes")
+		add(ruleFieldUnknown, finding.Error, path, "loses "+path+", which the new definition prunes")
 	}
 	for _, path := range x.Defaulted {
-		add("default-added", report.Warning, path, "gets "+path+" by a default")
+		add("default-added", finding.Warning, path, "gets "+path+" by a default")
 	}
 	for _, path := range x.Kept {
-		add("field-added", report.Info, path, "keeps "+path+", which the old definition prunes")
+		add("field-added", finding.Info, path, "keeps "+path+", which the old definition prunes")
 	}
 	switch {
 	case x.Fate&diff.NotServed != 0:
-		add(ruleVersionUnserved, report.Error, "", x.Explanation)
+		add(ruleVersionUnserved, finding.Error, "", x.Explanation)
 	case x.Fate&diff.Unknown != 0:
-		add(ruleVersionUnknown, report.Warning, "", x.Explanation)
+		add(ruleVersionUnknown, finding.Warning, "", x.Explanation)
 	case x.Fate&diff.BecomesInvalid != 0 && len(x.Invalid) == 0:
-		add(ruleMetadata, report.Error, "", "becomes invalid: "+x.Explanation)
+		add(ruleMetadata, finding.Error, "", "becomes invalid: "+x.Explanation)
 	case x.Fate&diff.ChangesOtherwise != 0:
-		add("default-changed", report.Warning, "", x.Explanation)
+		add("default-changed", finding.Warning, "", x.Explanation)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	rewrite "github.com/espalier-dev/espalier/crd/fix"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/report"
 	"github.com/espalier-dev/espalier/internal/splice"
@@ -181,7 +182,7 @@ func (r *fixing) definition(d *manifest.Document, text []byte) []byte {
 	if err != nil {
 		r.failed = true
 		at, _ := d.Locate("")
-		add(report.Diagnostic{Rule: ruleSyntax, Severity: report.Error, Message: "the definition can be fixed, but not in this text: " + err.Error(),
+		add(report.Diagnostic{Rule: ruleSyntax, Severity: finding.Error, Message: "the definition can be fixed, but not in this text: " + err.Error(),
 			Place: report.At(d.File, at)})
 		return text
 	}
@@ -206,8 +207,8 @@ func inText(list string, edits []rewrite.Edit) []splice.Edit {
 	return out
 }
 
-var noteSeverities = map[rewrite.Kind]report.Severity{
-	rewrite.Advice: report.Info, rewrite.Wider: report.Warning, rewrite.Narrower: report.Warning, rewrite.Cannot: report.Error,
+var noteSeverities = map[rewrite.Kind]finding.Severity{
+	rewrite.Advice: finding.Info, rewrite.Wider: finding.Warning, rewrite.Narrower: finding.Warning, rewrite.Cannot: finding.Error,
 }
 
 func noteDiagnostic(d *manifest.Document, result *rewrite.Result, n rewrite.Note) report.Diagnostic {
@@ -242,7 +243,7 @@ func editDiagnostic(d *manifest.Document, result *rewrite.Result, i int) report.
 		what = e.Op.String() + " " + e.From + " to " + e.Pointer
 	}
 	return report.Diagnostic{
-		Rule: e.Rule, Severity: report.Error, Message: e.Why, Why: explanation(e.Rule), Fix: what,
+		Rule: e.Rule, Severity: finding.Error, Message: e.Why, Why: explanation(e.Rule), Fix: what,
 		Pointer: origin, Place: report.At(d.File, at),
 	}
 }
@@ -277,7 +278,7 @@ func (r *fixing) finish() error {
 
 // text prints the warnings on standard error and the changes on standard output.
 func (r *fixing) text(rep *report.Report) error {
-	least, err := report.ParseSeverity(r.severity)
+	least, err := finding.ParseSeverity(r.severity)
 	if err != nil {
 		return err
 	}
@@ -288,7 +289,7 @@ func (r *fixing) text(rep *report.Report) error {
 	all := rep.Diagnostics
 	rep.Diagnostics = nil
 	for _, d := range all {
-		if d.Severity = r.settings.severityOf(&d); d.Severity >= least {
+		if r.settings.want(&d, least) {
 			rep.Diagnostics = append(rep.Diagnostics, d)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/report"
@@ -202,7 +203,7 @@ func (r *resource) refusal() *report.Note {
 			return
 		}
 		for _, f := range found {
-			if f.Severity == espalier.Error {
+			if f.Severity == finding.Error {
 				r.fault = &report.Note{Message: f.Error(), Place: report.At(r.document.File, r.document.Of(f.Offset))}
 				return
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/espalier-dev/espalier/docs"
+	"github.com/espalier-dev/espalier/finding"
 )
 
 func newRules(a *app) *cobra.Command {
@@ -30,13 +31,13 @@ Severities can be changed, and rules switched on and off, in ` + settingsName + 
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var ids []string
 			for _, r := range catalog() {
-				ids = append(ids, r.ID+"\t"+r.Explanation)
+				ids = append(ids, string(r.ID)+"\t"+r.Explanation)
 			}
 			return ids, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return a.rulePage(args[0])
+				return a.rulePage(finding.ID(args[0]))
 			}
 			switch format {
 			case "text":
@@ -51,7 +52,7 @@ Severities can be changed, and rules switched on and off, in ` + settingsName + 
 	return cmd
 }
 
-func (a *app) rulePage(id string) error {
+func (a *app) rulePage(id finding.ID) error {
 	if _, ok := ruleByID(id); !ok {
 		hint := ""
 		if near := nearestRule(id); near != "" {
@@ -94,7 +95,7 @@ func (a *app) listRulesJSON() error {
 	}
 	var out []entry
 	for _, r := range catalog() {
-		out = append(out, entry{r.ID, r.Group, r.Severity.String(), r.Off, r.Explanation, r.Source})
+		out = append(out, entry{string(r.ID), r.Group, r.Severity.String(), r.Off, r.Explanation, r.Source})
 	}
 	e := json.NewEncoder(a.out)
 	e.SetIndent("", "  ")

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/report"
 )
@@ -87,7 +88,7 @@ func (a *app) scanFile(path string, into *findings, each func(*manifest.Document
 }
 
 func syntaxDiagnostic(f *manifest.File, err error) report.Diagnostic {
-	d := report.Diagnostic{Rule: ruleSyntax, Severity: report.Error, Message: err.Error(), Why: explanation(ruleSyntax), Place: report.Place{File: f.Name}}
+	d := report.Diagnostic{Rule: ruleSyntax, Severity: finding.Error, Message: err.Error(), Why: explanation(ruleSyntax), Place: report.Place{File: f.Name}}
 	var at *manifest.Error
 	if errors.As(err, &at) {
 		d.Message, d.Place = at.Msg, report.At(f, at.Position)

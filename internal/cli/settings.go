@@ -12,6 +12,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/report"
 )
 
@@ -25,7 +26,7 @@ const off = "off"
 // settings are those of a file.
 type settings struct {
 	// Rules sets the severity of rules: error, warning, info or off.
-	Rules map[string]string `json:"rules,omitempty"`
+	Rules map[finding.ID]string `json:"rules,omitempty"`
 	// Exclude lists patterns of files that are not read unless they are named
 	// themselves, and of files for which some rules do not count.
 	Exclude []exclusion `json:"exclude,omitempty"`
@@ -34,8 +35,8 @@ type settings struct {
 }
 
 type exclusion struct {
-	Path  string   `json:"path"`
-	Rules []string `json:"rules,omitempty"` // none means all: the file is not read
+	Path  string       `json:"path"`
+	Rules []finding.ID `json:"rules,omitempty"` // none means all: the file is not read
 }
 
 // UnmarshalJSON accepts a bare pattern, too.
@@ -74,7 +75,7 @@ func (a *app) settings() (*settings, error) {
 		if _, known := ruleByID(id); !known {
 			return nil, fmt.Errorf("%s: there is no rule %q: '%s rules' lists them", path, id, a.name)
 		}
-		if _, err := report.ParseSeverity(severity); err != nil && severity != off {
+		if _, err := finding.ParseSeverity(severity); err != nil && severity != off {
 			return nil, fmt.Errorf("%s: rule %s: use error, warning, info or off, not %q", path, id, severity)
 		}
 	}
@@ -136,29 +137,27 @@ func (s *settings) matches(pattern, path string) bool {
 	return doublestar.MatchUnvalidated(pattern, rel) || doublestar.MatchUnvalidated(pattern+"/**", rel)
 }
 
-// severityOf is the severity that a diagnostic has by the settings; 0 if it is
-// not wanted.
-func (s *settings) severityOf(d *report.Diagnostic) report.Severity {
+// want gives a diagnostic the severity that it has by the settings, and reports whether it is to be shown:
+// whether it is at least as grave as least, and not turned off.
+func (s *settings) want(d *report.Diagnostic, least finding.Severity) bool {
 	for _, e := range s.Exclude {
 		if slices.Contains(e.Rules, d.Rule) && s.matches(e.Path, d.File) {
-			return 0
+			return false
 		}
 	}
-	switch name, set := s.Rules[d.Rule]; {
-	case !set:
-		return d.Severity
-	case name == off:
-		return 0
-	default:
-		severity, _ := report.ParseSeverity(name) // settings() has checked it
-		return severity
+	if name, set := s.Rules[d.Rule]; set {
+		if name == off {
+			return false
+		}
+		d.Severity, _ = finding.ParseSeverity(name) // settings() has checked it
 	}
+	return d.Severity.AtLeast(least)
 }
 
 // finish applies the settings to a report, writes it, and says whether there
 // was anything in it.
 func (a *app) finish(command string, r *report.Report, s *settings) error {
-	least, err := report.ParseSeverity(a.severity)
+	least, err := finding.ParseSeverity(a.severity)
 	if err != nil {
 		return err
 	}
@@ -168,7 +167,7 @@ func (a *app) finish(command string, r *report.Report, s *settings) error {
 	}
 	kept := r.Diagnostics[:0]
 	for _, d := range r.Diagnostics {
-		if d.Severity = s.severityOf(&d); d.Severity >= least {
+		if s.want(&d, least) {
 			kept = append(kept, d)
 		}
 	}

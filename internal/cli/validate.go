@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/report"
@@ -174,7 +175,7 @@ type verdict struct {
 // add completes a diagnostic by the rule and the object.
 func (v *verdict) add(d report.Diagnostic) {
 	if r, ok := ruleByID(d.Rule); ok {
-		if d.Severity == 0 {
+		if d.Severity == finding.Error { // nobody has said something else
 			d.Severity = r.Severity
 		}
 		if d.Why == "" {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/report"
 )
@@ -34,7 +35,7 @@ func (v *verdict) change(c espalier.Change, fields string) {
 		case fieldsIgnore:
 			return
 		case fieldsWarn:
-			d.Severity = report.Warning
+			d.Severity = finding.Warning
 		default:
 			d.Message = "strict decoding error: " + d.Message
 		}
@@ -86,7 +87,7 @@ func (v *verdict) violations(version *compiled, object []byte, found espalier.Va
 	}
 	for _, x := range found.Warnings {
 		d := v.violation(version, l, x)
-		d.Severity = report.Warning
+		d.Severity = finding.Warning
 		d.Notes = append(d.Notes, report.Note{Message: "the server accepts it, because the value is what it was before"})
 		v.add(d)
 	}

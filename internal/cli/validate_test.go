@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/espalier-dev/espalier/docs"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/manifest"
 )
@@ -59,7 +60,7 @@ func TestEveryKeywordHasARule(t *testing.T) {
 }
 
 func TestObjectRulesHavePages(t *testing.T) {
-	count := make(map[string]int)
+	count := make(map[finding.ID]int)
 	for _, r := range catalog() {
 		count[r.ID]++
 	}
@@ -68,7 +69,7 @@ func TestObjectRulesHavePages(t *testing.T) {
 			t.Errorf("there are %d rules called %s", count[r.ID], r.ID)
 		}
 		page := strings.Join(strings.Fields(docs.Page(r.ID)), " ")
-		if !strings.HasPrefix(page, "# "+r.ID+" "+r.Explanation+" ") || docs.Fix(r.ID) == "" {
+		if !strings.HasPrefix(page, "# "+string(r.ID)+" "+r.Explanation+" ") || docs.Fix(r.ID) == "" {
 			t.Errorf("the page of %s does not begin with its explanation, or says nothing about mending", r.ID)
 		}
 		if !strings.Contains(page, " Severity: "+r.Severity.String()+" · Source: "+r.Source+" ") {
@@ -215,7 +216,7 @@ func FuzzValidate(f *testing.F) {
 			}
 		}
 		for _, d := range found.diagnostics {
-			if _, ok := ruleByID(d.Rule); !ok || d.Message == "" || d.Severity == 0 || d.Why == "" {
+			if _, ok := ruleByID(d.Rule); !ok || d.Message == "" || d.Why == "" {
 				t.Errorf("%q: incomplete: %+v", text, d)
 			}
 			if d.Line < 1 || d.Line > file.Lines()+1 || d.Column < 1 || d.EndColumn <= d.Column {

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
@@ -34,7 +35,7 @@ type Tolerance struct {
 type Verdict struct {
 	// Findings are everything that is wrong, sorted by path and text. The
 	// schema may be accepted if none is an Error.
-	Findings []Finding
+	Findings []finding.Finding
 	// Sound says that the schema is structural and that its defaults fit, as
 	// far as can be said without evaluating rules. Upstream looks at the
 	// expressions of rules only then, and if evaluating them on the defaults
@@ -53,7 +54,7 @@ type Verdict struct {
 }
 
 // Check returns the findings of Judge.
-func Check(s *syntax.Schema, o CheckOptions) []Finding { return Judge(s, o).Findings }
+func Check(s *syntax.Schema, o CheckOptions) []finding.Finding { return Judge(s, o).Findings }
 
 // Judge checks a schema.
 func Judge(s *syntax.Schema, o CheckOptions) Verdict { return judge(s, o, maxRendered) }

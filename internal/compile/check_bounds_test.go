@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
@@ -47,7 +48,7 @@ func TestBounded(t *testing.T) {
 			for i := range list {
 				f := &list[i]
 				size += len(f.Path) + len(f.Pointer) + len(f.Detail)
-				if f.Severity == Error {
+				if f.Severity == finding.Error {
 					errors++
 				}
 			}
@@ -57,7 +58,7 @@ func TestBounded(t *testing.T) {
 			if errors == 0 {
 				t.Error("the errors got lost")
 			}
-			if !slices.ContainsFunc(list, func(f Finding) bool { return f.Rule == "too-many-findings" }) {
+			if !slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Rule == "too-many-findings" }) {
 				t.Errorf("%d findings of %d bytes are all there are?", len(list), size)
 			}
 		})
@@ -114,7 +115,7 @@ func FuzzCheck(f *testing.F) {
 		defer d.Release()
 		s, problems := syntax.Parse(d, jsondoc.Root)
 		list := Check(s, CheckOptions{StatusSubresource: status})
-		if !slices.IsSortedFunc(list, func(a, b Finding) int { return strings.Compare(a.Path, b.Path) }) {
+		if !slices.IsSortedFunc(list, func(a, b finding.Finding) int { return strings.Compare(a.Path, b.Path) }) {
 			t.Error("not sorted")
 		}
 		for i := range list {
@@ -124,7 +125,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		// What a schema means does not depend on how it is written, but for
 		// defaults: a float is one even if it is whole.
-		if len(problems) > 0 || slices.ContainsFunc(list, func(f Finding) bool { return f.Rule == "items-ignored" }) {
+		if len(problems) > 0 || slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Rule == "items-ignored" }) {
 			return
 		}
 		again, o := parse(t, string(s.AppendJSON(nil))), CheckOptions{StatusSubresource: status, UncheckedDefaults: true}
@@ -134,11 +135,11 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-func errorsOf(list []Finding) []string {
+func errorsOf(list []finding.Finding) []string {
 	var out []string
 	for i := range list {
-		if list[i].Severity == Error {
-			out = append(out, list[i].Rule+" "+list[i].Error())
+		if list[i].Severity == finding.Error {
+			out = append(out, string(list[i].Rule)+" "+list[i].Error())
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/exec"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
@@ -226,11 +227,11 @@ func shrinks(n *plan.Node, written *syntax.JSON, at defaultPlace) bool {
 }
 
 // severity is that of the findings about a default.
-func (at defaultPlace) severity() Severity {
+func (at defaultPlace) severity() finding.Severity {
 	if at.unchecked {
-		return Warning
+		return finding.Warning
 	}
-	return Error
+	return finding.Error
 }
 
 // resourceAround returns the resource that has nothing but a default in its

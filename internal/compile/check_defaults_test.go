@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
 	"github.com/espalier-dev/espalier/internal/syntax"
@@ -141,7 +142,7 @@ func FuzzDefaults(f *testing.F) {
 			return
 		}
 		all := Judge(s, CheckOptions{})
-		rest := slices.DeleteFunc(slices.Clone(all.Findings), func(f Finding) bool {
+		rest := slices.DeleteFunc(slices.Clone(all.Findings), func(f finding.Finding) bool {
 			switch f.Rule {
 			case "default-unknown-fields", "default-metadata", "default-value", "default-unchecked":
 				return true
@@ -152,8 +153,8 @@ func FuzzDefaults(f *testing.F) {
 		if !slices.Equal(render(rest), render(unchecked)) {
 			t.Errorf("checking defaults changes other findings:\n%s\n%s", render(rest), render(unchecked))
 		}
-		if all.Sound == slices.ContainsFunc(all.Findings, func(f Finding) bool {
-			return f.Rule != "default-unchecked" && strings.HasPrefix(f.Rule, "default-") && f.Rule != "default-forbidden"
+		if all.Sound == slices.ContainsFunc(all.Findings, func(f finding.Finding) bool {
+			return f.Rule != "default-unchecked" && strings.HasPrefix(string(f.Rule), "default-") && f.Rule != "default-forbidden"
 		}) && all.Sound {
 			t.Error("a schema with wrong defaults passes for sound")
 		}

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
@@ -142,7 +143,7 @@ func (c *checker) listMap(s *syntax.Schema) {
 		c.required(listMapItemsRequired, s, "items", "must have a schema if x-kubernetes-list-type is map")
 		return
 	case item == nil:
-		if !c.full(Error) {
+		if !c.full(finding.Error) {
 			c.invalid(listMapItemsSingle, s, "items", dumpItems(s.Items), "must only have a single schema if x-kubernetes-list-type is map")
 		}
 		return

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
@@ -78,7 +79,7 @@ func parse(t testing.TB, src string) *syntax.Schema {
 	return s
 }
 
-func render(list []Finding) []string {
+func render(list []finding.Finding) []string {
 	var out []string
 	for i := range list {
 		f := &list[i]
@@ -107,13 +108,13 @@ func TestCheckGolden(t *testing.T) {
 
 // TestRules checks that the table is complete and that every rule has a case.
 func TestRules(t *testing.T) {
-	seen := map[string]bool{"too-many-findings": true} // see TestBounded
+	seen := map[finding.ID]bool{"too-many-findings": true} // see TestBounded
 	for _, c := range readCases(t) {
 		for _, f := range Check(parse(t, c.schema), c.options) {
 			seen[f.Rule] = true
 		}
 	}
-	ids := map[string]bool{}
+	ids := map[finding.ID]bool{}
 	for i, r := range Rules {
 		if r.ID == "" || r.Explanation == "" || r.Source == "" {
 			t.Errorf("rule %d is not in the table: %+v", i, r)
@@ -199,8 +200,8 @@ func TestTolerance(t *testing.T) {
 		"map":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"type":"object","nullable":true,"properties":{"k":{"type":"string","nullable":true}}}}}}`)
 	found := func(o CheckOptions) (ids []string) {
 		for _, f := range Check(s, o) {
-			if f.Severity == Error {
-				ids = append(ids, f.Rule)
+			if f.Severity == finding.Error {
+				ids = append(ids, string(f.Rule))
 			}
 		}
 		slices.Sort(ids)

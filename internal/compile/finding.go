@@ -8,45 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
-
-// Severity tells errors from warnings.
-type Severity uint8
-
-const (
-	// Error: upstream refuses the schema.
-	Error Severity = iota
-	// Warning: upstream accepts the schema, the documents do not, or it does
-	// not mean what it seems to.
-	Warning
-)
-
-// String names the severity.
-func (s Severity) String() string {
-	if s == Warning {
-		return "warning"
-	}
-	return "error"
-}
-
-// Finding is something wrong with a schema.
-type Finding struct {
-	Rule     string // identifier, see Rules
-	Severity Severity
-	Type     field.ErrorType
-	Path     string // upstream's field path, with CheckOptions.Path as prefix
-	BadValue any    // renders as upstream's does
-	Detail   string
-	Pointer  string // RFC 6901 pointer into the schema document
-	Offset   int    // of what is wrong in the schema document
-}
-
-// Error renders the finding as upstream renders its field errors.
-func (f *Finding) Error() string {
-	e := field.Error{Type: f.Type, Field: f.Path, BadValue: f.BadValue, Detail: f.Detail}
-	return e.Error()
-}
 
 // step is one element of a path into the schema: a keyword, or a keyword and
 // a key or an index in its value.
@@ -104,7 +68,7 @@ func (p path) appendPointer(dst []byte) []byte {
 type findings struct {
 	prefix string
 	nilTop bool // there is no prefix; upstream then writes the root as <nil>
-	list   []Finding
+	list   []finding.Finding
 	errors int
 	room   [2]int // bytes left, by severity
 }
@@ -113,7 +77,7 @@ type findings struct {
 // two have separate budgets so that warnings never hide an error.
 const maxRendered = 16 << 20
 
-func (f *findings) full(s Severity) bool { return f.room[s] <= 0 }
+func (f *findings) full(s finding.Severity) bool { return f.room[s] <= 0 }
 
 // fault is what a rule has to say about a place.
 type fault struct {
@@ -125,10 +89,10 @@ type fault struct {
 	in     path // the same for the pointer
 }
 
-// add makes a Finding of a fault at a schema whose path is at.
+// add makes a finding of a fault at a schema whose path is at.
 func (f *findings) add(r rule, at path, x fault) {
 	info := &Rules[r]
-	if info.Severity == Error {
+	if info.Severity == finding.Error {
 		f.errors++
 	}
 	if f.full(info.Severity) {
@@ -143,7 +107,7 @@ func (f *findings) add(r rule, at path, x fault) {
 	if len(f.list) == cap(f.list) {
 		f.list = slices.Grow(f.list, max(8, len(f.list))) // append would grow by quarters, and copy more
 	}
-	f.list = append(f.list, Finding{
+	f.list = append(f.list, finding.Finding{
 		Rule: info.ID, Severity: info.Severity,
 		Type: x.kind, Path: string(name), BadValue: x.bad, Detail: x.detail,
 		Pointer: string(pointer), Offset: x.offset,
@@ -191,10 +155,10 @@ func sizeOf(x any) int {
 
 // sorted returns the findings sorted by path and text, with a note if some are
 // missing.
-func (f *findings) sorted() []Finding {
-	if f.full(Error) || f.full(Warning) {
+func (f *findings) sorted() []finding.Finding {
+	if f.full(finding.Error) || f.full(finding.Warning) {
 		r := &Rules[tooManyFindings]
-		f.list = append(f.list, Finding{
+		f.list = append(f.list, finding.Finding{
 			Rule: r.ID, Severity: r.Severity, Type: field.ErrorTypeTooMany, Path: f.prefix,
 			BadValue: len(f.list), Detail: "further findings are left out",
 		})
@@ -215,7 +179,7 @@ func (f *findings) sorted() []Finding {
 			cmp.Compare(a.at, b.at),
 		)
 	})
-	out := make([]Finding, len(order))
+	out := make([]finding.Finding, len(order))
 	for i, k := range order {
 		out[i] = f.list[k.at]
 	}

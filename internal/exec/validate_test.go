@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/exec"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
@@ -24,7 +25,7 @@ func lower(schema []byte, o compile.LowerOptions) *plan.Node {
 		return nil
 	}
 	for _, f := range compile.Check(s, compile.CheckOptions{NonStructural: o.ValidationOnly}) {
-		if f.Severity == compile.Error {
+		if f.Severity == finding.Error {
 			return nil
 		}
 	}

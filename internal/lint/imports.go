@@ -18,7 +18,7 @@ const (
 // the allow-lists say for the engine. A directory stands for itself and for
 // what is below it, except "." which is the root package alone.
 var layers = [][]string{
-	{"internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown", "internal/stack", "internal/celsize", "internal/authority", "internal/collect", "internal/kubebuilder", "internal/build"},
+	{"finding", "internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown", "internal/stack", "internal/celsize", "internal/authority", "internal/collect", "internal/kubebuilder", "internal/build"},
 	{"internal/syntax", "internal/plan", "internal/crdtree"},
 	{"internal/exec"},
 	{"internal/compile"},
@@ -51,6 +51,11 @@ var allowed = []allowance{
 		only: "the standard library: it is what everything else stands on, and reads hostile bytes",
 	},
 	{
+		dir:  "finding",
+		may:  []string{apimachinery + "util/validation/field"},
+		only: "apimachinery's field errors: everything that finds something imports it",
+	},
+	{
 		dir:  "internal/pattern",
 		only: "the standard library: it knows of regular expressions and of nothing else",
 	},
@@ -76,7 +81,7 @@ var allowed = []allowance{
 	{
 		dir: "internal/compile",
 		may: []string{
-			"internal/jsondoc", "internal/pattern", "internal/format", "internal/syntax", "internal/plan", "internal/exec",
+			"finding", "internal/jsondoc", "internal/pattern", "internal/format", "internal/syntax", "internal/plan", "internal/exec",
 			apimachinery + "util/validation/field",
 		},
 		only: "syntax, plan, pattern, format, jsondoc, apimachinery's field errors, and exec because defaults are normalized by the code that normalizes objects",
@@ -100,7 +105,7 @@ var allowed = []allowance{
 	{
 		dir: ".",
 		may: []string{
-			"internal/jsondoc", "internal/syntax", "internal/plan", "internal/compile", "internal/exec",
+			"finding", "internal/jsondoc", "internal/syntax", "internal/plan", "internal/compile", "internal/exec",
 			apimachinery + "util/validation/field",
 		},
 		only: "the engine's internal packages and apimachinery's field errors: whoever imports Espalier gets its dependencies too",

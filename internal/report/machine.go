@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // schemaVersion is that of the JSON output: it changes when a field changes its
@@ -26,13 +28,13 @@ func (r *Report) json(w io.Writer) error {
 		Diagnostics   []Diagnostic   `json:"diagnostics"`
 	}{
 		schemaVersion,
-		map[string]int{"subjects": len(r.Subjects), "error": r.Count(Error), "warning": r.Count(Warning), "info": r.Count(Info)},
+		map[string]int{"subjects": len(r.Subjects), "error": r.Count(finding.Error), "warning": r.Count(finding.Warning), "info": r.Count(finding.Info)},
 		append([]Subject{}, r.Subjects...), append([]Diagnostic{}, r.Diagnostics...),
 	}
 	return e.Encode(out)
 }
 
-var sarifLevels = map[Severity]string{Error: "error", Warning: "warning", Info: "note"}
+var sarifLevels = map[finding.Severity]string{finding.Error: "error", finding.Warning: "warning", finding.Info: "note"}
 
 func (r *Report) sarif(w io.Writer, o Options) error {
 	driver := sarif.NewToolComponent().WithName("espalier").
@@ -40,12 +42,12 @@ func (r *Report) sarif(w io.Writer, o Options) error {
 	if o.Version != "" {
 		driver.WithVersion(o.Version)
 	}
-	index := make(map[string]int)
+	index := make(map[finding.ID]int)
 	for _, rule := range r.Rules {
 		index[rule.ID] = len(index)
-		d := sarif.NewReportingDescriptor().WithID(rule.ID).
+		d := sarif.NewReportingDescriptor().WithID(string(rule.ID)).
 			WithShortDescription(sarif.NewMultiformatMessageString().WithText(rule.Explanation)).
-			WithHelpURI("https://github.com/espalier-dev/espalier/blob/main/docs/rules/" + rule.ID + ".md").
+			WithHelpURI("https://github.com/espalier-dev/espalier/blob/main/docs/rules/" + string(rule.ID) + ".md").
 			WithDefaultConfiguration(sarif.NewReportingConfiguration().WithLevel(sarifLevels[rule.Severity]))
 		if rule.Help != "" {
 			d.WithHelp(sarif.NewMultiformatMessageString().WithText(rule.Explanation).WithMarkdown(rule.Help))
@@ -68,7 +70,7 @@ func (r *Report) sarif(w io.Writer, o Options) error {
 	return err
 }
 
-func sarifResult(d *Diagnostic, index map[string]int) *sarif.Result {
+func sarifResult(d *Diagnostic, index map[finding.ID]int) *sarif.Result {
 	text := d.Message
 	if d.Why != "" {
 		text += "\n" + d.Why
@@ -76,7 +78,7 @@ func sarifResult(d *Diagnostic, index map[string]int) *sarif.Result {
 	if d.Fix != "" {
 		text += "\nFix: " + d.Fix
 	}
-	result := sarif.NewResult().WithRuleID(d.Rule).WithLevel(sarifLevels[d.Severity]).
+	result := sarif.NewResult().WithRuleID(string(d.Rule)).WithLevel(sarifLevels[d.Severity]).
 		WithMessage(sarif.NewTextMessage(text)).AddLocation(sarifLocation(&d.Place))
 	if i, ok := index[d.Rule]; ok {
 		result.WithRuleIndex(i)
@@ -105,7 +107,7 @@ func sarifLocation(p *Place) *sarif.Location {
 // github writes workflow commands, which GitHub shows beside the lines of a
 // change.
 func (r *Report) github(w io.Writer) error {
-	commands := map[Severity]string{Error: "error", Warning: "warning", Info: "notice"}
+	commands := map[finding.Severity]string{finding.Error: "error", finding.Warning: "warning", finding.Info: "notice"}
 	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	b := bufio.NewWriter(w)
@@ -124,7 +126,7 @@ func (r *Report) github(w io.Writer) error {
 				text += "\n" + more
 			}
 		}
-		fmt.Fprintf(b, ",title=%s::%s\n", property.Replace(d.Rule), data.Replace(text))
+		fmt.Fprintf(b, ",title=%s::%s\n", property.Replace(string(d.Rule)), data.Replace(text))
 	}
 	return b.Flush()
 }
@@ -194,7 +196,7 @@ func (r *Report) junit(w io.Writer, o Options) error {
 			out.Failures++
 			out.Suites[suites[d.File]].Failures++
 		}
-		c.Failures = append(c.Failures, junitFailure{Type: d.Rule, Message: d.Message,
+		c.Failures = append(c.Failures, junitFailure{Type: string(d.Rule), Message: d.Message,
 			Text: fmt.Sprintf("%s: %s: %s\n%s", d.Place, d.Severity, d.Message, strings.Join([]string{d.Why, d.Fix}, "\n"))})
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {

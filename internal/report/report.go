@@ -6,47 +6,20 @@ import (
 	"io"
 	"slices"
 
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/manifest"
 )
 
-// Severity is how much a diagnostic matters.
-type Severity uint8
-
-// The severities, the gravest last.
-const (
-	Info    Severity = iota + 1 // worth knowing
-	Warning                     // accepted by servers, and probably not what is meant
-	Error                       // refused by servers
-)
-
-var severityNames = map[Severity]string{Info: "info", Warning: "warning", Error: "error"}
-
-// String returns "info", "warning" or "error".
-func (s Severity) String() string { return severityNames[s] }
-
-// MarshalText makes severities words in JSON.
-func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// ParseSeverity is the inverse of String.
-func ParseSeverity(name string) (Severity, error) {
-	for s, n := range severityNames {
-		if n == name {
-			return s, nil
-		}
-	}
-	return 0, fmt.Errorf("there is no severity %q: use error, warning or info", name)
-}
-
 // Diagnostic is one thing found.
 type Diagnostic struct {
-	Rule     string   `json:"rule"` // identifier, as listed by `espalier rules`
-	Severity Severity `json:"severity"`
-	Message  string   `json:"message"`          // what is wrong; a server's words where it has some
-	Why      string   `json:"why,omitempty"`    // one sentence
-	Fix      string   `json:"fix,omitempty"`    // what to do, where that can be said
-	Object   string   `json:"object,omitempty"` // such as CustomResourceDefinition/foos.example.com
-	Path     string   `json:"path,omitempty"`   // field path in the object
-	Pointer  string   `json:"pointer,omitempty"`
+	Rule     finding.ID       `json:"rule"` // as listed by `espalier rules`
+	Severity finding.Severity `json:"severity"`
+	Message  string           `json:"message"`          // what is wrong; a server's words where it has some
+	Why      string           `json:"why,omitempty"`    // one sentence
+	Fix      string           `json:"fix,omitempty"`    // what to do, where that can be said
+	Object   string           `json:"object,omitempty"` // such as CustomResourceDefinition/foos.example.com
+	Path     string           `json:"path,omitempty"`   // field path in the object
+	Pointer  string           `json:"pointer,omitempty"`
 	Place
 	Notes []Note `json:"notes,omitempty"` // more about it: branches of a junctor, the other side of a comparison
 }
@@ -93,12 +66,10 @@ type Subject struct {
 	Object string `json:"object"`
 }
 
-// Rule is what formats say about a rule.
+// Rule is what formats say about a check.
 type Rule struct {
-	ID          string
-	Severity    Severity
-	Explanation string
-	Help        string // Markdown
+	finding.Check
+	Help string // Markdown
 }
 
 // Sort brings diagnostics into the order of the files' first mention, then of
@@ -114,13 +85,13 @@ func (r *Report) Sort() {
 		return cmp.Or(
 			cmp.Compare(order[a.File], order[b.File]), cmp.Compare(a.File, b.File),
 			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
-			cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Message, b.Message),
+			cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Message, b.Message),
 		)
 	})
 }
 
 // Count returns how many diagnostics are of a severity.
-func (r *Report) Count(s Severity) int {
+func (r *Report) Count(s finding.Severity) int {
 	n := 0
 	for i := range r.Diagnostics {
 		if r.Diagnostics[i].Severity == s {

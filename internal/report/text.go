@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // style is an ANSI colour.
@@ -22,7 +24,7 @@ const (
 	plain  style = "\x1b[0m"
 )
 
-var severityStyles = map[Severity]style{Error: red, Warning: yellow, Info: blue}
+var severityStyles = map[finding.Severity]style{finding.Error: red, finding.Warning: yellow, finding.Info: blue}
 
 // printer writes text, with colours or without.
 type printer struct {
@@ -58,7 +60,7 @@ func (r *Report) text(w io.Writer, o Options) error {
 
 func (p *printer) diagnostic(d *Diagnostic) {
 	fmt.Fprintf(p, "%s %s %s %s\n", p.in(bold, d.Place.String()+":"),
-		p.in(severityStyles[d.Severity], d.Severity.String()+":"), printable(d.Message), p.in(dim, "["+d.Rule+"]"))
+		p.in(severityStyles[d.Severity], d.Severity.String()+":"), printable(d.Message), p.in(dim, "["+string(d.Rule)+"]"))
 	margin := p.excerpt(&d.Place, d.Severity)
 	p.more(margin, "why", d.Why, plain)
 	for _, n := range d.Notes {
@@ -67,7 +69,7 @@ func (p *printer) diagnostic(d *Diagnostic) {
 			continue
 		}
 		fmt.Fprintf(p, "%s %s %s %s\n", margin, p.in(dim, "note:"), p.in(bold, n.Place.String()+":"), printable(n.Message))
-		p.excerpt(&n.Place, Info)
+		p.excerpt(&n.Place, finding.Info)
 	}
 	p.more(margin, "fix", d.Fix, green)
 }
@@ -88,7 +90,7 @@ func (p *printer) more(margin, label, text string, s style) {
 const maxWidth = 160
 
 // excerpt shows the line with a caret below and returns the margin.
-func (p *printer) excerpt(at *Place, s Severity) (margin string) {
+func (p *printer) excerpt(at *Place, s finding.Severity) (margin string) {
 	number := strconv.Itoa(at.Line)
 	margin = strings.Repeat(" ", len(number)+2)
 	line := []rune(strings.ReplaceAll(at.Excerpt, "\t", " "))
@@ -138,12 +140,12 @@ func (p Place) String() string {
 // Summary counts what was looked at and what was found.
 func (r *Report) Summary() string {
 	var found []string
-	for _, s := range []Severity{Error, Warning} {
+	for _, s := range []finding.Severity{finding.Error, finding.Warning} {
 		if n := r.Count(s); n > 0 {
 			found = append(found, Counted(n, s.String()))
 		}
 	}
-	if n := r.Count(Info); n > 0 {
+	if n := r.Count(finding.Info); n > 0 {
 		found = append(found, strconv.Itoa(n)+" info")
 	}
 	what := "nothing found"

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/server/object"
 )
 
@@ -69,7 +69,7 @@ func complain(old *v1beta1.CustomResourceDefinition) (field.ErrorList, error) {
 
 // structural are the rules that make a schema structural. They do not matter
 // for definitions of v1beta1 that make no use of structural schemas.
-var structural = []string{
+var structural = []finding.ID{
 	"type-required", "root-type-object", "items-required", "root-additional-properties",
 	"embedded-type", "embedded-additional-properties", "embedded-properties",
 	"type-meta-string", "metadata-object", "root-metadata", "int-or-string-exclusive", "pattern-invalid", "incomplete",
@@ -80,14 +80,14 @@ var structural = []string{
 }
 
 // newer are rules that came with v1 and were never asked of v1beta1.
-var newer = []string{
+var newer = []finding.ID{
 	"preserve-unknown-fields", "api-approval", "type-unknown",
 	"list-set-atomic", "list-map-key-optional", "list-map-key-nullable", "list-items-nullable",
 }
 
 // concede takes away what is not held against a definition that comes in
 // v1beta1.
-func concede(o *object.Object, found []espalier.Finding) ([]espalier.Finding, error) {
+func concede(o *object.Object, found []finding.Finding) ([]finding.Finding, error) {
 	if len(found) == 0 {
 		return found, nil
 	}

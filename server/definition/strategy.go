@@ -17,8 +17,8 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/server/object"
 	"github.com/espalier-dev/espalier/server/webhook"
 )
@@ -139,7 +139,7 @@ func validate(ctx context.Context, o, old *object.Object) field.ErrorList {
 	return errs
 }
 
-func findings(o, old *object.Object) ([]espalier.Finding, error) {
+func findings(o, old *object.Object) ([]finding.Finding, error) {
 	d, err := crd.Parse(o.JSON())
 	if err != nil {
 		return nil, err
@@ -162,10 +162,10 @@ func inBeta(ctx context.Context) bool {
 }
 
 // errorsOf returns the findings that are errors, in their order.
-func errorsOf(found []espalier.Finding) field.ErrorList {
+func errorsOf(found []finding.Finding) field.ErrorList {
 	var list field.ErrorList
 	for i := range found {
-		if f := &found[i]; f.Severity == espalier.Error {
+		if f := &found[i]; f.Severity == finding.Error {
 			list = append(list, &field.Error{Type: f.Type, Field: f.Path, BadValue: f.BadValue, Detail: f.Detail})
 		}
 	}
@@ -175,7 +175,7 @@ func errorsOf(found []espalier.Finding) field.ErrorList {
 // warnings returns what clients are told on success, each text once: what
 // upstream tells them. Everything else that could be said is for `espalier
 // check`, which people ask for it.
-func warnings(found []espalier.Finding) []string {
+func warnings(found []finding.Finding) []string {
 	var formats, sets []string
 	for i := range found {
 		switch f := &found[i]; f.Rule {
@@ -263,7 +263,7 @@ func (statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object)
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
-	return errorsOf(slices.DeleteFunc(found, func(f espalier.Finding) bool {
+	return errorsOf(slices.DeleteFunc(found, func(f finding.Finding) bool {
 		p := field.NewPath("status", "acceptedNames").String()
 		about := f.Rule == "object-metadata" || len(f.Path) >= len(p) && f.Path[:len(p)] == p
 		return !about

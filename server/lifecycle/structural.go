@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/crdtree"
 	"github.com/espalier-dev/espalier/internal/syntax"
@@ -77,8 +78,8 @@ func violations(path *field.Path, s *syntax.Schema) (faults []string, problem st
 
 // aboutStructure tells the rules of KEP-2335 from the others that a schema is
 // checked by when it is created.
-func aboutStructure(f *compile.Finding) bool {
-	if f.Severity != compile.Error {
+func aboutStructure(f *finding.Finding) bool {
+	if f.Severity != finding.Error {
 		return false
 	}
 	switch f.Rule {
@@ -88,7 +89,7 @@ func aboutStructure(f *compile.Finding) bool {
 		"int-or-string-exclusive", "pattern-invalid", "incomplete":
 		return true
 	}
-	return strings.HasPrefix(f.Rule, "junctor-")
+	return strings.HasPrefix(string(f.Rule), "junctor-")
 }
 
 // aggregate lists faults as upstream lists several errors, each once. It stops

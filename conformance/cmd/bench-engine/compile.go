@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/conformance/oracle"
+	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/rules"
 )
 
@@ -168,7 +169,7 @@ func (u *upstreamSchema) compile(b []byte, withRules bool) error {
 func structural(schema []byte) bool {
 	findings, err := espalier.Check(schema, espalier.CheckOptions{})
 	for _, f := range findings {
-		if f.Severity == espalier.Error {
+		if f.Severity == finding.Error {
 			return false
 		}
 	}

@@ -10,10 +10,10 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // prepare builds the program, and writes folders of CRDs as a project has them.
@@ -69,7 +69,7 @@ func valid(ctx context.Context) ([][]byte, error) {
 		}
 		findings, err := crd.Validate(parsed, crd.ValidateOptions{})
 		parsed.Release()
-		if err != nil || slices.ContainsFunc(findings, func(f espalier.Finding) bool { return f.Severity == espalier.Error }) {
+		if err != nil || slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Severity == finding.Error }) {
 			continue
 		}
 		all = append(all, d.JSON)

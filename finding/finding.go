@@ -1,0 +1,91 @@
+package finding
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Severity says how grave a finding is. The gravest is the zero value: what nobody has graded is refused.
+type Severity uint8
+
+// The severities, from the gravest on.
+const (
+	// Error: API servers refuse it.
+	Error Severity = iota
+	// Warning: API servers accept it, and it is probably not what is meant.
+	Warning
+	// Info: it is worth knowing.
+	Info
+)
+
+var severities = []string{"error", "warning", "info"}
+
+// String returns "error", "warning" or "info".
+func (s Severity) String() string { return severities[s] }
+
+// MarshalText makes severities words in JSON.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// AtLeast reports whether s is as grave as other, or graver.
+func (s Severity) AtLeast(other Severity) bool { return s <= other }
+
+// ParseSeverity is the inverse of String.
+func ParseSeverity(name string) (Severity, error) {
+	i := slices.Index(severities, name)
+	if i < 0 {
+		return 0, fmt.Errorf("there is no severity %q: use error, warning or info", name)
+	}
+	return Severity(i), nil
+}
+
+// ID is the identifier of a check, such as "type-required". Identifiers are stable: programs and
+// settings select and suppress findings by them.
+type ID string
+
+// Check describes something that is looked for.
+type Check struct {
+	ID          ID
+	Severity    Severity // of what it finds
+	Explanation string   // what must be so, in one sentence
+	Source      string   // the document that demands it, or an issue where people met it
+}
+
+// New is a row of a table of checks.
+func New(id ID, severity Severity, explanation, source string) Check {
+	return Check{ID: id, Severity: severity, Explanation: explanation, Source: source}
+}
+
+// Finding is one thing that is wrong with a schema or a CRD.
+type Finding struct {
+	Rule     ID              // the check
+	Severity Severity        //
+	Type     field.ErrorType // the API server's error type; empty for advice
+	Path     string          // the API server's field path, such as spec.properties[spec].type
+	BadValue any             // the API server's bad value
+	Detail   string          // what is wrong; the API server's words where it has some
+	Fix      string          // what to write instead, where that can be said: a sentence, or YAML
+	Pointer  string          // RFC 6901 pointer into the document
+	Offset   int             // byte offset in the document
+}
+
+// Error renders the finding as the API server would.
+func (f Finding) Error() string {
+	if f.Type == "" {
+		return f.Path + ": " + f.Detail
+	}
+	e := field.Error{Type: f.Type, Field: f.Path, BadValue: f.BadValue, Detail: f.Detail}
+	return e.Error()
+}
+
+// Errors returns the findings of severity Error.
+func Errors(all []Finding) []Finding {
+	var out []Finding
+	for i := range all {
+		if all[i].Severity == Error {
+			out = append(out, all[i])
+		}
+	}
+	return out
+}
