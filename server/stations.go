@@ -14,6 +14,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/klog/v2"
 
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/builtin"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/convert"
@@ -23,7 +24,6 @@ import (
 	"github.com/espalier-dev/espalier/server/flow"
 	"github.com/espalier-dev/espalier/server/kinds"
 	"github.com/espalier-dev/espalier/server/lifecycle"
-	"github.com/espalier-dev/espalier/server/object"
 	"github.com/espalier-dev/espalier/server/publish"
 	"github.com/espalier-dev/espalier/server/replica"
 	"github.com/espalier-dev/espalier/server/requestinfo"

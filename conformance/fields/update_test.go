@@ -17,9 +17,9 @@ import (
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/conformance/generate"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/codec"
 	"github.com/espalier-dev/espalier/server/fields"
-	"github.com/espalier-dev/espalier/server/object"
 )
 
 // An update by the only manager of an object is recorded as the stock field

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
-	"github.com/espalier-dev/espalier/server/object"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }

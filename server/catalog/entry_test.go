@@ -16,7 +16,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/internal/object"
 )
 
 const rich = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",` +

@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/internal/crdtree"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
-	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/internal/object"
 	"k8s.io/apimachinery/pkg/types"
 )
 

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
-	"github.com/espalier-dev/espalier/server/object"
 	"github.com/espalier-dev/espalier/server/store"
 )
 

@@ -20,8 +20,8 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/codec"
-	"github.com/espalier-dev/espalier/server/object"
 )
 
 var widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}

@@ -10,7 +10,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/internal/object"
 )
 
 // parameterScheme knows the options that come as query parameters of requests

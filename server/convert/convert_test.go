@@ -20,8 +20,8 @@ import (
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/convert"
-	"github.com/espalier-dev/espalier/server/object"
 	"github.com/espalier-dev/espalier/server/webhook"
 )
 

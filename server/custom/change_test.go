@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apiserver/pkg/admission"
 
-	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/internal/object"
 )
 
 const boxes = "/apis/example.com/v1/boxes"

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/client-go/util/jsonpath"
 
-	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/resource/asktest"
 	"github.com/espalier-dev/espalier/server/store"
 )

@@ -25,10 +25,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/codec"
 	"github.com/espalier-dev/espalier/server/convert"
-	"github.com/espalier-dev/espalier/server/object"
 	"github.com/espalier-dev/espalier/server/requestinfo"
 	"github.com/espalier-dev/espalier/server/resource/asktest"
 	"github.com/espalier-dev/espalier/server/store"

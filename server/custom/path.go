@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/json"
 
-	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/internal/object"
 )
 
 // path is a JSONPath of a printer column or selectable field. Nearly all are

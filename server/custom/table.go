@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/espalier-dev/espalier/crd"
-	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/internal/object"
 )
 
 var metadataDescriptions = metav1.ObjectMeta{}.SwaggerDoc()

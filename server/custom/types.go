@@ -10,9 +10,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/openapi"
 	"github.com/espalier-dev/espalier/server/fields"
-	"github.com/espalier-dev/espalier/server/object"
 )
 
 // types tells the field manager how the fields of a resource are merged, in all

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/resource/asktest"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/finding"
-	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/internal/object"
 )
 
 // complain returns what is wrong with a definition of v1beta1 that v1 has no

@@ -21,8 +21,8 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/codec"
-	"github.com/espalier-dev/espalier/server/object"
 	"github.com/espalier-dev/espalier/server/resource"
 	"github.com/espalier-dev/espalier/server/store"
 )

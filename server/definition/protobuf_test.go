@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/codec"
-	"github.com/espalier-dev/espalier/server/object"
 )
 
 // wire is what generated clients read and write with.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/finding"
-	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/webhook"
 )
 

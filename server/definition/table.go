@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/espalier-dev/espalier/crd"
-	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/internal/object"
 )
 
 var metadataDocs = metav1.ObjectMeta{}.SwaggerDoc()

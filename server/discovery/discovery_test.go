@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/catalog/sitetest"
-	"github.com/espalier-dev/espalier/server/object"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/openapi"
 	"github.com/espalier-dev/espalier/server/fields"
-	"github.com/espalier-dev/espalier/server/object"
 )
 
 // BenchmarkUpdate changes one field of an object. A definition and an object of

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/fields"
-	"github.com/espalier-dev/espalier/server/object"
 )
 
 var gvk = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}

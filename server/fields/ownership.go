@@ -17,9 +17,9 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/exec"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/internal/plan"
 	"github.com/espalier-dev/espalier/internal/stack"
-	"github.com/espalier-dev/espalier/server/object"
 )
 
 // Ownership writes the managed fields of objects that are created and updated

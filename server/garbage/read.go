@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/internal/object"
 )
 
 // id is a UID in 16 bytes: of a UUID those that it is the text of, of any other

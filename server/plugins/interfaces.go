@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/internal/object"
 )
 
 // interfaces is what plugins handle the objects of a visit with.

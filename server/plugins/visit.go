@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
-	"github.com/espalier-dev/espalier/server/object"
+	"github.com/espalier-dev/espalier/internal/object"
 )
 
 // veiled is an object that does not show its kind. Plugins convert an object

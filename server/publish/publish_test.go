@@ -24,8 +24,8 @@ import (
 	protomodels "k8s.io/kube-openapi/pkg/util/proto"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog/sitetest"
-	"github.com/espalier-dev/espalier/server/object"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }

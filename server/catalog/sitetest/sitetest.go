@@ -8,9 +8,9 @@ import (
 
 	"k8s.io/apiserver/pkg/storage"
 
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
-	"github.com/espalier-dev/espalier/server/object"
 )
 
 // Site is a handler over a catalog that follows a storage of definitions.
