@@ -23,7 +23,12 @@ const (
 var severities = []string{"error", "warning", "info"}
 
 // String returns "error", "warning" or "info".
-func (s Severity) String() string { return severities[s] }
+func (s Severity) String() string {
+	if int(s) >= len(severities) {
+		return fmt.Sprintf("Severity(%d)", uint8(s))
+	}
+	return severities[s]
+}
 
 // MarshalText makes severities words in JSON.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -19,6 +19,9 @@ func TestSeverities(t *testing.T) {
 			t.Errorf("%s in JSON: %s, %v", name, text, err)
 		}
 	}
+	if got := finding.Severity(7).String(); got != "Severity(7)" {
+		t.Errorf("one that does not exist is %q", got)
+	}
 	if _, err := finding.ParseSeverity("fatal"); err == nil {
 		t.Error("fatal is a severity")
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/manifest"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/internal/report"
 	"github.com/espalier-dev/espalier/internal/splice"
 )
@@ -189,27 +189,16 @@ func (r *admission) object(d *manifest.Document) admittedObject {
 	if !version.usable(out) {
 		return same
 	}
-	if version.keeps {
-		if r.options.validate {
-			(&request{version: version, object: canonicalJSON(d.JSON)}).judge(out)
-		}
+	w, ok := version.decode(d.JSON, out)
+	if !ok {
 		return same
 	}
-	var changes espalier.Report
-	result, err := version.schema.Normalize(d.JSON, espalier.NormalizeOptions{Report: &changes})
-	if err != nil {
-		out.unreadable(err)
-		return same
-	}
-	stored := result.Bytes
+	stored := w.object
 	if r.options.validate {
-		request := request{version: version, object: result.Bytes}
-		if stored, err = request.stored(out); err != nil {
-			out.unreadable(err)
-			return same
-		}
+		stored = w.stored()
+		w.validate(out)
 	}
-	c, err := compare(d.JSON, stored, r.options.steps, changes.Changes)
+	c, err := compare(d.JSON, stored.JSON(), r.options.steps, w.changes)
 	if err != nil {
 		out.unreadable(err)
 		return same
@@ -218,21 +207,16 @@ func (r *admission) object(d *manifest.Document) admittedObject {
 	return same
 }
 
-// stored judges a new object, and returns it as it is stored, as far as the
-// object says.
-func (r *request) stored(out *verdict) ([]byte, error) {
-	r.judge(out)
-	object, err := decode(r.object)
-	if err != nil {
-		return nil, err
+// stored returns a new object as a server stores it, without what only the server sets.
+func (w *write) stored() *object.Object {
+	o := w.object.DeepCopy()
+	if w.version.kind.Status {
+		o.SetMember("status", nil)
 	}
-	if r.version.version.Status {
-		delete(object, "status")
+	if !w.version.kind.Namespaced && o.GetNamespace() != "" {
+		o.SetNamespace("")
 	}
-	if metadata := object.member("metadata"); !r.version.definition.Namespaced {
-		delete(metadata, "namespace")
-	}
-	return object.encode()
+	return o
 }
 
 // text returns the text of the file with the alterations made. It reports false

@@ -69,7 +69,7 @@ func stored(all resources, d *manifest.Document) []byte {
 	if version == nil || !version.load() {
 		return canonicalJSON(d.JSON)
 	}
-	r, err := version.schema.Normalize(d.JSON, espalier.NormalizeOptions{})
+	r, err := version.schema.Normalize.Normalize(d.JSON, espalier.NormalizeOptions{})
 	if err != nil {
 		return canonicalJSON(d.JSON)
 	}
@@ -88,7 +88,7 @@ func TestStepsAddUp(t *testing.T) {
 			t.Fatal("the CRD cannot be used")
 		}
 		var changes espalier.Report
-		r, err := version.schema.Normalize(object, espalier.NormalizeOptions{Report: &changes})
+		r, err := version.schema.Normalize.Normalize(object, espalier.NormalizeOptions{Report: &changes})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ var objectRules = []objectRule{
 	{finding.New(ruleMetadataCoerced, finding.Info, "Metadata is stored in the form of ObjectMeta, and what does not fit is dropped.", sourceAPI), nil},
 	{finding.New(ruleNamespaceIgnored, finding.Warning, "Objects of cluster scope have no namespace: the server removes it.", sourceAPI), nil},
 	{finding.New(ruleStatusIgnored, finding.Warning, "With the status subresource, status is written through that alone.", "Kubernetes subresources"), nil},
-	{finding.New(ruleResourceVersion, finding.Warning, "A new object has no resourceVersion: a server does not create one that has.", sourceAPI), nil},
+	{finding.New(ruleResourceVersion, finding.Error, "metadata.resourceVersion must be empty in a new object: the server sets it.", sourceAPI), nil},
 	{finding.New(ruleFinalizer, finding.Warning, "Finalizers have the name of a domain, so that no two controllers use the same.", sourceAPI), nil},
 	{finding.New(ruleScale, finding.Error, "What the scale subresource reads is a count of replicas, or a selector.", "Kubernetes subresources"), nil},
 	{finding.New(ruleMetadata, finding.Error, "The metadata of objects follows the rules that hold for all of Kubernetes.", sourceAPI), []string{"metadata"}},

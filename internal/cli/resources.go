@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/version"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/manifest"
@@ -44,9 +44,8 @@ type compiled struct {
 	version *crd.Version
 
 	once   sync.Once
-	schema *espalier.Schema
-	rules  espalier.Rules
-	keeps  bool         // unknown fields are stored: the schema only validates
+	kind   *request.Resource
+	schema *request.Schema
 	text   *jsondoc.Doc // of the schema; read by several goroutines, which rules out Members
 	fault  *report.Note
 }
@@ -162,26 +161,23 @@ func canonicalJSON(text []byte) []byte {
 	return doc.AppendCanonical(nil, jsondoc.Root)
 }
 
-// anything is the schema of resources whose definition has none.
-const anything = `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`
-
 // load compiles the version, once, and reports whether it can be used.
 func (c *compiled) load() bool {
 	c.once.Do(func() {
 		if c.fault = c.refusal(); c.fault != nil {
 			return
 		}
-		c.keeps = c.definition.PreserveUnknownFields
-		v := *c.version
-		if v.Schema == nil {
-			v.Schema = []byte(anything)
-		}
 		var err error
-		if c.schema, c.rules, err = v.Compile(espalier.CompileOptions{ValidationOnly: c.keeps}); err != nil {
+		c.kind = request.New(c.definition, c.version)
+		if c.schema, err = request.Compile(c.version, c.definition.PreserveUnknownFields); err != nil {
 			c.fault = &report.Note{Message: err.Error(), Place: report.At(c.document.File, c.document.Of(c.version.Offset))}
 			return
 		}
-		if c.text, err = jsondoc.Parse(v.Schema, jsondoc.Limits{}); err != nil {
+		text := c.version.Schema
+		if text == nil {
+			text = []byte("{}")
+		}
+		if c.text, err = jsondoc.Parse(text, jsondoc.Limits{}); err != nil {
 			c.fault = &report.Note{Message: err.Error()}
 		}
 	})
@@ -222,21 +218,6 @@ func (r *resource) served() []string {
 	}
 	sort.SliceStable(names, func(i, j int) bool { return version.CompareKubeAwareVersionStrings(names[i], names[j]) > 0 })
 	return names
-}
-
-// deprecation is the warning that a server gives for the use of the version.
-func (c *compiled) deprecation() string {
-	if text := c.version.DeprecationWarning; text != nil && *text != "" {
-		return *text
-	}
-	d := c.definition
-	text := fmt.Sprintf("%s/%s %s is deprecated", d.Group, c.version.Name, d.Kind)
-	for _, name := range c.served() {
-		if v := d.Version(name); !v.Deprecated && version.CompareKubeAwareVersionStrings(c.version.Name, name) < 0 {
-			return text + fmt.Sprintf("; use %s/%s %s", d.Group, name, d.Kind)
-		}
-	}
-	return text
 }
 
 // lookup follows member names. Without success it returns the root.

@@ -9,9 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/manifest"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/internal/report"
 )
 
@@ -223,19 +225,22 @@ func (v *validator) document(d *manifest.Document, into *findings) {
 		return
 	}
 	if version.version.Deprecated {
-		out.add(report.Diagnostic{Rule: ruleVersionDeprecate, Message: version.deprecation(), Pointer: "/apiVersion", Place: out.of("/apiVersion")})
+		out.add(report.Diagnostic{Rule: ruleVersionDeprecate, Message: request.DeprecationWarning(version.definition, version.version), Pointer: "/apiVersion", Place: out.of("/apiVersion")})
 	}
-	object, ok := version.read(d.JSON, espalier.Request, v.options.fields, out)
+	w, ok := version.decode(d.JSON, out)
 	if !ok {
 		return
 	}
-	request := request{version: version, object: object, status: v.options.subresource == "status"}
+	w.decoded(v.options.fields, out)
+	if v.options.subresource == "status" {
+		w.target = request.Status
+	}
 	if v.old != nil {
-		if request.old, ok = v.before(meta, version, out); !ok {
+		if w.old, ok = v.before(meta, version, out); !ok {
 			return
 		}
 	}
-	request.judge(out)
+	w.validate(out)
 }
 
 // unknown reports an object of which nothing else can be said.
@@ -268,24 +273,6 @@ func (c *compiled) usable(out *verdict) bool {
 		Message: fmt.Sprintf("the CRD of kind %q cannot be used", c.definition.Kind),
 	})
 	return false
-}
-
-// read brings an object into the form in which it is judged and stored, and
-// reports what went. It reports false if a server could not read it.
-func (c *compiled) read(object []byte, source espalier.Source, fields string, out *verdict) ([]byte, bool) {
-	if c.keeps {
-		return canonicalJSON(object), true
-	}
-	var changes espalier.Report
-	result, err := c.schema.Normalize(object, espalier.NormalizeOptions{Source: source, Report: &changes})
-	if err != nil {
-		out.unreadable(err)
-		return nil, false
-	}
-	for _, change := range changes.Changes {
-		out.change(change, fields)
-	}
-	return result.Bytes, true
 }
 
 // unreadable reports an object that cannot be normalized.
@@ -329,7 +316,7 @@ func (v *verdict) mistypedText(d *report.Diagnostic) {
 
 // before returns the object as it is now. It reports false if that cannot be
 // read; there is nothing if the object is new.
-func (v *validator) before(meta typeMeta, now *compiled, out *verdict) ([]byte, bool) {
+func (v *validator) before(meta typeMeta, now *compiled, out *verdict) (*object.Object, bool) {
 	d, ok := v.old[meta.identity()]
 	if !ok {
 		out.add(report.Diagnostic{Rule: ruleObjectNew, Message: out.object + " is not among the old objects: judged as a new one", Place: out.of("/metadata/name")})
@@ -340,12 +327,13 @@ func (v *validator) before(meta typeMeta, now *compiled, out *verdict) ([]byte, 
 	if !ok {
 		version = now
 	}
-	hidden := &verdict{document: d, into: new(findings)} // what is stored has been accepted
 	if !version.usable(out) {
 		return nil, false
 	}
-	object, ok := version.read(d.JSON, espalier.Storage, fieldsIgnore, hidden)
-	if !ok {
+	o, err := version.schema.DecodeStored(d.JSON)
+	if err != nil {
+		hidden := &verdict{document: d, into: new(findings)}
+		hidden.unreadable(err)
 		for _, d := range hidden.into.diagnostics {
 			d.Object = out.object
 			d.Message = "the object as it is now: " + d.Message
@@ -353,5 +341,5 @@ func (v *validator) before(meta typeMeta, now *compiled, out *verdict) ([]byte, 
 		}
 		return nil, false
 	}
-	return object, true
+	return o, true
 }

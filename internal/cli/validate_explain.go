@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/report"
@@ -21,8 +22,6 @@ func (v *verdict) change(c espalier.Change, fields string) {
 		if c.Nearest != "" {
 			d.Fix = fmt.Sprintf("did you mean %q?", c.Nearest)
 		}
-	case espalier.Duplicated:
-		d.Rule, d.Message = ruleFieldDuplicate, fmt.Sprintf("duplicate field %q", c.Path)
 	case espalier.NullDropped:
 		d.Rule, d.Message = ruleFieldNull, c.Path+": "+c.Detail
 	case espalier.Coerced:
@@ -30,15 +29,22 @@ func (v *verdict) change(c espalier.Change, fields string) {
 	default:
 		return
 	}
-	if c.What == espalier.Pruned || c.What == espalier.Duplicated {
-		switch fields {
-		case fieldsIgnore:
-			return
-		case fieldsWarn:
-			d.Severity = finding.Warning
-		default:
-			d.Message = "strict decoding error: " + d.Message
-		}
+	if c.What == espalier.Pruned {
+		v.field(d, fields)
+		return
+	}
+	v.add(d)
+}
+
+// field reports a field that is unknown or there twice, as field validation says.
+func (v *verdict) field(d report.Diagnostic, fields string) {
+	switch fields {
+	case fieldsIgnore:
+		return
+	case fieldsWarn:
+		d.Severity = finding.Warning
+	default:
+		d.Message = "strict decoding error: " + d.Message
 	}
 	v.add(d)
 }
@@ -61,42 +67,58 @@ func (v *verdict) offsetOf(c espalier.Change) int {
 	return max(c.Offset, doc.Offset(below(doc, jsondoc.Root, c.Path).value))
 }
 
-// violations reports what validation has found.
-func (v *verdict) violations(version *compiled, object []byte, found espalier.Validation) {
-	if len(found.Errors)+len(found.Warnings)+len(found.ReadOnly) == 0 {
+// problems reports what validation has found.
+func (v *verdict) problems(version *compiled, object []byte, found *request.Result) {
+	if len(found.Problems)+len(found.Warnings)+len(found.ReadOnly) == 0 {
 		return
 	}
-	var offsets []int
-	for _, list := range [][]espalier.Violation{found.Errors, found.Warnings, found.ReadOnly} {
-		for _, x := range list {
-			offsets = append(offsets, x.Offset)
-		}
-	}
-	l, err := locate(v.document, object, offsets)
+	l, err := locate(v.document, object, offsets(found))
 	if err != nil {
 		v.unreadable(err)
 		return
 	}
 	defer l.source.Release()
-	for i, x := range found.Errors {
-		d := v.violation(version, l, x)
-		if found.Omitted > 0 && i == len(found.Errors)-1 {
+	for i := range found.Problems {
+		p := &found.Problems[i]
+		if p.Violation == nil {
+			v.scale(p)
+			continue
+		}
+		d := v.violation(version, l, p.Violation)
+		d.Message, d.Path = p.Error.Error(), p.Field
+		if found.Omitted > 0 && i == len(found.Problems)-1 {
 			d.Notes = append(d.Notes, report.Note{Message: fmt.Sprintf("%d more errors are left out", found.Omitted)})
 		}
 		v.add(d)
 	}
-	for _, x := range found.Warnings {
-		d := v.violation(version, l, x)
+	for i := range found.Warnings {
+		d := v.violation(version, l, &found.Warnings[i])
 		d.Severity = finding.Warning
 		d.Notes = append(d.Notes, report.Note{Message: "the server accepts it, because the value is what it was before"})
 		v.add(d)
 	}
-	for _, x := range found.ReadOnly {
-		v.add(v.violation(version, l, x))
+	for i := range found.ReadOnly {
+		v.add(v.violation(version, l, &found.ReadOnly[i]))
 	}
 }
 
-func (v *verdict) violation(version *compiled, l *locator, x espalier.Violation) report.Diagnostic {
+// offsets returns where in the object everything is that was found.
+func offsets(found *request.Result) []int {
+	var out []int
+	for i := range found.Problems {
+		if v := found.Problems[i].Violation; v != nil {
+			out = append(out, v.Offset)
+		}
+	}
+	for _, list := range [][]espalier.Violation{found.Warnings, found.ReadOnly} {
+		for i := range list {
+			out = append(out, list[i].Offset)
+		}
+	}
+	return out
+}
+
+func (v *verdict) violation(version *compiled, l *locator, x *espalier.Violation) report.Diagnostic {
 	s := l.spots[x.Offset]
 	schema, known := version.schemaAt(s.pointer)
 	d := report.Diagnostic{
@@ -133,7 +155,7 @@ const (
 )
 
 // branchNotes says what each branch of a junctor has against a value.
-func branchNotes(x espalier.Violation) []report.Note {
+func branchNotes(x *espalier.Violation) []report.Note {
 	var notes []report.Note
 	for i, branch := range x.Branches {
 		if i == maxBranches {
@@ -209,10 +231,10 @@ func (c *compiled) below(v jsondoc.Value, token string) (jsondoc.Value, bool) {
 }
 
 // hint says how to mend a violation, where the schema and the value tell.
-func (c *compiled) hint(x espalier.Violation, schema jsondoc.Value, at report.Place) string {
+func (c *compiled) hint(x *espalier.Violation, schema jsondoc.Value, at report.Place) string {
 	switch x.Keyword {
 	case "x-kubernetes-validations":
-		if unchecked(x) {
+		if request.NotChecked(x) {
 			return "correct the other errors first"
 		}
 	case "required":
@@ -226,7 +248,7 @@ func (c *compiled) hint(x espalier.Violation, schema jsondoc.Value, at report.Pl
 }
 
 // hintRequired describes the field that is missing.
-func (c *compiled) hintRequired(x espalier.Violation, parent jsondoc.Value) string {
+func (c *compiled) hintRequired(x *espalier.Violation, parent jsondoc.Value) string {
 	list, _ := lookup(c.text, parent, "required")
 	if c.text.Kind(list) != jsondoc.Array {
 		return ""
@@ -274,7 +296,7 @@ func (c *compiled) values(schema jsondoc.Value) string {
 	return strings.Join(all, ", ")
 }
 
-func (c *compiled) hintEnum(x espalier.Violation, schema jsondoc.Value) string {
+func (c *compiled) hintEnum(x *espalier.Violation, schema jsondoc.Value) string {
 	bad, ok := x.BadValue.(string)
 	enum, _ := lookup(c.text, schema, "enum")
 	if !ok || c.text.Kind(enum) != jsondoc.Array {

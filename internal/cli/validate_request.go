@@ -1,208 +1,148 @@
 package cli
 
 import (
-	"errors"
-	"maps"
-	"reflect"
+	"bytes"
+	"strconv"
 	"strings"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/internal/report"
 )
 
 // defaultNamespace is where kubectl puts objects that name none.
 const defaultNamespace = "default"
 
-// request is an object on its way into a server.
-type request struct {
+// write is an object on its way into a server.
+type write struct {
 	version *compiled
-	object  []byte // normalized
-	old     []byte // the object as it is stored, if it is
-	status  bool   // only the status is written
+	object  *object.Object // as a server decodes it
+	old     *object.Object // as it is stored; nil for a new object
+	target  request.Target
+	changes []espalier.Change // that decoding has made
 }
 
-// judge validates what the server would store, and reports.
-func (r *request) judge(out *verdict) {
-	object, err := r.prepare(out)
+// decode reads an object as a server does. It reports false for one that a server cannot read.
+func (c *compiled) decode(text []byte, out *verdict) (*write, bool) {
+	var changes espalier.Report
+	o, _, err := c.schema.Decode(text, &changes)
+	if err != nil {
+		out.unreadable(err)
+		return nil, false
+	}
+	return &write{version: c, object: o, changes: changes.Changes}, true
+}
+
+// decoded reports what decoding has changed.
+func (w *write) decoded(fields string, out *verdict) {
+	twice := false
+	for _, c := range w.changes {
+		out.change(c, fields)
+		twice = twice || c.What == espalier.Duplicated
+	}
+	if twice {
+		out.duplicates(request.StrictErrors(out.document.JSON, nil), fields)
+	}
+}
+
+// validate reports what a server answers to the request.
+func (w *write) validate(out *verdict) {
+	w.advice(out)
+	w.prepare()
+	found, err := w.version.kind.Validate(w.version.schema, w.object, request.Options{Old: w.old, Target: w.target, ReadOnly: true})
 	if err != nil {
 		out.unreadable(err)
 		return
 	}
-	scope := espalier.Cluster
-	if r.version.definition.Namespaced {
-		scope = espalier.Namespaced
+	if w.target == request.Object {
+		w.finalizers(out)
 	}
-	found, err := r.version.schema.Validate(object, espalier.ValidateOptions{
-		Old: r.old, Scope: scope, Rules: r.version.rules, ReadOnly: true,
-	})
-	if err != nil {
-		out.unreadable(err)
+	out.problems(w.version, w.object.JSON(), &found)
+}
+
+// prepare does what a server does before it validates.
+func (w *write) prepare() {
+	namespace := w.object.GetNamespace()
+	if namespace == "" {
+		namespace = defaultNamespace
+	}
+	if w.old == nil {
+		w.version.kind.Create(w.object, namespace)
+	} else {
+		w.version.kind.Update(w.object, w.old, w.target, namespace)
+	}
+}
+
+// advice reports what a server does not say: parts of the object that it ignores. A server does
+// refuse a new object with a resourceVersion, but its storage does so.
+func (w *write) advice(out *verdict) {
+	if !w.version.kind.Namespaced && w.object.GetNamespace() != "" {
+		out.add(report.Diagnostic{Rule: ruleNamespaceIgnored, Path: "metadata.namespace", Pointer: "/metadata/namespace",
+			Message: "metadata.namespace: " + w.version.definition.Kind + " is of cluster scope; the namespace is removed", Place: out.of("/metadata/namespace")})
+	}
+	status := w.object.Member("status")
+	switch {
+	case status == nil || !w.version.kind.Status || w.target == request.Status:
+	case w.old == nil:
+		out.statusIgnored("a new object cannot have a status")
+	case !bytes.Equal(status, w.old.Member("status")):
+		out.statusIgnored("an update of the object does not change its status")
+	}
+	if w.old == nil && w.object.GetResourceVersion() != "" {
+		out.add(report.Diagnostic{Rule: ruleResourceVersion, Path: "metadata.resourceVersion", Pointer: "/metadata/resourceVersion",
+			Message: "resourceVersion should not be set on objects to be created", Place: out.of("/metadata/resourceVersion")})
+	}
+}
+
+func (v *verdict) statusIgnored(message string) {
+	v.add(report.Diagnostic{Rule: ruleStatusIgnored, Path: "status", Pointer: "/status", Place: v.key("/status"), Message: "status: " + message})
+}
+
+// finalizers warns of the names of new finalizers.
+func (w *write) finalizers(out *verdict) {
+	var before []string
+	if w.old != nil {
+		before = w.old.GetFinalizers()
+	}
+	all := w.object.GetFinalizers()
+	warnings := request.FinalizerWarnings(all, before)
+	if len(warnings) == 0 {
 		return
 	}
-	if r.status {
-		found.Errors = ofStatus(found.Errors)
-	}
-	out.violations(r.version, object, found)
-}
-
-// ofStatus leaves out what is not looked at when status is written: the rest of
-// the object was accepted before.
-func ofStatus(all []espalier.Violation) []espalier.Violation {
-	var kept []espalier.Violation
-	for _, v := range all {
-		switch v.Keyword {
-		case "x-kubernetes-validations", "x-kubernetes-list-type", "metadata":
-			kept = append(kept, v)
-		default:
-			if v.At == "status" || strings.HasPrefix(v.At, "status.") || strings.HasPrefix(v.At, "status[") {
-				kept = append(kept, v)
-			}
+	places := make(map[string]int, len(all))
+	for i, name := range all {
+		if _, ok := places[name]; !ok {
+			places[name] = i
 		}
 	}
-	if len(kept) == 1 && unchecked(kept[0]) {
-		return nil // for errors that were left out
+	for _, warning := range warnings {
+		pointer := "/metadata/finalizers/" + strconv.Itoa(places[warning.Finalizer])
+		out.add(report.Diagnostic{Rule: ruleFinalizer, Path: "metadata.finalizers", Pointer: pointer, Place: out.of(pointer), Message: warning.Text})
 	}
-	return kept
 }
 
-// unchecked reports whether a violation only says that rules could not be
-// evaluated because of others.
-func unchecked(v espalier.Violation) bool {
-	return v.Keyword == "x-kubernetes-validations" && strings.HasPrefix(v.Detail, "some validation rules were not checked")
+// scale reports a problem of the scale subresource.
+func (v *verdict) scale(problem *request.Problem) {
+	pointer := "/" + strings.Join(request.Steps(problem.Field), "/")
+	v.add(report.Diagnostic{Rule: ruleScale, Message: problem.Error.Error(), Path: problem.Field, Pointer: pointer, Place: v.of(pointer)})
 }
 
-// prepare does to the object, and to the old one, what a server does before it
-// validates: it fills in the namespace and a generated name, takes status away
-// from those who may not write it, and keeps what clients cannot change. On the
-// way it says what has nothing to do with the schema.
-func (r *request) prepare(out *verdict) ([]byte, error) {
-	object, err := decode(r.object)
+// duplicates reports fields that are there more than once.
+func (v *verdict) duplicates(all []error, fields string) {
+	doc, err := jsondoc.Parse(v.document.JSON, jsondoc.Limits{})
 	if err != nil {
-		return nil, err
-	}
-	metadata := object.member("metadata")
-	r.namespace(metadata, out)
-	if metadata.text("name") == "" && metadata.text("generateName") != "" {
-		base := metadata.text("generateName")
-		metadata["name"] = base[:min(len(base), maxGenerated)] + "x2b4d"
-	}
-	if r.old == nil {
-		if _, ok := object["status"]; ok && r.version.version.Status {
-			r.ignored("a new object cannot have a status", out)
-			delete(object, "status")
-		}
-		r.beside(object, nil, out)
-		return object.encode()
-	}
-	old, err := decode(r.old)
-	if err != nil {
-		return nil, err
-	}
-	before := old.member("metadata")
-	r.namespace(before, nil)
-	keep(metadata, before)
-	old["apiVersion"] = object["apiVersion"]
-	switch status, was := object["status"], old["status"]; {
-	case r.status:
-		object = maps.Clone(old)
-		object.set("status", status)
-	case r.version.version.Status:
-		if _, ok := object["status"]; ok && !reflect.DeepEqual(status, was) {
-			r.ignored("an update of the object does not change its status", out)
-		}
-		object.set("status", was)
-	}
-	r.beside(object, old, out)
-	if r.old, err = old.encode(); err != nil {
-		return nil, err
-	}
-	return object.encode()
-}
-
-// maxGenerated is how much of a generateName the server takes.
-const maxGenerated = 58
-
-func (r *request) ignored(message string, out *verdict) {
-	out.add(report.Diagnostic{Rule: ruleStatusIgnored, Path: "status", Pointer: "/status", Place: out.key("/status"),
-		Message: "status: " + message})
-}
-
-// namespace fills the namespace in, or removes it where there is none.
-func (r *request) namespace(metadata tree, out *verdict) {
-	switch named := metadata.text("namespace"); {
-	case r.version.definition.Namespaced && named == "":
-		metadata["namespace"] = defaultNamespace
-	case !r.version.definition.Namespaced && named != "":
-		delete(metadata, "namespace")
-		if out != nil {
-			out.add(report.Diagnostic{Rule: ruleNamespaceIgnored, Path: "metadata.namespace", Pointer: "/metadata/namespace",
-				Message: "metadata.namespace: " + r.version.definition.Kind + " is of cluster scope; the namespace is removed", Place: out.of("/metadata/namespace")})
-		}
-	}
-}
-
-// keep gives the metadata of a changed object what the server keeps of the old
-// one. Manifests rarely have a resourceVersion: kubectl sends them as patches,
-// to which the server adds its own.
-func keep(metadata, before tree) {
-	if before.text("resourceVersion") == "" {
-		before["resourceVersion"] = "1"
-	}
-	if metadata.text("resourceVersion") == "" {
-		metadata["resourceVersion"] = before["resourceVersion"]
-	}
-	if metadata.text("uid") == "" {
-		metadata.set("uid", before["uid"])
-	}
-	for _, name := range []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"} {
-		if was, ok := before[name]; ok || name == "generation" {
-			metadata.set(name, was)
-		}
-	}
-}
-
-// tree is a decoded object.
-type tree map[string]any
-
-func decode(object []byte) (tree, error) {
-	doc, err := jsondoc.Parse(object, jsondoc.Limits{})
-	if err != nil {
-		return nil, err
+		return // the object has been read before
 	}
 	defer doc.Release()
-	t, ok := doc.Any(jsondoc.Root).(map[string]any)
-	if !ok {
-		return nil, errors.New("an object was expected at the root of the document")
+	for _, e := range all {
+		quoted := strings.TrimPrefix(e.Error(), "duplicate field ")
+		path, err := strconv.Unquote(quoted)
+		if err != nil {
+			path = strings.Trim(quoted, `"`)
+		}
+		at := doc.Offset(below(doc, jsondoc.Root, path).value)
+		v.field(report.Diagnostic{Rule: ruleFieldDuplicate, Message: e.Error(), Path: path, Place: v.at(v.document.At(at))}, fields)
 	}
-	return t, nil
-}
-
-func (t tree) encode() ([]byte, error) { return jsondoc.AppendAny(nil, map[string]any(t)) }
-
-// member returns an object within another, which gets it if it has none. One
-// that is something else is left for validation to refuse.
-func (t tree) member(name string) tree {
-	if m, ok := t[name].(map[string]any); ok {
-		return m
-	}
-	m := make(map[string]any)
-	if t[name] == nil {
-		t[name] = m
-	}
-	return m
-}
-
-func (t tree) text(name string) string {
-	s, _ := t[name].(string)
-	return s
-}
-
-// set sets a member, or removes it.
-func (t tree) set(name string, value any) {
-	if value == nil {
-		delete(t, name)
-		return
-	}
-	t[name] = value
 }

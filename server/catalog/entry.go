@@ -29,14 +29,13 @@ type Hash [32]byte
 
 // Version is one version of a resource.
 type Version struct {
-	Name               string
-	Served             bool
-	Storage            bool
-	Deprecated         bool
-	Status             bool    // the status subresource is enabled
-	Scale              bool    // the scale subresource is enabled
-	SelectableFields   bool    // there are some
-	DeprecationWarning *string // nil if the definition leaves the words to the server
+	Name             string
+	Served           bool
+	Storage          bool
+	Deprecated       bool
+	Status           bool // the status subresource is enabled
+	Scale            bool // the scale subresource is enabled
+	SelectableFields bool // there are some
 
 	// Hash is of everything that is published about the version: schema,
 	// names, scope, subresources, selectable fields. It does not change with

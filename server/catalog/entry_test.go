@@ -45,7 +45,6 @@ func entryOf(tb testing.TB, definition string) *Entry {
 
 func TestEntry(t *testing.T) {
 	e := entryOf(t, rich)
-	words := "use v2"
 	want := &Entry{
 		Name: "widgets.example.com", UID: "u-1", Generation: 7, ResourceVersion: "42", Revision: 42,
 		Group: "example.com", Namespaced: true,
@@ -56,7 +55,7 @@ func TestEntry(t *testing.T) {
 		EstablishedAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ObservedGeneration: 6,
 		Deleting: true, Finalizers: []string{"a.example.com/b"},
 		Versions: []Version{
-			{Name: "v1", Served: true, Deprecated: true, DeprecationWarning: &words, Status: true},
+			{Name: "v1", Served: true, Deprecated: true, Status: true},
 			{Name: "v2", Served: true, Storage: true, Scale: true, SelectableFields: true},
 		},
 	}

@@ -105,7 +105,7 @@ func (e *Entry) spec(d *crd.CRD) {
 		from := &d.Versions[i]
 		v := &e.Versions[i]
 		*v = Version{
-			Name: share(from.Name), Served: from.Served, Storage: from.Storage, Deprecated: from.Deprecated, DeprecationWarning: from.DeprecationWarning,
+			Name: share(from.Name), Served: from.Served, Storage: from.Storage, Deprecated: from.Deprecated,
 			Status: from.Status, Scale: from.Scale != nil, SelectableFields: len(from.SelectableFields) > 0,
 		}
 		if from.Schema != nil {
@@ -115,7 +115,7 @@ func (e *Entry) spec(d *crd.CRD) {
 		h.resource(e)
 		h.text(v.Name)
 		h.flags(v.Served, v.Deprecated)
-		h.text(warning(v))
+		h.text(warning(from))
 		h.bytes(v.SchemaHash[:])
 		h.subresources(from)
 		h.selectable(from)
@@ -140,7 +140,7 @@ func (e *Entry) spec(d *crd.CRD) {
 	e.SpecHash = h.sum()
 }
 
-func warning(v *Version) string {
+func warning(v *crd.Version) string {
 	if v.DeprecationWarning == nil {
 		return ""
 	}

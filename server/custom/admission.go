@@ -1,15 +1,14 @@
 package custom
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/warning"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
@@ -40,15 +40,10 @@ func init() { legacyregistry.MustRegister(prunedFields) }
 type gate struct {
 	plugins     admission.Interface // may be nil
 	strategy    *strategy
-	prepare     preparation
-	word        wording
+	target      request.Target
 	resource    schema.GroupVersionResource
 	terminating bool // nothing may be created
 }
-
-// preparation drops from o what a request may not change; old is nil if o is
-// created.
-type preparation func(ctx context.Context, o, old *object.Object)
 
 var (
 	_ admission.MutationInterface   = (*gate)(nil)
@@ -112,7 +107,7 @@ func (g *gate) before(ctx context.Context, a admission.Attributes, o *object.Obj
 	g.tell(ctx, note.pruned)
 	if note.mismatched {
 		old, _ := a.GetOldObject().(*object.Object)
-		if err := g.refuse(ctx, o, old); err != nil {
+		if err := g.refuse(o, old); err != nil {
 			return err
 		}
 	}
@@ -120,18 +115,23 @@ func (g *gate) before(ctx context.Context, a admission.Attributes, o *object.Obj
 	return nil
 }
 
-func (g *gate) refuse(ctx context.Context, o, old *object.Object) error {
-	o = o.DeepCopy()
-	g.prepare(ctx, o, old)
-	verdict, err := g.strategy.judge(o, old)
+func (g *gate) refuse(o, old *object.Object) error {
+	compiled, err := g.strategy.form.current(g.strategy.form.kind.Version).compiled()
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	verdict.Errors = slices.DeleteFunc(verdict.Errors, func(v espalier.Violation) bool {
-		return below(v.At, "metadata") // not complete yet
-	})
-	errs := g.strategy.fieldErrors(o, &verdict, g.word)
-	if !slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Type == field.ErrorTypeTypeInvalid }) {
+	o = o.DeepCopy()
+	switch {
+	case old != nil:
+		g.strategy.resource.PrepareUpdate(o, old, g.target)
+	case g.target == request.Object:
+		g.strategy.resource.PrepareCreate(o)
+	}
+	errs, err := g.strategy.resource.Mistyped(compiled.Schema, o, request.Options{Old: old, Target: g.target})
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if len(errs) == 0 {
 		return nil
 	}
 	return apierrors.NewInvalid(g.strategy.form.kind.GroupKind(), o.GetName(), errs)
@@ -149,7 +149,7 @@ func (g *gate) after(ctx context.Context, o *object.Object) error {
 		return apierrors.NewInternalError(err)
 	}
 	var report espalier.Report
-	result, err := s.normalize.Normalize(o.JSON(), espalier.NormalizeOptions{Source: espalier.Request, Report: &report})
+	result, err := s.Normalize.Normalize(o.JSON(), espalier.NormalizeOptions{Source: espalier.Request, Report: &report})
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
@@ -158,7 +158,7 @@ func (g *gate) after(ctx context.Context, o *object.Object) error {
 	for _, path := range pruned {
 		warning.AddWarning(ctx, "", fmt.Sprintf(`unknown field "%s"`, path))
 	}
-	if !sameBytes(result.Bytes, o.JSON()) {
+	if !bytes.Equal(result.Bytes, o.JSON()) {
 		fresh, err := object.FromJSON(result.Bytes)
 		if err != nil {
 			return apierrors.NewInternalError(err)

@@ -1,6 +1,7 @@
 package custom
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -116,12 +117,12 @@ func (f *Form) converted(o *object.Object) (*object.Object, error) {
 		return nil, err
 	}
 	data := o.JSON()
-	result, err := s.normalize.Normalize(data, espalier.NormalizeOptions{Source: espalier.Converted})
+	result, err := s.Normalize.Normalize(data, espalier.NormalizeOptions{Source: espalier.Converted})
 	if err != nil {
 		return nil, err
 	}
 	out := o
-	if !sameBytes(result.Bytes, data) {
+	if !bytes.Equal(result.Bytes, data) {
 		if out, err = object.FromJSON(result.Bytes); err != nil {
 			return nil, err
 		}

@@ -54,7 +54,9 @@ func keepNulls(o, before *object.Object) {
 			continue
 		}
 		if raw, err := json.Marshal(current); err == nil { // canonical, as that of all maps is
-			replaceMember(o, name, raw)
+			stamp := o.Stamp()
+			o.SetMember(name, raw)
+			o.SetStamp(stamp)
 		}
 	}
 }

@@ -1,9 +1,8 @@
 package custom
 
 import (
-	"strings"
-
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/request"
 )
 
 // fieldValidationAnnotation of a definition says how strict its resource is
@@ -21,7 +20,9 @@ type details struct {
 type versionDetails struct {
 	columns    []crd.Column
 	selectable []crd.SelectableField
-	scale      *scalePaths // nil if the version has no scale subresource
+	scale      *request.Scale // nil if the version has no scale subresource
+	// deprecation is the warning for clients; empty if the version is not deprecated.
+	deprecation string
 }
 
 // newDetails returns the details of a CRD.
@@ -29,26 +30,11 @@ func newDetails(d *crd.CRD) *details {
 	out := &details{annotations: d.Annotations, versions: map[string]*versionDetails{}}
 	for i := range d.Versions {
 		v := &d.Versions[i]
-		out.versions[v.Name] = &versionDetails{columns: v.Columns, selectable: v.SelectableFields, scale: newScalePaths(v.Scale)}
+		of := &versionDetails{columns: v.Columns, selectable: v.SelectableFields, scale: request.NewScale(v.Scale)}
+		if v.Deprecated {
+			of.deprecation = request.DeprecationWarning(d, v)
+		}
+		out.versions[v.Name] = of
 	}
 	return out
 }
-
-// scalePaths are where a resource has what its scale subresource shows.
-type scalePaths struct {
-	spec, status, selector string // as written, with a dot in front; selector may be empty
-}
-
-func newScalePaths(s *crd.Scale) *scalePaths {
-	if s == nil {
-		return nil
-	}
-	p := &scalePaths{spec: s.SpecReplicasPath, status: s.StatusReplicasPath}
-	if s.LabelSelectorPath != nil {
-		p.selector = *s.LabelSelectorPath
-	}
-	return p
-}
-
-// splitPath splits a path that API servers take for member names with dots.
-func splitPath(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }

@@ -3,18 +3,15 @@ package custom
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
@@ -62,17 +59,14 @@ func (f *Form) FromRequest(data []byte, _ *schema.GroupVersionKind, strict bool)
 	if err != nil {
 		return nil, f.kind, nil, err
 	}
-	o, changes, err := read(s.normalize, data, nil)
+	o, changes, err := s.Decode(data, nil)
 	if err != nil {
-		return nil, kindOf(data), nil, requestError(data, err)
+		return nil, request.KindOf(data), nil, err
 	}
 	gvk := o.GroupVersionKind()
-	if gvk.Kind == "" {
-		return nil, gvk, nil, runtime.NewMissingKindErr(string(data))
-	}
 	if gvk != f.kind {
 		// The handlers are going to refuse it. Until then it stays what it is.
-		other, err := foreign(data)
+		other, err := request.DecodeForeign(data)
 		return other, gvk, nil, err
 	}
 	if changes&^espalier.Defaulted == 0 {
@@ -80,10 +74,10 @@ func (f *Form) FromRequest(data []byte, _ *schema.GroupVersionKind, strict bool)
 		return o, gvk, nil, nil
 	}
 	var report espalier.Report
-	if o, changes, err = read(s.normalize, data, &report); err != nil {
+	if o, changes, err = s.Decode(data, &report); err != nil {
 		return nil, gvk, nil, err
 	}
-	note := &noted{schema: s, mismatched: changes&espalier.Mismatched != 0, pruned: metadataFirst(report.Pruned())}
+	note := &noted{schema: s, mismatched: changes&espalier.Mismatched != 0, pruned: request.Pruned(&report)}
 	o.SetStamp(s)
 	if note.mismatched || len(note.pruned) > 0 {
 		o.SetStamp(note)
@@ -91,83 +85,7 @@ func (f *Form) FromRequest(data []byte, _ *schema.GroupVersionKind, strict bool)
 	if !strict {
 		return o, gvk, nil, nil
 	}
-	return o, gvk, strictErrors(data, note.pruned), nil
-}
-
-// foreign reads an object of another kind than the form's.
-func foreign(data []byte) (*object.Object, error) {
-	all, err := everything()
-	if err != nil {
-		return nil, err
-	}
-	o, _, err := read(all, data, nil)
-	return o, err
-}
-
-// kindOf reads what a body says it is, as far as that can be told.
-func kindOf(data []byte) schema.GroupVersionKind {
-	if gvk, err := serializer.DefaultMetaFactory.Interpret(data); err == nil {
-		return *gvk
-	}
-	return schema.GroupVersionKind{}
-}
-
-// read normalizes what a client has sent.
-func read(s *espalier.Schema, data []byte, report *espalier.Report) (*object.Object, espalier.Changes, error) {
-	result, err := s.Normalize(data, espalier.NormalizeOptions{Source: espalier.Request, Report: report})
-	if err != nil {
-		return nil, 0, err
-	}
-	o, err := object.FromJSON(result.Bytes)
-	return o, result.Changes, err
-}
-
-// requestError returns the error that API servers give for a body that cannot
-// be read. They look for the kind first, then decode, then look at metadata.
-func requestError(data []byte, err error) error {
-	kind, unkind := serializer.DefaultMetaFactory.Interpret(data)
-	if unkind != nil {
-		return unkind
-	}
-	var syntax *espalier.SyntaxError
-	if errors.As(err, &syntax) {
-		if undecoded := json.Unmarshal(data, &map[string]json.RawMessage{}); undecoded != nil {
-			return undecoded
-		}
-	}
-	if kind.Kind == "" {
-		return runtime.NewMissingKindErr(string(data))
-	}
-	return err
-}
-
-// metadataFirst sorts paths as API servers list them: what the decoder of
-// metadata does not know comes before what the schema does not specify.
-func metadataFirst(paths []string) []string {
-	slices.SortStableFunc(paths, func(a, b string) int { return rank(a) - rank(b) })
-	return paths
-}
-
-func rank(path string) int {
-	if strings.HasPrefix(path, "metadata.") {
-		return 0
-	}
-	return 1
-}
-
-// strictErrors words what strict field validation refuses. Duplicates are
-// reported wherever they are, also in what is pruned, by the decoder that other
-// servers use: the engine, which has other things to do there, names only some.
-func strictErrors(data []byte, pruned []string) []error {
-	var ignored map[string]any
-	errs, err := kjson.UnmarshalStrict(data, &ignored, kjson.DisallowDuplicateFields)
-	if err != nil {
-		errs = nil // cannot be: the engine has read it
-	}
-	for _, path := range pruned {
-		errs = append(errs, fmt.Errorf(`unknown field "%s"`, path))
-	}
-	return errs
+	return o, gvk, request.StrictErrors(data, note.pruned), nil
 }
 
 // FromStorage implements codec.Form.
@@ -182,19 +100,9 @@ func (f *Form) FromStorage(data []byte) (*object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := s.normalize.Normalize(data, espalier.NormalizeOptions{Source: espalier.Storage})
+	o, err := s.DecodeStored(data)
 	if err != nil {
 		return nil, err
-	}
-	o, err := object.FromJSON(result.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	if !sameBytes(result.Bytes, data) {
-		o.SetSource(data)
-	}
-	if o.GetGeneration() == 0 {
-		o.SetGeneration(1) // objects of servers that did not count
 	}
 	o.SetStamp(s)
 	return o, nil
@@ -222,15 +130,11 @@ func (f *Form) storedSchema(data []byte) *versionSchema {
 			}
 		}
 	}
-	kind := kindOf(data)
+	kind := request.KindOf(data)
 	if kind.Group != f.kind.Group {
 		return nil
 	}
 	return f.current(kind.Version)
-}
-
-func sameBytes(a, b []byte) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || bytes.Equal(a, b))
 }
 
 // currentFor returns the schema for an object, nil if it is of another resource
@@ -269,12 +173,12 @@ func renew(o *object.Object, s *versionSchema) (*object.Object, error) {
 	if o.Source() != nil && stampOf(o) != nil { // otherwise the object is no longer what was stored
 		from = o.Source()
 	}
-	result, err := s.normalize.Normalize(from, espalier.NormalizeOptions{Source: espalier.Storage})
+	result, err := s.Normalize.Normalize(from, espalier.NormalizeOptions{Source: espalier.Storage})
 	if err != nil {
 		return nil, err
 	}
 	fresh := o.DeepCopy()
-	if !sameBytes(result.Bytes, before) {
+	if !bytes.Equal(result.Bytes, before) {
 		if err := replaceBody(fresh, before, result.Bytes); err != nil {
 			return nil, err
 		}

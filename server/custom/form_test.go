@@ -226,31 +226,3 @@ func FuzzPath(f *testing.F) {
 		}
 	})
 }
-
-// FuzzReplicas has a number come back from where it was written, and everything
-// else stay.
-func FuzzReplicas(f *testing.F) {
-	f.Add(`{"spec":{"a":{"b":1},"c":[]}}`, ".spec.a.b", int64(7))
-	f.Add(`{"spec":{"<":"\u0026"},"status":1}`, ".spec.x.y", int64(-1))
-	f.Fuzz(func(t *testing.T, content, path string, n int64) {
-		var o object.Object
-		if o.UnmarshalJSON([]byte(content)) != nil || !onlyNames.MatchString(path) || isMeta(splitPath(path)[0]) {
-			return
-		}
-		before := o.DeepCopy()
-		if err := setNumberAt(&o, path, n); err != nil {
-			return
-		}
-		got, found, err := numberAt(&o, path)
-		if err != nil || !found || got != n {
-			t.Fatalf("%d, %v, %v at %s of %s", got, found, err, path, o.JSON())
-		}
-		if !o.SameBody(before, splitPath(path)[0]) {
-			t.Errorf("%s has become %s", before.JSON(), o.JSON())
-		}
-		var again object.Object
-		if err := again.UnmarshalJSON(o.JSON()); err != nil || string(again.JSON()) != string(o.JSON()) {
-			t.Errorf("%s is not canonical, %v", o.JSON(), err)
-		}
-	})
-}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/json"
 
+	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
@@ -25,7 +26,7 @@ var onlyNames = regexp.MustCompile(`^(\.[A-Za-z0-9_-]+)+$`)
 func parsePath(text string) (path, error) {
 	p := path{text: text}
 	if onlyNames.MatchString(text) {
-		p.names = splitPath(text)
+		p.names = request.Steps(text)
 		return p, nil
 	}
 	// Every recursive descent looks at all that the one before has found.

@@ -1,15 +1,11 @@
 package custom
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubeversion "k8s.io/apimachinery/pkg/version"
-
-	"github.com/espalier-dev/espalier/server/catalog"
 )
 
 // fieldValidations are the values of fieldValidationAnnotation, and what
@@ -40,26 +36,4 @@ func (s *Server) withFieldValidation(req *http.Request, verb string, v *view) *h
 	location.RawQuery = query.Encode()
 	changed.URL = &location
 	return &changed
-}
-
-// deprecation is what clients of a deprecated version are told.
-func deprecation(e *catalog.Entry, v *catalog.Version) string {
-	if v.DeprecationWarning != nil {
-		return *v.DeprecationWarning
-	}
-	text := fmt.Sprintf("%s/%s %s is deprecated", e.Group, v.Name, e.Names.Kind)
-	best := ""
-	for i := range e.Versions {
-		other := &e.Versions[i]
-		if !other.Served || other.Deprecated || kubeversion.CompareKubeAwareVersionStrings(v.Name, other.Name) >= 0 {
-			continue
-		}
-		if best == "" || kubeversion.CompareKubeAwareVersionStrings(other.Name, best) > 0 {
-			best = other.Name
-		}
-	}
-	if best == "" {
-		return text
-	}
-	return text + fmt.Sprintf("; use %s/%s %s", e.Group, best, e.Names.Kind)
 }

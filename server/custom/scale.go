@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
@@ -28,7 +29,7 @@ var scaleKind = autoscaling.SchemeGroupVersion.WithKind("Scale")
 // scaleREST is the scale subresource.
 type scaleREST struct {
 	store   *genericregistry.Store
-	paths   *scalePaths
+	paths   *request.Scale
 	version schema.GroupVersion
 	// managed is where the versions of the resource have the replicas, for the
 	// translation of managed fields.
@@ -55,12 +56,12 @@ func (r *scaleREST) Get(ctx context.Context, name string, options *metav1.GetOpt
 	if err != nil {
 		return nil, err
 	}
-	scale, found, err := r.paths.scale(obj)
+	scale, found, err := scaleOf(r.paths, obj)
 	if err != nil {
 		return nil, err
 	}
 	if !found {
-		return nil, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", r.paths.spec))
+		return nil, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", r.paths.SpecReplicas))
 	}
 	return scale, nil
 }
@@ -74,7 +75,7 @@ func (r *scaleREST) Update(ctx context.Context, name string, info rest.UpdatedOb
 	if err != nil {
 		return nil, false, err
 	}
-	scale, _, err := r.paths.scale(obj)
+	scale, _, err := scaleOf(r.paths, obj)
 	if err != nil {
 		return nil, false, apierrors.NewBadRequest(err.Error())
 	}
@@ -84,7 +85,7 @@ func (r *scaleREST) Update(ctx context.Context, name string, info rest.UpdatedOb
 // createValidation has admission see a scale.
 func (r *scaleREST) createValidation(f rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
-		scale, _, err := r.paths.scale(obj)
+		scale, _, err := scaleOf(r.paths, obj)
 		if err != nil {
 			return err
 		}
@@ -96,11 +97,11 @@ func (r *scaleREST) createValidation(f rest.ValidateObjectFunc) rest.ValidateObj
 // managed fields, and a quota of bytes has to see that.
 func (r *scaleREST) updateValidation(f rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
 	return func(ctx context.Context, obj, old runtime.Object) error {
-		scale, _, err := r.paths.scale(obj)
+		scale, _, err := scaleOf(r.paths, obj)
 		if err != nil {
 			return err
 		}
-		before, _, err := r.paths.scale(old)
+		before, _, err := scaleOf(r.paths, old)
 		if err != nil {
 			return err
 		}
@@ -108,25 +109,23 @@ func (r *scaleREST) updateValidation(f rest.ValidateObjectUpdateFunc) rest.Valid
 	}
 }
 
-// scale returns the scale of an object, and whether it has replicas.
-func (p *scalePaths) scale(obj runtime.Object) (*autoscaling.Scale, bool, error) {
+// scaleOf returns the scale of an object, and whether it has replicas.
+func scaleOf(p *request.Scale, obj runtime.Object) (*autoscaling.Scale, bool, error) {
 	o, ok := obj.(*object.Object)
 	if !ok {
 		return nil, false, fmt.Errorf("an object of type %T has no scale", obj)
 	}
-	desired, found, err := numberAt(o, p.spec)
+	desired, found, err := p.Desired(o)
 	if err != nil {
 		return nil, false, err
 	}
-	actual, _, err := numberAt(o, p.status)
+	actual, err := p.Actual(o)
 	if err != nil {
 		return nil, false, err
 	}
-	var selector string
-	if p.selector != "" {
-		if selector, err = textAt(o, p.selector); err != nil {
-			return nil, false, err
-		}
+	selector, err := p.LabelSelector(o)
+	if err != nil {
+		return nil, false, err
 	}
 	return &autoscaling.Scale{
 		TypeMeta: metav1.TypeMeta{APIVersion: scaleKind.GroupVersion().String(), Kind: scaleKind.Kind},
@@ -149,7 +148,7 @@ type scaleUpdate struct {
 func (u *scaleUpdate) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
 	o := old.(*object.Object).DeepCopy()
 	fields := managedfields.NewScaleHandler(o.GetManagedFields(), u.version, u.managed)
-	before, found, err := u.paths.scale(o)
+	before, found, err := scaleOf(u.paths, o)
 	if err != nil {
 		return nil, err
 	}
@@ -171,9 +170,9 @@ func (u *scaleUpdate) UpdatedObject(ctx context.Context, old runtime.Object) (ru
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("wrong object passed to Scale update: %v", obj))
 	}
 	if scale.Spec.Replicas == notSet {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", u.paths.spec))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", u.paths.SpecReplicas))
 	}
-	if err := setNumberAt(o, u.paths.spec, int64(scale.Spec.Replicas)); err != nil {
+	if err := u.paths.SetDesired(o, int64(scale.Spec.Replicas)); err != nil {
 		return nil, err
 	}
 	if scale.ResourceVersion != "" {
@@ -197,7 +196,7 @@ func replicasPaths(group string, d *details) managedfields.ResourcePathMappings 
 			continue
 		}
 		var p fieldpath.Path
-		for _, member := range splitPath(v.scale.spec) {
+		for _, member := range request.Steps(v.scale.SpecReplicas) {
 			p = append(p, fieldpath.PathElement{FieldName: &member})
 		}
 		mappings[version] = p

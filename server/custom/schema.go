@@ -10,15 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/server/catalog"
-)
-
-// Schemas for what a definition says nothing about.
-const (
-	keepAll  = `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`
-	keepNone = `{"type":"object"}`
 )
 
 // schemaKey identifies what a versionSchema is compiled from.
@@ -40,11 +34,9 @@ type versionSchema struct {
 	// types are how fields are merged; see types.go.
 	types func() managedfields.TypeConverter
 
-	once      sync.Once
-	normalize *espalier.Schema
-	validate  *espalier.Schema // the same, unless nothing is pruned
-	rules     espalier.Rules
-	err       error
+	once            sync.Once
+	*request.Schema // once it is compiled
+	err             error
 }
 
 // encodingIDs are the identifiers of encodings by one schema, by those that encoders give
@@ -105,7 +97,7 @@ func (s *versionSchema) compiled() (*versionSchema, error) {
 	s.once.Do(func() {
 		d, v, err := s.definition()
 		if err == nil {
-			err = s.compile(v)
+			s.Schema, err = request.Compile(v, s.key.preserve)
 			d.Release()
 		}
 		if err != nil {
@@ -114,34 +106,6 @@ func (s *versionSchema) compiled() (*versionSchema, error) {
 	})
 	return s, s.err
 }
-
-// compile prepares the schema. Definitions with preserveUnknownFields come from
-// v1beta1: they prune and default nothing, and need not be structural.
-func (s *versionSchema) compile(v *crd.Version) (err error) {
-	switch {
-	case s.key.preserve:
-		if s.normalize, err = everything(); err != nil || v.Schema == nil {
-			s.validate = s.normalize
-			return err
-		}
-		if s.validate, s.rules, err = v.Compile(espalier.CompileOptions{Stored: true}); err != nil {
-			s.validate, s.rules, err = v.Compile(espalier.CompileOptions{ValidationOnly: true, Stored: true})
-		}
-		return err
-	case v.Schema == nil:
-		s.normalize, err = espalier.Compile([]byte(keepNone), espalier.CompileOptions{})
-	default:
-		s.normalize, s.rules, err = v.Compile(espalier.CompileOptions{Stored: true})
-	}
-	s.validate = s.normalize
-	return err
-}
-
-// everything is the schema of objects of which nothing is known but that they
-// have metadata.
-var everything = sync.OnceValues(func() (*espalier.Schema, error) {
-	return espalier.Compile([]byte(keepAll), espalier.CompileOptions{})
-})
 
 // schemaSet has the schemas of all versions of a resource in one state of its
 // definition. It is immutable.

@@ -2,8 +2,6 @@ package custom
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
@@ -27,64 +25,14 @@ func (s statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set
 	}
 }
 
-// PrepareForUpdate implements rest.RESTUpdateStrategy. The resourceVersion may
-// be the old one: that it is the same has been checked.
+// PrepareForUpdate implements rest.RESTUpdateStrategy.
 func (s statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
-	o := obj.(*object.Object)
-	status, managed := o.Member("status"), o.GetManagedFields()
-	*o = *old.(*object.Object).DeepCopy()
-	o.SetManagedFields(managed)
-	if status != nil {
-		replaceMember(o, "status", status)
-	} else {
-		dropMember(o, "status")
-	}
+	s.resource.PrepareUpdate(obj.(*object.Object), old.(*object.Object), request.Status)
 }
 
 // ValidateUpdate implements rest.RESTUpdateStrategy.
 func (s statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	errs := s.validate(ctx, obj.(*object.Object), old.(*object.Object), statusErrors)
-	if s.scale != nil {
-		spec := s.scale.specField()
-		errs = slices.DeleteFunc(errs, func(e *field.Error) bool { return e.Field == spec })
-	}
-	if len(errs) == 1 && errs[0].Detail == rulesNotChecked {
-		// Nothing is wrong that concerns the status, but for something else in
-		// the object rules could not be checked.
-		return nil
-	}
-	return errs
-}
-
-// rulesNotChecked is what is said beside errors that rules would stumble over.
-const rulesNotChecked = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
-
-// statusErrors has the violations count that keep a status from being written.
-// What is wrong with the rest of the object is not the business of whoever
-// reports on it; API servers validate the status only, but metadata, rules and
-// lists of the whole object.
-func statusErrors(v *espalier.Violation) *field.Error {
-	switch {
-	case v.Keyword == "x-kubernetes-validations", v.Keyword == "x-kubernetes-list-type",
-		v.Keyword == "metadata" && below(v.At, "metadata"):
-		return v.FieldError()
-	case v.Keyword == "metadata", !below(v.At, "status"):
-		return nil
-	}
-	// The values of the status are judged by themselves: the words name them as
-	// they are called within it. Only the field says where that is.
-	e := v.FieldError()
-	if e.Field == (*field.Path)(nil).String() {
-		e.Field = "status"
-	}
-	quote := ""
-	if strings.HasPrefix(e.Detail, `"`) {
-		quote = `"`
-	}
-	if rest, ok := strings.CutPrefix(e.Detail, quote+"status"); ok {
-		e.Detail = quote + strings.TrimPrefix(rest, ".")
-	}
-	return e
+	return s.validate(ctx, obj.(*object.Object), request.Options{Old: old.(*object.Object), Target: request.Status})
 }
 
 // WarningsOnUpdate implements rest.RESTUpdateStrategy.

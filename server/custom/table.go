@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
@@ -63,14 +64,14 @@ func newTable(form *Form, columns []crd.Column) (*table, error) {
 }
 
 // scaleColumns are those of the scale subresource.
-func scaleColumns(p *scalePaths) []crd.Column {
+func scaleColumns(p *request.Scale) []crd.Column {
 	var columns []crd.Column
-	if p.spec != "" {
+	if p.SpecReplicas != "" {
 		columns = append(columns, crd.Column{
 			Name: "Desired", Type: "integer", Description: "Number of desired replicas", JSONPath: ".spec.replicas",
 		})
 	}
-	if p.status != "" {
+	if p.StatusReplicas != "" {
 		columns = append(columns, crd.Column{
 			Name: "Available", Type: "integer", Description: "Number of actual replicas", JSONPath: ".status.replicas",
 		})

@@ -1,7 +1,6 @@
 package custom
 
 import (
-	"context"
 	"fmt"
 	"sync"
 
@@ -19,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/codec"
@@ -83,7 +83,8 @@ func (v *view) build(name string) (*version, error) {
 	b.selection = newSelection(d, v.entry.Namespaced)
 	b.strategy = &strategy{
 		ObjectTyper: typer{vt.form.kind}, NameGenerator: names.SimpleNameGenerator,
-		form: vt.form, namespaced: v.entry.Namespaced, status: entry.Status, scale: d.scale,
+		form:     vt.form,
+		resource: &request.Resource{Kind: vt.form.kind, Namespaced: v.entry.Namespaced, Status: entry.Status, Scale: d.scale},
 	}
 	var err error
 	if b.table, err = newTable(vt.form, d.columns); err != nil {
@@ -101,13 +102,13 @@ func (v *view) build(name string) (*version, error) {
 			return nil, err
 		}
 	}
-	if b.strategy.scale != nil {
+	if d.scale != nil {
 		if out.scale, err = b.scale(out.store, out.main.Scope); err != nil {
 			return nil, err
 		}
 	}
 	if entry.Deprecated {
-		out.deprecations = []string{deprecation(v.entry, entry)}
+		out.deprecations = []string{d.deprecation}
 		for _, e := range []*resource.Endpoint{out.main, out.status, out.scale} {
 			if e != nil {
 				e.Deprecated = true
@@ -159,14 +160,7 @@ func (b *builder) main(s *genericregistry.Store) (*resource.Endpoint, error) {
 	if scope.FieldManager, err = fields.Manager(types{b.view.schemas}, scope, b.strategy); err != nil {
 		return nil, err
 	}
-	prepare := func(ctx context.Context, o, old *object.Object) {
-		if old == nil {
-			b.strategy.PrepareForCreate(ctx, o)
-		} else {
-			b.strategy.PrepareForUpdate(ctx, o, old)
-		}
-	}
-	main := b.endpoint(scope, s, b.gate(b.strategy, prepare))
+	main := b.endpoint(scope, s, b.gate(request.Object))
 	main.Ownership, err = b.ownership(scope)
 	if plugins := b.view.server.options.Admission; plugins != nil {
 		main.Attended = func() bool { return !plugins.Idle() }
@@ -182,10 +176,10 @@ func (b *builder) ownership(scope *handlers.RequestScope) (*fields.Ownership, er
 		return nil, nil
 	}
 	var except []string
-	if b.strategy.status {
+	if b.strategy.resource.Status {
 		except = append(except, "status")
 	}
-	return fields.NewOwnership(scope, types{b.view.schemas}, schema.normalize.Plan(), except...)
+	return fields.NewOwnership(scope, types{b.view.schemas}, schema.Normalize.Plan(), except...)
 }
 
 // status returns the endpoint of the status subresource.
@@ -200,14 +194,7 @@ func (b *builder) status(s *genericregistry.Store, main *handlers.RequestScope) 
 	if scope.FieldManager, err = fields.Manager(types{b.view.schemas}, &scope, statusReset{b.view}); err != nil {
 		return nil, err
 	}
-	prepare := func(ctx context.Context, o, old *object.Object) {
-		if old != nil {
-			strategy.PrepareForUpdate(ctx, o, old)
-		}
-	}
-	gate := b.gate(b.strategy, prepare)
-	gate.word = statusErrors
-	return b.endpoint(&scope, &statusREST{&own}, gate), nil
+	return b.endpoint(&scope, &statusREST{&own}, b.gate(request.Status)), nil
 }
 
 // statusReset says what is not managed through the status subresource, in all
@@ -230,7 +217,7 @@ func (r statusReset) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 
 // scale returns the endpoint of the scale subresource.
 func (b *builder) scale(s *genericregistry.Store, main *handlers.RequestScope) (*resource.Endpoint, error) {
-	table, err := newTable(nil, scaleColumns(b.strategy.scale))
+	table, err := newTable(nil, scaleColumns(b.details.scale))
 	if err != nil {
 		return nil, err
 	}
@@ -242,9 +229,9 @@ func (b *builder) scale(s *genericregistry.Store, main *handlers.RequestScope) (
 	if scope.FieldManager, err = fields.Manager(types{b.view.schemas}, &scope, nil); err != nil {
 		return nil, err
 	}
-	storage := &scaleREST{store: s, paths: b.strategy.scale, version: b.form.kind.GroupVersion(),
+	storage := &scaleREST{store: s, paths: b.details.scale, version: b.form.kind.GroupVersion(),
 		managed: replicasPaths(b.view.entry.Group, b.view.details)}
-	return b.endpoint(&scope, storage, b.gate(b.strategy, nil)), nil
+	return b.endpoint(&scope, storage, b.gate(request.Object)), nil
 }
 
 // scaleCodecs read and write scales; a client may send any version of them.
@@ -253,9 +240,9 @@ var scaleCodecs = sync.OnceValue(func() serializer.CodecFactory {
 		serializer.WithStreamingCollectionEncodingToJSON(), serializer.WithStreamingCollectionEncodingToProtobuf())
 })
 
-func (b *builder) gate(s *strategy, prepare preparation) *gate {
+func (b *builder) gate(target request.Target) *gate {
 	e := b.view.entry
-	return &gate{plugins: b.view.server.options.Admission, strategy: s, prepare: prepare, word: allErrors, resource: b.resource(),
+	return &gate{plugins: b.view.server.options.Admission, strategy: b.strategy, target: target, resource: b.resource(),
 		terminating: e.Terminating || e.Deleting}
 }
 

@@ -1,0 +1,129 @@
+package request
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/object"
+)
+
+// Decode reads an object as a client has sent it: types are checked, unknown fields
+// pruned, nulls dropped, defaults filled in. The report, if not nil, lists the changes.
+// The error is the one that API servers answer with.
+func (s *Schema) Decode(data []byte, report *espalier.Report) (*object.Object, espalier.Changes, error) {
+	o, changes, err := normalize(s.Normalize, data, report)
+	if err != nil {
+		return nil, 0, decodeError(data, err)
+	}
+	if o.Kind() == "" {
+		return nil, 0, runtime.NewMissingKindErr(string(data))
+	}
+	return o, changes, nil
+}
+
+// DecodeForeign reads an object of another kind than the schema's and keeps all of it:
+// the request is going to be refused, in words that name it.
+func DecodeForeign(data []byte) (*object.Object, error) {
+	all, err := Everything()
+	if err != nil {
+		return nil, err
+	}
+	o, _, err := normalize(all, data, nil)
+	return o, err
+}
+
+func normalize(s *espalier.Schema, data []byte, report *espalier.Report) (*object.Object, espalier.Changes, error) {
+	result, err := s.Normalize(data, espalier.NormalizeOptions{Source: espalier.Request, Report: report})
+	if err != nil {
+		return nil, 0, err
+	}
+	o, err := object.FromJSON(result.Bytes)
+	return o, result.Changes, err
+}
+
+// DecodeStored reads an object as storage holds it: malformed metadata is dropped, and the
+// object is brought into the form of the schema as it is now.
+func (s *Schema) DecodeStored(data []byte) (*object.Object, error) {
+	result, err := s.Normalize.Normalize(data, espalier.NormalizeOptions{Source: espalier.Storage})
+	if err != nil {
+		return nil, err
+	}
+	o, err := object.FromJSON(result.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(result.Bytes, data) {
+		o.SetSource(data)
+	}
+	if o.GetGeneration() == 0 {
+		o.SetGeneration(1) // servers of former times did not count
+	}
+	return o, nil
+}
+
+// decodeError returns the error that API servers give for a body that they cannot read. They
+// look for the kind first, then decode, then look at metadata.
+func decodeError(data []byte, err error) error {
+	kind, unkind := serializer.DefaultMetaFactory.Interpret(data)
+	if unkind != nil {
+		return unkind
+	}
+	var syntax *espalier.SyntaxError
+	if errors.As(err, &syntax) {
+		if undecoded := json.Unmarshal(data, &map[string]json.RawMessage{}); undecoded != nil {
+			return undecoded
+		}
+	}
+	if kind.Kind == "" {
+		return runtime.NewMissingKindErr(string(data))
+	}
+	return err
+}
+
+// KindOf reads the kind of a body; it is empty if the body has none.
+func KindOf(data []byte) schema.GroupVersionKind {
+	if gvk, err := serializer.DefaultMetaFactory.Interpret(data); err == nil {
+		return *gvk
+	}
+	return schema.GroupVersionKind{}
+}
+
+// Pruned returns the paths of unknown fields in the order in which API servers list them:
+// metadata is decoded before the schema prunes.
+func Pruned(report *espalier.Report) []string {
+	paths := report.Pruned()
+	slices.SortStableFunc(paths, func(a, b string) int { return rank(a) - rank(b) })
+	return paths
+}
+
+func rank(path string) int {
+	if strings.HasPrefix(path, "metadata.") {
+		return 0
+	}
+	return 1
+}
+
+// StrictErrors returns what strict field validation refuses: duplicate fields, and the
+// unknown ones that were pruned. Duplicates are reported wherever they are, also in pruned
+// fields, by the decoder that API servers use; the engine names only some of them.
+func StrictErrors(data []byte, pruned []string) []error {
+	var ignored map[string]any
+	errs, err := kjson.UnmarshalStrict(data, &ignored, kjson.DisallowDuplicateFields)
+	if err != nil {
+		errs = nil // the engine has read the same bytes
+	}
+	for _, path := range pruned {
+		errs = append(errs, fmt.Errorf(`unknown field "%s"`, path))
+	}
+	return errs
+}

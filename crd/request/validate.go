@@ -1,0 +1,163 @@
+package request
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/object"
+)
+
+// Problem is one reason for which an API server refuses a request.
+type Problem struct {
+	*field.Error                     // in the server's words
+	Violation    *espalier.Violation // of the schema; nil if the schema has nothing to do with it
+}
+
+// Result is what validation has found.
+type Result struct {
+	Problems []Problem
+	Warnings []espalier.Violation // of CEL rules, about values that have not changed
+	ReadOnly []espalier.Violation // if asked for; API servers know no read-only fields
+	Omitted  int                  // problems beyond the engine's limits
+}
+
+// ErrorList returns the problems as API servers report them.
+func (r *Result) ErrorList() field.ErrorList { return errorList(r.Problems) }
+
+func errorList(problems []Problem) field.ErrorList {
+	var errs field.ErrorList
+	for i := range problems {
+		errs = append(errs, problems[i].Error)
+	}
+	return errs
+}
+
+// Options say how an object is validated.
+type Options struct {
+	Old      *object.Object // as it is stored; nil for a new object
+	Target   Target
+	ReadOnly bool // look for changes of read-only fields
+}
+
+// Validate validates an object that has been prepared. The error is for objects that are not
+// JSON, or none.
+func (r *Resource) Validate(s *Schema, o *object.Object, options Options) (Result, error) {
+	if problems := r.typeErrors(o); len(problems) > 0 {
+		return Result{Problems: problems}, nil
+	}
+	found, err := r.schemaErrors(s, o, options)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{
+		Problems: r.problems(o, &found, options.Target),
+		Warnings: found.Warnings, ReadOnly: found.ReadOnly, Omitted: found.Omitted,
+	}, nil
+}
+
+// Mistyped returns what is wrong with an object that has a value of the wrong type, and nothing
+// if such values do not matter: they were there before, or are outside of the target. API
+// servers refuse such objects before admission, when metadata is not complete.
+func (r *Resource) Mistyped(s *Schema, o *object.Object, options Options) (field.ErrorList, error) {
+	found, err := r.schemaErrors(s, o, options)
+	if err != nil {
+		return nil, err
+	}
+	found.Errors = slices.DeleteFunc(found.Errors, func(v espalier.Violation) bool { return within(v.At, "metadata") })
+	errs := errorList(r.problems(o, &found, options.Target))
+	if !slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Type == field.ErrorTypeTypeInvalid }) {
+		return nil, nil
+	}
+	return errs, nil
+}
+
+func (r *Resource) schemaErrors(s *Schema, o *object.Object, options Options) (espalier.Validation, error) {
+	engine := espalier.ValidateOptions{Scope: espalier.Cluster, Rules: s.Rules, ReadOnly: options.ReadOnly}
+	if r.Namespaced {
+		engine.Scope = espalier.Namespaced
+	}
+	if options.Old != nil {
+		engine.Old = options.Old.JSON()
+	}
+	return s.Validate.Validate(o.JSON(), engine)
+}
+
+// problems returns the violations that count for a target, in the order of API servers: they
+// look at the scale after the values, and before the rest.
+func (r *Resource) problems(o *object.Object, found *espalier.Validation, target Target) []Problem {
+	if len(found.Errors) == 0 && r.Scale == nil {
+		return nil
+	}
+	var out []Problem
+	scale := r.Scale.problems(o, target)
+	for i := range found.Errors {
+		v := &found.Errors[i]
+		if afterScale(v) {
+			out, scale = append(out, scale...), nil
+		}
+		if target == Object {
+			out = append(out, Problem{v.FieldError(), v})
+		} else if e := statusError(v); e != nil {
+			out = append(out, Problem{e, v})
+		}
+	}
+	out = append(out, scale...)
+	if target == Status && len(out) == 1 && NotChecked(out[0].Violation) {
+		return nil // rules were not checked for errors outside of the status
+	}
+	return out
+}
+
+// NotChecked reports whether a violation says only that CEL rules were not evaluated because
+// of other errors.
+func NotChecked(v *espalier.Violation) bool { return v != nil && v.Detail == rulesNotChecked }
+
+const rulesNotChecked = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
+
+// afterScale reports whether API servers report a violation after those of the scale: embedded
+// resources, lists and rules.
+func afterScale(v *espalier.Violation) bool {
+	switch v.Keyword {
+	case "x-kubernetes-validations", "x-kubernetes-list-type":
+		return true
+	case "metadata":
+		return !within(v.At, "metadata")
+	}
+	return false
+}
+
+// statusError returns the error for a violation if it keeps a status from being written. API
+// servers validate the values of the status alone, but metadata, CEL rules and lists of the
+// whole object.
+func statusError(v *espalier.Violation) *field.Error {
+	switch {
+	case v.Keyword == "x-kubernetes-validations", v.Keyword == "x-kubernetes-list-type",
+		v.Keyword == "metadata" && within(v.At, "metadata"):
+		return v.FieldError()
+	case v.Keyword == "metadata", !within(v.At, "status"):
+		return nil
+	}
+	// API servers validate the value of the status, so that details name fields as they are
+	// called in it. Only the field has the whole path.
+	e := v.FieldError()
+	if e.Field == (*field.Path)(nil).String() {
+		e.Field = "status"
+	}
+	quote := ""
+	if strings.HasPrefix(e.Detail, `"`) {
+		quote = `"`
+	}
+	if rest, ok := strings.CutPrefix(e.Detail, quote+"status"); ok {
+		e.Detail = quote + strings.TrimPrefix(rest, ".")
+	}
+	return e
+}
+
+// within reports whether a path leads to a member of an object or into it.
+func within(path, member string) bool {
+	rest, ok := strings.CutPrefix(path, member)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
