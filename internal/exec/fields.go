@@ -3,7 +3,6 @@ package exec
 import (
 	"bytes"
 	"slices"
-	"strings"
 
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
@@ -25,52 +24,64 @@ func AppendFields(dst []byte, n *plan.Node, d *jsondoc.Doc, except ...string) ([
 	w := fieldsWriter{d: d, out: append(dst, '{'), ok: true}
 	first := true
 	for m := range d.Members(jsondoc.Root) {
-		key := string(d.Key(m.Key))
+		key := d.Key(m.Key)
 		switch {
-		case key == "apiVersion" || key == "kind" || slices.Contains(except, key):
+		case string(key) == "apiVersion" || string(key) == "kind" || named(except, key):
 			continue
-		case key == "metadata":
-			first = w.metadata(m.Value, first)
+		case string(key) == "metadata":
+			first = w.metadata(m, first)
 			continue
 		}
-		w.field(key, &first)
+		w.field(m.Key, &first)
 		w.value(m.Value, child(n, key))
 	}
 	return append(w.out, '}'), w.ok
 }
 
+func named(names []string, key []byte) bool {
+	for _, name := range names {
+		if name == string(key) {
+			return true
+		}
+	}
+	return false
+}
+
 type fieldsWriter struct {
-	d   *jsondoc.Doc
-	out []byte
-	ok  bool
+	d     *jsondoc.Doc
+	out   []byte
+	names []byte // scratch: the names of items of the lists that are being written
+	ok    bool
 }
 
 const empty = "{}"
 
 // child is what a schema says of a member of an object; nil if it leaves that
 // open.
-func child(n *plan.Node, key string) *plan.Node {
+func child(n *plan.Node, key []byte) *plan.Node {
 	if n == nil {
 		return nil
 	}
-	if p := n.Property(key); p != nil {
-		return p
+	if rank := n.Props.Lookup(key); rank >= 0 {
+		return n.Props.At(rank).Node
 	}
 	return n.Additional
 }
 
-func (w *fieldsWriter) field(key string, first *bool) {
-	w.element("f:"+key, first)
+// field writes what comes before the fields of a member. Its key is written canonically, as
+// everything in the document.
+func (w *fieldsWriter) field(key jsondoc.Value, first *bool) {
+	w.comma(first)
+	w.out = append(w.out, `"f:`...)
+	w.out = append(w.out, w.d.Raw(key)[1:]...)
+	w.out = append(w.out, ':')
 }
 
-// element writes what comes before the fields of a part.
-func (w *fieldsWriter) element(name string, first *bool) {
+func (w *fieldsWriter) comma(first *bool) {
 	if !*first {
 		w.out = append(w.out, ',')
 	}
 	*first = false
-	w.out = jsondoc.AppendString(w.out, name)
-	w.out = append(w.out, ':')
 }
 
 // value writes the fields of one part.
@@ -93,9 +104,9 @@ func (w *fieldsWriter) object(v jsondoc.Value, n *plan.Node) {
 	w.out = append(w.out, `{".":{}`...)
 	first := false
 	for m := range w.d.Members(v) {
-		key := string(w.d.Key(m.Key))
-		w.field(key, &first)
-		if key == "metadata" && n != nil && n.Flags&plan.Embedded != 0 {
+		key := w.d.Key(m.Key)
+		w.field(m.Key, &first)
+		if n != nil && n.Flags&plan.Embedded != 0 && string(key) == "metadata" {
 			w.ok = false // typed by ObjectMeta, whatever the schema says
 		}
 		w.value(m.Value, child(n, key))
@@ -109,71 +120,90 @@ func (w *fieldsWriter) list(v jsondoc.Value, n *plan.Node) {
 		return
 	}
 	type item struct {
-		name  string
-		value jsondoc.Value
+		from, to int // of its name
+		value    jsondoc.Value
 	}
+	mark, keys := len(w.names), sortedKeys(n)
 	items := make([]item, 0, w.d.Len(v))
 	for _, c := range w.d.Items(v) {
-		items = append(items, item{w.itemName(c, n), c})
+		from := len(w.names)
+		w.itemName(c, n, keys)
+		items = append(items, item{from, len(w.names), c})
 	}
-	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(items, func(a, b item) int { return bytes.Compare(w.names[a.from:a.to], w.names[b.from:b.to]) })
 	w.out = append(w.out, `{".":{}`...)
 	first := false
 	for i, c := range items {
-		if i > 0 && items[i-1].name == c.name {
+		name := w.names[c.from:c.to]
+		if i > 0 && bytes.Equal(w.names[items[i-1].from:items[i-1].to], name) {
 			w.ok = false
 		}
-		w.element(c.name, &first)
+		w.comma(&first)
+		w.out = append(jsondoc.AppendString(w.out, name), ':')
 		w.value(c.value, n.Items)
 	}
 	w.out = append(w.out, '}')
+	w.names = w.names[:mark]
 }
 
-// itemName is how an item of a set or list map is called.
-func (w *fieldsWriter) itemName(v jsondoc.Value, n *plan.Node) string {
+// sortedKeys returns the keys of a list map; none of another list.
+func sortedKeys(n *plan.Node) []string {
+	if n.Flags&plan.ListSet != 0 {
+		return nil
+	}
+	if keys := mapKeys(n); len(keys) < 2 {
+		return keys
+	}
+	return slices.Sorted(slices.Values(mapKeys(n)))
+}
+
+// itemName appends how an item of a set or list map is called to the names.
+func (w *fieldsWriter) itemName(v jsondoc.Value, n *plan.Node, keys []string) {
 	kind := w.d.Kind(v)
 	if n.Flags&plan.ListSet != 0 {
 		if kind == jsondoc.Object || kind == jsondoc.Array || kind == jsondoc.Null {
 			w.ok = false
 		}
-		return "v:" + string(w.d.Raw(v))
+		w.names = append(append(w.names, "v:"...), w.d.Raw(v)...)
+		return
 	}
 	if kind != jsondoc.Object {
 		w.ok = false
-		return ""
+		return
 	}
-	keys := slices.Sorted(slices.Values(mapKeys(n)))
-	name := []byte("k:{")
+	mark := len(w.names)
+	w.names = append(w.names, "k:{"...)
 	for i, key := range keys {
 		field, ok := w.d.Get(v, key)
 		if !ok {
 			w.ok = false
-			return ""
+			w.names = w.names[:mark]
+			return
 		}
 		if i > 0 {
-			name = append(name, ',')
+			w.names = append(w.names, ',')
 		}
-		name = append(jsondoc.AppendString(name, key), ':')
-		name = append(name, w.d.Raw(field)...)
+		w.names = append(jsondoc.AppendString(w.names, key), ':')
+		w.names = append(w.names, w.d.Raw(field)...)
 	}
-	return string(append(name, '}'))
+	w.names = append(w.names, '}')
 }
 
 // metadata writes the fields of ObjectMeta that belong to clients.
-func (w *fieldsWriter) metadata(v jsondoc.Value, first bool) bool {
-	if w.d.Kind(v) != jsondoc.Object {
+func (w *fieldsWriter) metadata(of jsondoc.Member, first bool) bool {
+	if w.d.Kind(of.Value) != jsondoc.Object {
 		return first
 	}
 	mark, outer, inner := len(w.out), first, true
-	w.field("metadata", &outer)
+	w.field(of.Key, &outer)
 	w.out = append(w.out, '{')
-	for m := range w.d.Members(v) {
-		key := string(w.d.Key(m.Key))
+	for m := range w.d.Members(of.Value) {
+		key := w.d.Key(m.Key)
 		if serverOwned(key) {
 			continue
 		}
-		w.field(key, &inner)
-		w.value(m.Value, metadataNodes[key])
+		w.field(m.Key, &inner)
+		w.value(m.Value, metadataNodes[string(key)])
 	}
 	if inner {
 		w.out = w.out[:mark]
@@ -184,8 +214,8 @@ func (w *fieldsWriter) metadata(v jsondoc.Value, first bool) bool {
 }
 
 // serverOwned reports whether a field of metadata has no manager.
-func serverOwned(key string) bool {
-	switch key {
+func serverOwned(key []byte) bool {
+	switch string(key) {
 	case "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion":
 		return true
 	}
@@ -208,15 +238,15 @@ var metadataNodes = map[string]*plan.Node{
 func FieldsKept(n *plan.Node, old, now *jsondoc.Doc, except ...string) bool {
 	k := keeper{old: old, now: now}
 	for m := range now.Members(jsondoc.Root) {
-		key := string(now.Key(m.Key))
-		if key == "apiVersion" || key == "kind" || slices.Contains(except, key) {
+		key := now.Key(m.Key)
+		if string(key) == "apiVersion" || string(key) == "kind" || named(except, key) {
 			continue
 		}
-		was, ok := old.Get(jsondoc.Root, key)
+		was, ok := old.Get(jsondoc.Root, string(key))
 		switch {
 		case !ok:
 			return false
-		case key == "metadata":
+		case string(key) == "metadata":
 			if !k.metadata(was, m.Value) {
 				return false
 			}
@@ -247,8 +277,8 @@ func (k *keeper) value(was, is jsondoc.Value, n *plan.Node) bool {
 
 func (k *keeper) object(was, is jsondoc.Value, n *plan.Node) bool {
 	for m := range k.now.Members(is) {
-		key := string(k.now.Key(m.Key))
-		old, ok := k.old.Get(was, key)
+		key := k.now.Key(m.Key)
+		old, ok := k.old.Get(was, string(key))
 		if !ok || !k.value(old, m.Value, child(n, key)) {
 			return false
 		}
@@ -258,12 +288,16 @@ func (k *keeper) object(was, is jsondoc.Value, n *plan.Node) bool {
 
 func (k *keeper) list(was, is jsondoc.Value, n *plan.Node) bool {
 	before, after := fieldsWriter{d: k.old, ok: true}, fieldsWriter{d: k.now, ok: true}
-	items := make(map[string]jsondoc.Value, k.old.Len(was))
+	items, keys := make(map[string]jsondoc.Value, k.old.Len(was)), sortedKeys(n)
 	for _, v := range k.old.Items(was) {
-		items[before.itemName(v, n)] = v
+		before.names = before.names[:0]
+		before.itemName(v, n, keys)
+		items[string(before.names)] = v
 	}
 	for _, v := range k.now.Items(is) {
-		old, ok := items[after.itemName(v, n)]
+		after.names = after.names[:0]
+		after.itemName(v, n, keys)
+		old, ok := items[string(after.names)]
 		if !ok || !k.value(old, v, n.Items) {
 			return false
 		}
@@ -273,12 +307,12 @@ func (k *keeper) list(was, is jsondoc.Value, n *plan.Node) bool {
 
 func (k *keeper) metadata(was, is jsondoc.Value) bool {
 	for m := range k.now.Members(is) {
-		key := string(k.now.Key(m.Key))
+		key := k.now.Key(m.Key)
 		if serverOwned(key) {
 			continue
 		}
-		old, ok := k.old.Get(was, key)
-		if !ok || !k.value(old, m.Value, metadataNodes[key]) {
+		old, ok := k.old.Get(was, string(key))
+		if !ok || !k.value(old, m.Value, metadataNodes[string(key)]) {
 			return false
 		}
 	}

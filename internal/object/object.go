@@ -182,6 +182,20 @@ func (o *Object) JSON() []byte {
 	return o.base()
 }
 
+// Settle writes what has been set into the bytes, so that JSON need not encode it again and
+// again. The object must not be shared.
+func (o *Object) Settle() {
+	if !o.changed() || o.withheld {
+		return
+	}
+	settled, err := FromJSON(o.JSON())
+	if err != nil {
+		return // what AppendJSON writes can be read
+	}
+	settled.source, settled.stamp = o.source, o.stamp
+	*o = *settled
+}
+
 // Size is about how many bytes the object takes in memory and as JSON. It does
 // not encode.
 func (o *Object) Size() int { return o.sizeHint() }

@@ -237,6 +237,34 @@ func TestSetMember(t *testing.T) {
 	same(t, o, `{"apiVersion":"v1","kind":"K","spec":1}`)
 }
 
+// An object that is settled says the same, and its JSON is not encoded anew.
+func TestSettle(t *testing.T) {
+	o, err := FromJSON([]byte(typical))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stamp := new(int)
+	o.SetStamp(stamp)
+	o.SetSource([]byte("{}"))
+	o.SetLabels(map[string]string{"a": "<b>"})
+	o.SetResourceVersion("77")
+	o.SetGroupVersionKind(o.GroupVersionKind())
+	want := string(o.JSON())
+	o.Settle()
+	if got := o.JSON(); string(got) != want || &got[0] != &o.JSON()[0] {
+		t.Errorf("settled: %s", got)
+	}
+	if o.Stamp() != stamp || string(o.Source()) != "{}" || o.GetLabels()["a"] != "<b>" || o.GetResourceVersion() != "77" {
+		t.Errorf("settled without something: %v", o)
+	}
+	hidden := o.WithoutManagedFields()
+	hidden.SetLabels(nil)
+	hidden.Settle()
+	if hidden.GetManagedFields() != nil {
+		t.Error("managed fields that were withheld are back")
+	}
+}
+
 func TestString(t *testing.T) {
 	for text, want := range map[string]string{typical: "Widget default/web-1", `{"kind":"K","metadata":{"name":"x"}}`: "K x", `{}`: ""} {
 		if got := fmt.Sprint(parse(t, text)); got != want {

@@ -34,6 +34,14 @@ type Form interface {
 	Fresh(o *object.Object) *object.Object
 }
 
+// Stamping is a Form that recognizes, by their stamp, objects that are in its current shape.
+type Stamping interface {
+	Form
+	// FromWritten reads what an object with a stamp was encoded to. It reports false if that is not
+	// in the current shape.
+	FromWritten(data []byte, stamp any) (*object.Object, bool)
+}
+
 // Typed is a Form whose objects have Go types beside their bytes, and through
 // these a protobuf form. What the Go types do not have is not in it.
 type Typed interface {

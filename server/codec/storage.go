@@ -40,13 +40,14 @@ func (s storage) Encode(obj runtime.Object, w io.Writer) error {
 	})
 }
 
-// Decode implements runtime.Decoder. The object keeps data.
+// Decode implements runtime.Decoder. The object keeps data. If into has a stamp, data is what an
+// object with that stamp was encoded to: etcd3 decodes what it has just written.
 func (s storage) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	target, ok := into.(*object.Object)
 	if into != nil && !ok {
 		return nil, nil, fmt.Errorf("what is stored cannot be read into an object of type %T", into)
 	}
-	o, err := s.form.FromStorage(bytes.TrimRight(data, "\n"))
+	o, err := s.read(bytes.TrimRight(data, "\n"), target)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,4 +57,13 @@ func (s storage) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Ob
 	}
 	*target = *o
 	return target, &gvk, nil
+}
+
+func (s storage) read(data []byte, target *object.Object) (*object.Object, error) {
+	if form, ok := s.form.(Stamping); ok && target != nil && target.Stamp() != nil {
+		if o, ok := form.FromWritten(data, target.Stamp()); ok {
+			return o, nil
+		}
+	}
+	return s.form.FromStorage(data)
 }

@@ -31,8 +31,10 @@ type noted struct {
 }
 
 // stampOf returns the schema that an object has been normalized with, if known.
-func stampOf(o *object.Object) *versionSchema {
-	switch s := o.Stamp().(type) {
+func stampOf(o *object.Object) *versionSchema { return schemaOf(o.Stamp()) }
+
+func schemaOf(stamp any) *versionSchema {
+	switch s := stamp.(type) {
 	case *versionSchema:
 		return s
 	case *noted:
@@ -106,6 +108,20 @@ func (f *Form) FromStorage(data []byte) (*object.Object, error) {
 	}
 	o.SetStamp(s)
 	return o, nil
+}
+
+// FromWritten implements codec.Stamping.
+func (f *Form) FromWritten(data []byte, stamp any) (*object.Object, bool) {
+	s := f.storedSchema(data)
+	if s == nil || schemaOf(stamp) != s {
+		return nil, false
+	}
+	o, err := object.FromJSON(data)
+	if err != nil || o.GetGeneration() == 0 {
+		return nil, false
+	}
+	o.SetStamp(s)
+	return o, true
 }
 
 // storedError says why a stored value is no object of a version that there is. The

@@ -67,6 +67,9 @@ func (s *strategy) validate(ctx context.Context, o *object.Object, options reque
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
+	if o != options.Old { // which others may hold
+		o.Settle() // its metadata is complete: what is validated is what is stored
+	}
 	found, err := s.resource.Validate(compiled.Schema, o, options)
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}

@@ -151,12 +151,13 @@ func (o *Ownership) created(obj *object.Object, manager string) {
 		o.compare(object.New(o.kind), obj, manager)
 		return
 	}
-	d, err := jsondoc.Parse(obj.JSON(), jsondoc.Limits{})
+	text := obj.JSON()
+	d, err := jsondoc.Parse(text, jsondoc.Limits{})
 	if err != nil {
 		return // cannot be: it has been normalized
 	}
 	defer d.Release()
-	fields, ok := exec.AppendFields(nil, o.plan, d, o.except...)
+	fields, ok := exec.AppendFields(make([]byte, 0, len(text)), o.plan, d, o.except...)
 	if !ok {
 		o.compare(object.New(o.kind), obj, manager)
 		return
@@ -233,7 +234,8 @@ func (o *Ownership) write(obj *object.Object, fields []byte, e metav1.ManagedFie
 		obj.SetManagedFields(nil)
 		return
 	}
-	e.APIVersion, e.FieldsType, e.FieldsV1 = o.kind.GroupVersion().String(), "FieldsV1", metav1.NewFieldsV1(string(fields))
+	e.APIVersion, e.FieldsType, e.FieldsV1 = o.kind.GroupVersion().String(), "FieldsV1", &metav1.FieldsV1{}
+	e.FieldsV1.SetRawBytes(fields)
 	obj.SetManagedFields([]metav1.ManagedFieldsEntry{e})
 }
 

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/cacher"
+
+	"github.com/espalier-dev/espalier/internal/object"
 )
 
 // directWatches is how many watches of a resource may bypass its cache at a time,
@@ -395,12 +397,28 @@ func (l *lazy) Get(ctx context.Context, key string, opts storage.GetOptions, out
 func (l *lazy) GuaranteedUpdate(ctx context.Context, key string, out runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, try storage.UpdateFunc, cached runtime.Object,
 ) error {
+	stamping := func(in runtime.Object, meta storage.ResponseMeta) (runtime.Object, *uint64, error) {
+		updated, ttl, err := try(in, meta)
+		if err == nil {
+			stamp(out, updated)
+		}
+		return updated, ttl, err
+	}
 	a := l.existing()
 	if a == nil {
-		return l.direct.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, try, cached)
+		return l.direct.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, stamping, cached)
 	}
 	defer l.release(a)
-	return a.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, try, cached)
+	return a.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, stamping, cached)
+}
+
+// stamp tells the decoder of out, which is given what obj is encoded to, in which form that is.
+func stamp(out, obj runtime.Object) {
+	into, ok := out.(*object.Object)
+	from, given := obj.(*object.Object)
+	if ok && given {
+		into.SetStamp(from.Stamp())
+	}
 }
 
 // Delete implements storage.Interface.
@@ -417,6 +435,7 @@ func (l *lazy) Delete(ctx context.Context, key string, out runtime.Object, preco
 
 // Create implements storage.Interface.
 func (l *lazy) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
+	stamp(out, obj)
 	return l.direct.Create(ctx, key, obj, out, ttl)
 }
 
