@@ -71,6 +71,23 @@ func (s *Schema) DecodeStored(data []byte) (*object.Object, error) {
 	return o, nil
 }
 
+// DecodeConverted brings an object that comes from another version into the form of the schema.
+// No defaults are filled in: an object has those of the version that it was sent or stored in.
+func (s *Schema) DecodeConverted(o *object.Object) (*object.Object, error) {
+	data := o.JSON()
+	result, err := s.Normalize.Normalize(data, espalier.NormalizeOptions{Source: espalier.Converted})
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(result.Bytes, data) {
+		if o, err = object.FromJSON(result.Bytes); err != nil {
+			return nil, err
+		}
+	}
+	o.SetSource(nil)
+	return o, nil
+}
+
 // decodeError returns the error that API servers give for a body that they cannot read. They
 // look for the kind first, then decode, then look at metadata.
 func decodeError(data []byte, err error) error {

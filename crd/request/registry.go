@@ -1,8 +1,14 @@
 package request
 
 import (
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier/internal/object"
 )
@@ -17,8 +23,10 @@ const (
 )
 
 // Create sets the metadata that API servers set on a new object, and prepares it. Namespace is
-// the one that the request names.
-func (r *Resource) Create(o *object.Object, namespace string) {
+// the one that the request names. It returns warnings.
+func (r *Resource) Create(o *object.Object, namespace string) []string {
+	warnings := dedupOwners(o)
+	o.SetManagedFields(nil) // the field manager writes them anew
 	r.setNamespace(o, namespace)
 	if o.GetName() == "" && o.GetGenerateName() != "" {
 		base := o.GetGenerateName()
@@ -29,12 +37,16 @@ func (r *Resource) Create(o *object.Object, namespace string) {
 	o.SetCreationTimestamp(metav1.Now())
 	o.SetUID(types.UID(placeholder))
 	r.PrepareCreate(o)
+	return warnings
 }
 
 // Update sets the metadata that API servers keep when an object is updated, and prepares it.
 // Manifests rarely have a resourceVersion: kubectl sends them as patches, and the server
-// completes them.
-func (r *Resource) Update(o, old *object.Object, target Target, namespace string) {
+// completes them. It returns warnings.
+func (r *Resource) Update(o, old *object.Object, target Target, namespace string) []string {
+	warnings := dedupOwners(o)
+	o.SetManagedFields(nil)
+	old.SetManagedFields(nil)
 	r.setNamespace(o, namespace)
 	r.setNamespace(old, namespace)
 	if old.GetResourceVersion() == "" {
@@ -57,6 +69,51 @@ func (r *Resource) Update(o, old *object.Object, target Target, namespace string
 	if grace := old.GetDeletionGracePeriodSeconds(); grace != nil && o.GetDeletionGracePeriodSeconds() == nil {
 		o.SetDeletionGracePeriodSeconds(grace)
 	}
+	return warnings
+}
+
+// UpdateErrors returns what the registry has against an updated object, before it asks a
+// strategy. Much of it Validate says too.
+func (r *Resource) UpdateErrors(o, old *object.Object) field.ErrorList {
+	path := field.NewPath("metadata")
+	errs := validation.ValidateObjectMetaAccessor(o, r.Namespaced, pathSegment, path)
+	return append(errs, validation.ValidateObjectMetaAccessorUpdate(o, old, path)...)
+}
+
+func pathSegment(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
+}
+
+// StoredResourceVersion reports whether an object has a resourceVersion that storage takes for
+// one: it refuses to create such an object.
+func StoredResourceVersion(o *object.Object) bool {
+	version, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+	return err == nil && version != 0
+}
+
+// dedupOwners removes owner references that are there twice, and warns of them.
+func dedupOwners(o *object.Object) []string {
+	refs := o.GetOwnerReferences()
+	var kept []metav1.OwnerReference
+	var twice []string
+	seen := make(map[ownerKey]bool, len(refs))
+	for _, ref := range refs {
+		if key := keyOf(ref); !seen[key] {
+			seen[key] = true
+			kept = append(kept, ref)
+			continue
+		}
+		twice = append(twice, string(ref.UID))
+	}
+	if twice == nil {
+		return nil
+	}
+	o.SetOwnerReferences(kept)
+	return []string{".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests " +
+		"as early as 1.24; please fix your requests; duplicate UID(s) observed: " + strings.Join(twice, ", ")}
 }
 
 // setNamespace fills in the namespace of a request, or removes that of an object of cluster
@@ -70,4 +127,23 @@ func (r *Resource) setNamespace(o *object.Object, namespace string) {
 	if o.GetNamespace() != namespace {
 		o.SetNamespace(namespace)
 	}
+}
+
+// ownerKey is equal for references that are.
+type ownerKey struct {
+	metav1.OwnerReference        // without pointers
+	controller, blocks    string // true, false or neither
+}
+
+func keyOf(ref metav1.OwnerReference) ownerKey {
+	key := ownerKey{ref, textOf(ref.Controller), textOf(ref.BlockOwnerDeletion)}
+	key.Controller, key.BlockOwnerDeletion = nil, nil
+	return key
+}
+
+func textOf(b *bool) string {
+	if b == nil {
+		return ""
+	}
+	return strconv.FormatBool(*b)
 }

@@ -23,6 +23,8 @@ const (
 	ruleStatusIgnored    finding.ID = "status-ignored"
 	ruleResourceVersion  finding.ID = "resource-version-set"
 	ruleFinalizer        finding.ID = "finalizer-unqualified"
+	ruleOwnerTwice       finding.ID = "owner-duplicate"
+	ruleNoSubresource    finding.ID = "subresource-missing"
 	ruleScale            finding.ID = "value-scale"
 )
 
@@ -58,6 +60,8 @@ var objectRules = []objectRule{
 	{finding.New(ruleNamespaceIgnored, finding.Warning, "Objects of cluster scope have no namespace: the server removes it.", sourceAPI), nil},
 	{finding.New(ruleStatusIgnored, finding.Warning, "With the status subresource, status is written through that alone.", "Kubernetes subresources"), nil},
 	{finding.New(ruleResourceVersion, finding.Error, "metadata.resourceVersion must be empty in a new object: the server sets it.", sourceAPI), nil},
+	{finding.New(ruleOwnerTwice, finding.Warning, "Each owner must be listed once: the server removes the others.", sourceAPI), nil},
+	{finding.New(ruleNoSubresource, finding.Error, "Only versions with a status subresource have a status that is written by itself.", "Kubernetes subresources"), nil},
 	{finding.New(ruleFinalizer, finding.Warning, "Finalizers have the name of a domain, so that no two controllers use the same.", sourceAPI), nil},
 	{finding.New(ruleScale, finding.Error, "What the scale subresource reads is a count of replicas, or a selector.", "Kubernetes subresources"), nil},
 	{finding.New(ruleMetadata, finding.Error, "The metadata of objects follows the rules that hold for all of Kubernetes.", sourceAPI), []string{"metadata"}},

@@ -49,7 +49,7 @@ Objects without a namespace are judged as if they went to "default".
 
 With --old it judges changes, as the server does on update: what is wrong and
 has not changed is forgiven, and rules that compare with oldSelf are evaluated.
-An old object of another version is taken over without conversion.`,
+An old object of another version is converted, unless a webhook converts.`,
 		Example: a.example(`
   # Would a server take these?
   %[1]s validate --crd config/crd config/samples
@@ -97,7 +97,7 @@ func (a *app) validate(ctx context.Context, files []string, o validateOptions) e
 		return err
 	}
 	if len(o.old) > 0 {
-		if v.old, err = a.oldObjects(ctx, o.old, s); err != nil {
+		if v.old, err = a.oldObjects(ctx, o.old, v.resources, s); err != nil {
 			return err
 		}
 	}
@@ -130,16 +130,19 @@ func (o *validateOptions) check() error {
 // identity is what makes an object the same as another one.
 type identity struct{ group, kind, namespace, name string }
 
-func (t typeMeta) identity() identity {
+// identity returns what an object is the same by. Those of cluster scope have no namespace.
+func (all resources) identity(t typeMeta) identity {
 	namespace := t.namespace
-	if namespace == "" {
+	if r, ok := all[groupKind{t.group(), t.kind}]; ok && !r.definition.Namespaced {
+		namespace = ""
+	} else if namespace == "" {
 		namespace = defaultNamespace
 	}
 	return identity{t.group(), t.kind, namespace, t.name}
 }
 
 // oldObjects reads the objects as they are now.
-func (a *app) oldObjects(ctx context.Context, files []string, s *settings) (map[identity]*manifest.Document, error) {
+func (a *app) oldObjects(ctx context.Context, files []string, all resources, s *settings) (map[identity]*manifest.Document, error) {
 	docs, err := a.objects(ctx, files, s)
 	if err != nil {
 		return nil, err
@@ -150,11 +153,12 @@ func (a *app) oldObjects(ctx context.Context, files []string, s *settings) (map[
 		if t.name == "" {
 			continue
 		}
-		if _, twice := old[t.identity()]; twice {
+		key := all.identity(t)
+		if _, twice := old[key]; twice {
 			return nil, fmt.Errorf("%s: %s is there twice", d.File.Name, t.object())
 		}
 		d.File.Lines() // finds them now: places are asked for by several goroutines
-		old[t.identity()] = d
+		old[key] = d
 	}
 	return old, nil
 }
@@ -233,6 +237,11 @@ func (v *validator) document(d *manifest.Document, into *findings) {
 	}
 	w.decoded(v.options.fields, out)
 	if v.options.subresource == "status" {
+		if !version.kind.Status {
+			out.add(report.Diagnostic{Rule: ruleNoSubresource, Pointer: "/apiVersion", Place: out.of("/apiVersion"),
+				Message: "the server could not find the requested resource"})
+			return
+		}
 		w.target = request.Status
 	}
 	if v.old != nil {
@@ -317,20 +326,20 @@ func (v *verdict) mistypedText(d *report.Diagnostic) {
 // before returns the object as it is now. It reports false if that cannot be
 // read; there is nothing if the object is new.
 func (v *validator) before(meta typeMeta, now *compiled, out *verdict) (*object.Object, bool) {
-	d, ok := v.old[meta.identity()]
+	d, ok := v.old[v.resources.identity(meta)]
 	if !ok {
 		out.add(report.Diagnostic{Rule: ruleObjectNew, Message: out.object + " is not among the old objects: judged as a new one", Place: out.of("/metadata/name")})
 		return nil, true
 	}
-	was := typeMetaOf(d)
-	version, ok := now.versions[was.version()]
-	if !ok {
-		version = now
-	}
-	if !version.usable(out) {
+	stored := now.stored(typeMetaOf(d).version())
+	if !stored.usable(out) {
 		return nil, false
 	}
-	o, err := version.schema.DecodeStored(d.JSON)
+	o, err := stored.schema.DecodeStored(d.JSON)
+	if err == nil && stored != now {
+		o.SetGroupVersionKind(now.kind.Kind)
+		o, err = now.schema.DecodeConverted(o)
+	}
 	if err != nil {
 		hidden := &verdict{document: d, into: new(findings)}
 		hidden.unreadable(err)
@@ -342,4 +351,19 @@ func (v *validator) before(meta typeMeta, now *compiled, out *verdict) (*object.
 		return nil, false
 	}
 	return o, true
+}
+
+// stored returns the version whose schema an old object went through when it was stored: the storage
+// version. What a webhook made of the object nobody knows here; then it is the version of the object.
+func (c *compiled) stored(version string) *compiled {
+	if c.definition.Conversion.Strategy == "Webhook" {
+		if v, ok := c.versions[version]; ok {
+			return v
+		}
+		return c
+	}
+	if v := c.definition.StorageVersion(); v != nil {
+		return c.versions[v.Name]
+	}
+	return c
 }

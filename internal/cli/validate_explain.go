@@ -18,7 +18,7 @@ func (v *verdict) change(c espalier.Change, fields string) {
 	d := report.Diagnostic{Path: c.Path, Place: v.at(v.document.At(v.offsetOf(c)))}
 	switch c.What {
 	case espalier.Pruned:
-		d.Rule, d.Message = ruleFieldUnknown, fmt.Sprintf("unknown field %q", c.Path)
+		d.Rule, d.Message = ruleFieldUnknown, `unknown field "`+c.Path+`"`
 		if c.Nearest != "" {
 			d.Fix = fmt.Sprintf("did you mean %q?", c.Nearest)
 		}

@@ -2,8 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd/request"
@@ -50,7 +53,10 @@ func (w *write) decoded(fields string, out *verdict) {
 // validate reports what a server answers to the request.
 func (w *write) validate(out *verdict) {
 	w.advice(out)
-	w.prepare()
+	for _, text := range w.prepare() {
+		pointer := "/metadata/ownerReferences"
+		out.add(report.Diagnostic{Rule: ruleOwnerTwice, Path: "metadata.ownerReferences", Pointer: pointer, Place: out.of(pointer), Message: text})
+	}
 	found, err := w.version.kind.Validate(w.version.schema, w.object, request.Options{Old: w.old, Target: w.target, ReadOnly: true})
 	if err != nil {
 		out.unreadable(err)
@@ -60,19 +66,44 @@ func (w *write) validate(out *verdict) {
 		w.finalizers(out)
 	}
 	out.problems(w.version, w.object.JSON(), &found)
+	if w.old != nil {
+		out.registry(w.version.kind.UpdateErrors(w.object, w.old), found.Problems)
+	}
 }
 
-// prepare does what a server does before it validates.
-func (w *write) prepare() {
+// prepare does what a server does before it validates, and returns the server's warnings.
+func (w *write) prepare() []string {
 	namespace := w.object.GetNamespace()
 	if namespace == "" {
 		namespace = defaultNamespace
 	}
 	if w.old == nil {
-		w.version.kind.Create(w.object, namespace)
-	} else {
-		w.version.kind.Update(w.object, w.old, w.target, namespace)
+		return w.version.kind.Create(w.object, namespace)
 	}
+	return w.version.kind.Update(w.object, w.old, w.target, namespace)
+}
+
+// registry reports what the registry of a server has against metadata, without what was said
+// before.
+func (v *verdict) registry(errs field.ErrorList, said []request.Problem) {
+	for _, e := range errs {
+		text := e.Error()
+		if slices.ContainsFunc(said, func(p request.Problem) bool { return p.Error.Error() == text }) {
+			continue
+		}
+		said = append(said, request.Problem{Error: e})
+		v.add(report.Diagnostic{Rule: ruleMetadata, Message: text, Path: e.Field, Place: v.path(e.Field)})
+	}
+}
+
+// path is the place that a field path leads to, as far as it does.
+func (v *verdict) path(path string) report.Place {
+	doc, err := jsondoc.Parse(v.document.JSON, jsondoc.Limits{})
+	if err != nil {
+		return v.of("")
+	}
+	defer doc.Release()
+	return v.at(v.document.At(doc.Offset(below(doc, jsondoc.Root, path).value)))
 }
 
 // advice reports what a server does not say: parts of the object that it ignores. A server does
@@ -90,7 +121,7 @@ func (w *write) advice(out *verdict) {
 	case !bytes.Equal(status, w.old.Member("status")):
 		out.statusIgnored("an update of the object does not change its status")
 	}
-	if w.old == nil && w.object.GetResourceVersion() != "" {
+	if w.old == nil && request.StoredResourceVersion(w.object) {
 		out.add(report.Diagnostic{Rule: ruleResourceVersion, Path: "metadata.resourceVersion", Pointer: "/metadata/resourceVersion",
 			Message: "resourceVersion should not be set on objects to be created", Place: out.of("/metadata/resourceVersion")})
 	}

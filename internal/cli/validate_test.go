@@ -210,7 +210,7 @@ func FuzzValidate(f *testing.F) {
 		for _, d := range docs {
 			for _, object := range d.Split() {
 				if update {
-					v.old = map[identity]*manifest.Document{typeMetaOf(object).identity(): object}
+					v.old = map[identity]*manifest.Document{all.identity(typeMetaOf(object)): object}
 				}
 				v.document(object, &found)
 			}

@@ -1,7 +1,6 @@
 package custom
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/store"
@@ -105,8 +103,6 @@ func unconverted(_ context.Context, objs []*object.Object, version string) ([]*o
 }
 
 // converted brings what a converter has returned into the form of its version.
-// No defaults are filled in: an object has those of the version that it was
-// sent or stored in.
 func (f *Form) converted(o *object.Object) (*object.Object, error) {
 	s := f.currentFor(o)
 	if s == nil {
@@ -116,18 +112,10 @@ func (f *Form) converted(o *object.Object) (*object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := o.JSON()
-	result, err := s.Normalize.Normalize(data, espalier.NormalizeOptions{Source: espalier.Converted})
+	out, err := s.DecodeConverted(o)
 	if err != nil {
 		return nil, err
 	}
-	out := o
-	if !bytes.Equal(result.Bytes, data) {
-		if out, err = object.FromJSON(result.Bytes); err != nil {
-			return nil, err
-		}
-	}
-	out.SetSource(nil)
 	out.SetStamp(s)
 	return out, nil
 }
