@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier/internal/object"
@@ -18,7 +17,7 @@ const (
 	maxGenerated = 58
 	// suffix stands for the random end of a generated name.
 	suffix = "x2b4d"
-	// placeholder stands for a uid and a resourceVersion that a server would set.
+	// placeholder stands for a resourceVersion that a server would set.
 	placeholder = "1"
 )
 
@@ -34,8 +33,9 @@ func (r *Resource) Create(o *object.Object, namespace string) []string {
 	}
 	o.SetDeletionTimestamp(nil)
 	o.SetDeletionGracePeriodSeconds(nil)
-	o.SetCreationTimestamp(metav1.Now())
-	o.SetUID(types.UID(placeholder))
+	// The server sets others, which nobody can know. Errors that show the object have none.
+	o.SetCreationTimestamp(metav1.Time{})
+	o.SetUID("")
 	r.PrepareCreate(o)
 	return warnings
 }
@@ -54,6 +54,9 @@ func (r *Resource) Update(o, old *object.Object, target Target, namespace string
 	}
 	if o.GetResourceVersion() == "" {
 		o.SetResourceVersion(old.GetResourceVersion())
+	}
+	if old.GetUID() == "" {
+		old.SetUID(o.GetUID())
 	}
 	o.SetGeneration(old.GetGeneration())
 	r.PrepareUpdate(o, old, target)
@@ -85,6 +88,12 @@ func pathSegment(name string, prefix bool) []string {
 		return content.IsPathSegmentPrefix(name)
 	}
 	return content.IsPathSegmentName(name)
+}
+
+// SameUID reports whether an update is of the object that is stored: a uid is a precondition. Objects
+// in files often have none.
+func SameUID(o, old *object.Object) bool {
+	return o.GetUID() == "" || old.GetUID() == "" || o.GetUID() == old.GetUID()
 }
 
 // StoredResourceVersion reports whether an object has a resourceVersion that storage takes for

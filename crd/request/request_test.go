@@ -55,7 +55,7 @@ func TestCreate(t *testing.T) {
 	r, s, _ := widget(t)
 	o := decoded(t, s, `"spec":{"size":12,"replicas":-1,"odd":1},"status":{"phase":"new"}`)
 	r.Create(o, "default")
-	if o.Member("status") != nil || o.GetGeneration() != 1 || o.GetNamespace() != "default" || o.GetUID() == "" {
+	if o.Member("status") != nil || o.GetGeneration() != 1 || o.GetNamespace() != "default" || o.GetUID() != "" {
 		t.Errorf("created as %s", o.JSON())
 	}
 	if got := string(o.Member("spec")); got != `{"color":"red","replicas":-1,"size":12}` {

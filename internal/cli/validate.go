@@ -231,17 +231,18 @@ func (v *validator) document(d *manifest.Document, into *findings) {
 	if version.version.Deprecated {
 		out.add(report.Diagnostic{Rule: ruleVersionDeprecate, Message: request.DeprecationWarning(version.definition, version.version), Pointer: "/apiVersion", Place: out.of("/apiVersion")})
 	}
+	status := v.options.subresource == "status"
+	if status && !version.kind.Status {
+		out.add(report.Diagnostic{Rule: ruleNoSubresource, Pointer: "/apiVersion", Place: out.of("/apiVersion"),
+			Message: fmt.Sprintf("%s.%s %q not found", version.definition.Plural, version.definition.Group, meta.name)})
+		return
+	}
 	w, ok := version.decode(d.JSON, out)
 	if !ok {
 		return
 	}
 	w.decoded(v.options.fields, out)
-	if v.options.subresource == "status" {
-		if !version.kind.Status {
-			out.add(report.Diagnostic{Rule: ruleNoSubresource, Pointer: "/apiVersion", Place: out.of("/apiVersion"),
-				Message: "the server could not find the requested resource"})
-			return
-		}
+	if status {
 		w.target = request.Status
 	}
 	if v.old != nil {
@@ -336,9 +337,11 @@ func (v *validator) before(meta typeMeta, now *compiled, out *verdict) (*object.
 		return nil, false
 	}
 	o, err := stored.schema.DecodeStored(d.JSON)
-	if err == nil && stored != now {
+	if err == nil {
 		o.SetGroupVersionKind(now.kind.Kind)
-		o, err = now.schema.DecodeConverted(o)
+		if stored != now {
+			o, err = now.schema.DecodeConverted(o)
+		}
 	}
 	if err != nil {
 		hidden := &verdict{document: d, into: new(findings)}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,33 +26,39 @@ type write struct {
 	old     *object.Object // as it is stored; nil for a new object
 	target  request.Target
 	changes []espalier.Change // that decoding has made
+	altered bool              // by more than defaults
 }
 
 // decode reads an object as a server does. It reports false for one that a server cannot read.
 func (c *compiled) decode(text []byte, out *verdict) (*write, bool) {
 	var changes espalier.Report
-	o, _, err := c.schema.Decode(text, &changes)
+	o, happened, err := c.schema.Decode(text, &changes)
 	if err != nil {
 		out.unreadable(err)
 		return nil, false
 	}
-	return &write{version: c, object: o, changes: changes.Changes}, true
+	return &write{version: c, object: o, changes: changes.Changes, altered: happened&^espalier.Defaulted != 0}, true
 }
 
 // decoded reports what decoding has changed.
 func (w *write) decoded(fields string, out *verdict) {
-	twice := false
 	for _, c := range w.changes {
 		out.change(c, fields)
-		twice = twice || c.What == espalier.Duplicated
 	}
-	if twice {
+	if w.altered && fields != fieldsIgnore {
 		out.duplicates(request.StrictErrors(out.document.JSON, nil), fields)
 	}
 }
 
 // validate reports what a server answers to the request.
 func (w *write) validate(out *verdict) {
+	if w.old != nil && !request.SameUID(w.object, w.old) {
+		pointer := "/metadata/uid"
+		out.add(report.Diagnostic{Rule: ruleMetadata, Path: "metadata.uid", Pointer: pointer, Place: out.of(pointer),
+			Message: fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", w.object.GetUID(), w.old.GetUID()),
+			Fix:     "Remove metadata.uid, or give the object that has it with --old."})
+		return // storage compares them before anything is validated
+	}
 	w.advice(out)
 	for _, text := range w.prepare() {
 		pointer := "/metadata/ownerReferences"
@@ -162,6 +169,9 @@ func (v *verdict) scale(problem *request.Problem) {
 
 // duplicates reports fields that are there more than once.
 func (v *verdict) duplicates(all []error, fields string) {
+	if len(all) == 0 {
+		return
+	}
 	doc, err := jsondoc.Parse(v.document.JSON, jsondoc.Limits{})
 	if err != nil {
 		return // the object has been read before

@@ -18,6 +18,7 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/server/fields"
 )
 
 const (
@@ -62,6 +63,9 @@ func (g *gate) Admit(ctx context.Context, a admission.Attributes, o admission.Ob
 	}
 	obj, ours := a.GetObject().(*object.Object)
 	if ours {
+		if a.GetOperation() == admission.Create {
+			fields.DropUnreadable(obj)
+		}
 		if err := g.before(ctx, a, obj); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/object"
@@ -118,6 +119,14 @@ func checkManagedIn(data []byte) error {
 		i++
 	}
 	return nil
+}
+
+// DropUnreadable removes managed fields that cannot be decoded from a new object, as the field
+// manager does. Admission would warn of them, as if it had spoilt them.
+func DropUnreadable(o *object.Object) {
+	if o.ReadMetadata("managedFields") != nil && managedfields.ValidateManagedFields(o.GetManagedFields()) != nil {
+		o.SetManagedFields(nil)
+	}
 }
 
 // managedSum counts the fields of all managers.
