@@ -33,7 +33,9 @@ func (r *Resource) Create(o *object.Object, namespace string) []string {
 	}
 	o.SetDeletionTimestamp(nil)
 	o.SetDeletionGracePeriodSeconds(nil)
-	// The server sets others, which nobody can know. Errors that show the object have none.
+	// The server sets others, which nobody can know. Errors that show the object have none. A time that
+	// cannot be read is not the zero time for being read as that.
+	o.SetCreationTimestamp(metav1.Now())
 	o.SetCreationTimestamp(metav1.Time{})
 	o.SetUID("")
 	r.PrepareCreate(o)
