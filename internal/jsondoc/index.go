@@ -162,7 +162,7 @@ key:
 	if info&recode != 0 {
 		dirt++
 	}
-	tape = append(tape, node{off: uint32(i), end: uint32(end), info: info | uint32(String)})
+	tape = append(tape, node{off: uint32(i), end: uint32(end), info: info | uint32(String) | key})
 	if info&escaped != 0 {
 		tape[len(tape)-1].next = d.decodeKey(src[i+1 : end-1])
 	}

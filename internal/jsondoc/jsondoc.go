@@ -87,6 +87,8 @@ const (
 	canonical = 1 << 5
 	// unsorted: the object's keys do not strictly increase, so there may be duplicates.
 	unsorted = 1 << 6
+	// key: the entry is a key.
+	key = 1 << 7
 
 	countShift = 8
 	countMax   = 1<<(32-countShift) - 1
