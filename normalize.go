@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/exec"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/kept"
 )
 
 // Source is where an object comes from.
@@ -100,6 +101,9 @@ func (r *Report) Pruned() []string {
 type NormalizeOptions struct {
 	Source Source
 	Report *Report // filled if not nil; asking for none costs nothing
+	// Quiet are changes that are not worth a report: if nothing else happens it stays empty, and costs
+	// nothing.
+	Quiet Changes
 	// Keep has the result keep the index of the object, so that ValidateResult
 	// need not parse it. Release gives it back; until then the object's bytes
 	// must not change.
@@ -116,6 +120,15 @@ type Result struct {
 
 	doc   *jsondoc.Doc // the object as it was given, if it says the same as Bytes
 	typed bool         // every value of it is of its schema's type
+}
+
+func init() {
+	kept.Index = func(result any) (*jsondoc.Doc, bool) {
+		r := result.(*Result)
+		d := r.doc
+		r.doc = nil
+		return d, r.typed
+	}
 }
 
 // Release gives back what Keep has kept. Bytes and Changes stay.
@@ -157,7 +170,7 @@ func (s *Schema) Normalize(object []byte, o NormalizeOptions) (Result, error) {
 		return Result{}, ErrValidationOnly
 	}
 	out, changes, doc, err := exec.Normalize(s.plan, object, exec.Options{
-		Storage: o.Source == Storage, NoDefaults: o.Source == Converted, Record: rec, Limits: jsondoc.Limits(o.Limits), Keep: o.Keep,
+		Storage: o.Source == Storage, NoDefaults: o.Source == Converted, Record: rec, Quiet: exec.Changes(o.Quiet), Limits: jsondoc.Limits(o.Limits), Keep: o.Keep,
 	})
 	if err != nil {
 		return Result{}, objectError(err)

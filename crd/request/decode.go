@@ -14,14 +14,16 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/kept"
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
 // Decode reads an object as a client has sent it: types are checked, unknown fields
-// pruned, nulls dropped, defaults filled in. The report, if not nil, lists the changes.
-// The error is the one that API servers answer with.
-func (s *Schema) Decode(data []byte, report *espalier.Report) (*object.Object, espalier.Changes, error) {
-	o, changes, err := normalize(s.Normalize, data, report)
+// pruned, nulls dropped, defaults filled in. The report, if not nil, lists the changes, unless all are
+// quiet. The error is the one that API servers answer with.
+func (s *Schema) Decode(data []byte, report *espalier.Report, quiet espalier.Changes) (*object.Object, espalier.Changes, error) {
+	o, changes, err := normalize(s.Normalize, data, espalier.NormalizeOptions{Report: report, Quiet: quiet})
 	if err != nil {
 		return nil, 0, decodeError(data, err)
 	}
@@ -38,17 +40,36 @@ func DecodeForeign(data []byte) (*object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, _, err := normalize(all, data, nil)
+	o, _, err := normalize(all, data, espalier.NormalizeOptions{})
 	return o, err
 }
 
-func normalize(s *espalier.Schema, data []byte, report *espalier.Report) (*object.Object, espalier.Changes, error) {
-	result, err := s.Normalize(data, espalier.NormalizeOptions{Source: espalier.Request, Report: report})
+func normalize(s *espalier.Schema, data []byte, options espalier.NormalizeOptions) (*object.Object, espalier.Changes, error) {
+	// Clients end bodies with a newline, which is no part of the object.
+	data = bytes.TrimRight(data, "\n")
+	options.Source, options.Keep = espalier.Request, true
+	result, err := s.Normalize(data, options)
 	if err != nil {
 		return nil, 0, err
 	}
 	o, err := object.FromJSON(result.Bytes)
-	return o, result.Changes, err
+	if err != nil {
+		return nil, 0, err
+	}
+	doc, typed := kept.Index(&result)
+	if doc == nil || !doc.Indexes(result.Bytes) {
+		// The body is not what is stored: keys are not sorted, or a default was filled in.
+		if doc, err = jsondoc.Parse(result.Bytes, jsondoc.Limits{}); err != nil {
+			return nil, 0, err
+		}
+		typed = false
+	}
+	var by any
+	if typed {
+		by = s
+	}
+	o.SetIndex(doc, by)
+	return o, result.Changes, nil
 }
 
 // DecodeStored reads an object as storage holds it: malformed metadata is dropped, and the

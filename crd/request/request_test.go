@@ -36,7 +36,7 @@ func widget(t *testing.T) (*request.Resource, *request.Schema, *crd.CRD) {
 
 func decoded(t *testing.T, s *request.Schema, members string) *object.Object {
 	t.Helper()
-	o, _, err := s.Decode([]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},`+members+`}`), nil)
+	o, _, err := s.Decode([]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},`+members+`}`), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestStrictErrors(t *testing.T) {
 	_, s, _ := widget(t)
 	body := []byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","odd":1},"spec":{"size":1,"b":{"c":1,"c":2},"a":1,"size":2}}`)
 	var report espalier.Report
-	if _, _, err := s.Decode(body, &report); err != nil {
+	if _, _, err := s.Decode(body, &report, 0); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -172,7 +172,7 @@ func TestDecodeErrors(t *testing.T) {
 		`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"labels":{"a":{}}}}`: "json: cannot unmarshal object into Go struct field ObjectMeta.labels of type string",
 		`[]`: "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
 	} {
-		if _, _, err := s.Decode([]byte(body), nil); err == nil || err.Error() != want {
+		if _, _, err := s.Decode([]byte(body), nil, 0); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", body, err, want)
 		}
 	}

@@ -7,7 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/exec"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/internal/plan"
 )
 
 // Problem is one reason for which an API server refuses a request.
@@ -79,10 +82,43 @@ func (r *Resource) schemaErrors(s *Schema, o *object.Object, options Options) (e
 	if r.Namespaced {
 		engine.Scope = espalier.Namespaced
 	}
+	if valid(s, o, engine, options.Old) {
+		return espalier.Validation{}, nil
+	}
 	if options.Old != nil {
 		engine.Old = options.Old.JSON()
 	}
 	return s.Validate.Validate(o.JSON(), engine)
+}
+
+// valid reports whether nothing is to be said about an object whose index is known, which is the rule. What is
+// wrong with another, and where, is for the engine to say, which parses it.
+func valid(s *Schema, o *object.Object, options espalier.ValidateOptions, old *object.Object) bool {
+	doc, typed := o.Index()
+	if doc == nil {
+		return false
+	}
+	n := s.Validate.Plan()
+	j := exec.Judgement{Ratchet: true, Typed: typed == s.Validate, Scope: exec.Scope(options.Scope), ReadOnly: options.ReadOnly}
+	if options.Rules != nil {
+		j.Rules = options.Rules
+	}
+	if old != nil {
+		var err error
+		if j.Old, err = jsondoc.Parse(oldFor(n, options, old), jsondoc.Limits{}); err != nil {
+			return false
+		}
+		defer j.Old.Release()
+	}
+	return exec.Validate(n, doc, j) == nil
+}
+
+// oldFor returns what is needed of an old object: without rules and read-only fields only its metadata.
+func oldFor(n *plan.Node, options espalier.ValidateOptions, old *object.Object) []byte {
+	if n.Flags&plan.RulesBelow != 0 || options.ReadOnly && n.Flags&plan.ReadOnlyBelow != 0 {
+		return old.JSON()
+	}
+	return old.Metadata()
 }
 
 // problems returns the violations that count for a target, in the order of API servers: they

@@ -32,7 +32,7 @@ type write struct {
 // decode reads an object as a server does. It reports false for one that a server cannot read.
 func (c *compiled) decode(text []byte, out *verdict) (*write, bool) {
 	var changes espalier.Report
-	o, happened, err := c.schema.Decode(text, &changes)
+	o, happened, err := c.schema.Decode(text, &changes, 0)
 	if err != nil {
 		out.unreadable(err)
 		return nil, false

@@ -55,6 +55,9 @@ type Options struct {
 	Keep       bool      // return the document, if the object still says the same
 	kept       bool      // unknown fields at the top of a value that is no resource are preserved
 	Limits     jsondoc.Limits
+	// Quiet are changes that are not worth a record: if there are no others, nothing is recorded, and
+	// what recording takes is saved.
+	Quiet Changes
 }
 
 // Error is metadata, a kind or an apiVersion that cannot be.
@@ -130,7 +133,14 @@ func Normalize(n *plan.Node, src []byte, o Options) ([]byte, Changes, *jsondoc.D
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	out, changes, err := normalize(n, d, o)
+	first := o
+	if o.Quiet != 0 {
+		first.Record = nil
+	}
+	out, changes, err := normalize(n, d, first)
+	if err == nil && first.Record != o.Record && changes&^o.Quiet != 0 {
+		out, changes, err = normalize(n, d, o)
+	}
 	if o.Keep && err == nil && changes&^Mismatched == 0 && d.Settled() {
 		return out, changes, d, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -131,6 +132,9 @@ func Parse(src []byte, lim Limits) (*Doc, error) {
 	if len(src) > maxBytes {
 		return nil, &SyntaxError{maxBytes, "document of " + strconv.Itoa(len(src)) + " bytes is larger than the limit of " + strconv.Itoa(maxBytes)}
 	}
+	if f := parsed.Load(); f != nil {
+		(*f)(src)
+	}
 	d := pool.Get().(*Doc)
 	d.src = src
 	if err := d.index(maxDepth); err != nil {
@@ -138,6 +142,21 @@ func Parse(src []byte, lim Limits) (*Doc, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// parsed is told what is parsed, if it is set.
+var parsed atomic.Pointer[func(src []byte)]
+
+// Observe has f told about every document that is parsed from now on, until stop is called. It is for
+// tests that count them.
+func Observe(f func(src []byte)) (stop func()) {
+	parsed.Store(&f)
+	return func() { parsed.Store(nil) }
+}
+
+// Indexes reports whether the document is of these very bytes.
+func (d *Doc) Indexes(src []byte) bool {
+	return len(d.src) == len(src) && unsafe.SliceData(d.src) == unsafe.SliceData(src)
 }
 
 // Release gives the document's memory back for reuse. The document and all

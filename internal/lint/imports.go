@@ -19,7 +19,7 @@ const (
 // what is below it, except "." which is the root package alone.
 var layers = [][]string{
 	{"finding", "internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown", "internal/stack", "internal/celsize", "internal/authority", "internal/collect", "internal/kubebuilder", "internal/build"},
-	{"internal/syntax", "internal/plan", "internal/crdtree", "internal/object"},
+	{"internal/syntax", "internal/plan", "internal/crdtree", "internal/kept", "internal/object"},
 	{"internal/exec"},
 	{"internal/compile"},
 	{"."},
@@ -105,7 +105,7 @@ var allowed = []allowance{
 	{
 		dir: ".",
 		may: []string{
-			"finding", "internal/jsondoc", "internal/syntax", "internal/plan", "internal/compile", "internal/exec",
+			"finding", "internal/jsondoc", "internal/syntax", "internal/plan", "internal/compile", "internal/exec", "internal/kept",
 			apimachinery + "util/validation/field",
 		},
 		only: "the engine's internal packages and apimachinery's field errors: whoever imports Espalier gets its dependencies too",

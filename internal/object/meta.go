@@ -302,6 +302,15 @@ func (o *Object) WithoutManagedFields() *Object {
 	return &c
 }
 
+// Metadata returns the JSON of an object that has the metadata alone, without managed fields.
+func (o *Object) Metadata() []byte {
+	m := *o.decodedMeta()
+	m.ManagedFields = nil
+	b := append(make([]byte, 0, 512), '{')
+	b = append(b, keyMetadata...)
+	return append(appendMeta(b, &m, o.GetResourceVersion()), '}')
+}
+
 // ReadMetadata returns the JSON of a field of metadata as it was read, whatever
 // has been set since; nil if there was none.
 func (o *Object) ReadMetadata(name string) []byte { return o.metaMember(name) }

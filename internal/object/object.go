@@ -45,9 +45,9 @@ var (
 //
 // It is 128 bytes long. A watch cache holds millions of them.
 type Object struct {
-	raw    []byte // canonical JSON as given; what follows overrides it
-	source *[]byte
-	stamp  any
+	raw   []byte // canonical JSON as given; what follows overrides it
+	extra *extra // nil for most objects
+	stamp any
 
 	types *metav1.TypeMeta   // apiVersion and kind, if they have been changed
 	meta  *metav1.ObjectMeta // metadata but its resourceVersion, if it has been changed
@@ -60,6 +60,13 @@ type Object struct {
 
 	metaEnd int32
 	at      [placeCount]int32
+}
+
+// extra is what few objects have. It is not changed, but replaced: copies share it.
+type extra struct {
+	source []byte       // what storage held
+	index  *jsondoc.Doc // of raw, of an object that is on its way into storage
+	typed  any          // the schema whose types all values have; nil if none is known
 }
 
 var (
@@ -192,7 +199,11 @@ func (o *Object) Settle() {
 	if err != nil {
 		return // what AppendJSON writes can be read
 	}
-	settled.source, settled.stamp = o.source, o.stamp
+	settled.stamp = o.stamp
+	settled.extra = o.edited(settled.raw, "metadata", true)
+	if o.extra != nil && o.extra.source != nil {
+		settled.SetSource(o.extra.source)
+	}
 	*o = *settled
 }
 
@@ -220,19 +231,49 @@ func (o *Object) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Source is what storage held, if normalizing has changed it; otherwise nil.
-func (o *Object) Source() []byte {
-	if o.source == nil {
+// SetIndex gives the object the index of its bytes, which nobody may release. typed is the schema whose
+// types all values have, nil if that is not known.
+func (o *Object) SetIndex(d *jsondoc.Doc, typed any) { o.extra = &extra{index: d, typed: typed} }
+
+// Index returns the index of the object's JSON, nil if it is not known: the JSON has to be parsed.
+func (o *Object) Index() (d *jsondoc.Doc, typed any) {
+	if o.extra == nil || o.extra.index == nil || o.changed() || !o.extra.index.Indexes(o.raw) {
+		return nil, nil
+	}
+	return o.extra.index, o.extra.typed
+}
+
+// edited returns what is known of other bytes, in which one member is another. The types of that member
+// are the schema's if typed is set.
+func (o *Object) edited(raw []byte, member string, typed bool) *extra {
+	if o.extra == nil || o.extra.index == nil || o.types != nil || !o.extra.index.Indexes(o.raw) {
 		return nil
 	}
-	return *o.source
+	d, ok := o.extra.index.Edited(raw, member)
+	if !ok {
+		return nil
+	}
+	e := &extra{index: d}
+	if typed {
+		e.typed = o.extra.typed
+	}
+	return e
+}
+
+// Source is what storage held, if normalizing has changed it; otherwise nil.
+func (o *Object) Source() []byte {
+	if o.extra == nil {
+		return nil
+	}
+	return o.extra.source
 }
 
 // SetSource remembers what storage held. SetMember forgets it.
 func (o *Object) SetSource(stored []byte) {
-	o.source = nil
 	if stored != nil {
-		o.source = &stored
+		o.extra = &extra{source: stored}
+	} else if o.Source() != nil {
+		o.extra = nil
 	}
 }
 

@@ -189,7 +189,7 @@ func (o *Object) SetMember(name string, value []byte) {
 	}
 	s.to(len(base))
 	changed := *o
-	changed.raw, changed.stamp, changed.source = s.dst, nil, nil
+	changed.raw, changed.stamp, changed.extra = s.dst, nil, o.edited(s.dst, name, value == nil)
 	if err := changed.scan(); err != nil {
 		panic("object: the value given to SetMember is not canonical JSON")
 	}

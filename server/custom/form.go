@@ -61,7 +61,8 @@ func (f *Form) FromRequest(data []byte, _ *schema.GroupVersionKind, strict bool)
 	if err != nil {
 		return nil, f.kind, nil, err
 	}
-	o, changes, err := s.Decode(data, nil)
+	var report espalier.Report
+	o, changes, err := s.Decode(data, &report, espalier.Defaulted)
 	if err != nil {
 		return nil, request.KindOf(data), nil, err
 	}
@@ -74,10 +75,6 @@ func (f *Form) FromRequest(data []byte, _ *schema.GroupVersionKind, strict bool)
 	if changes&^espalier.Defaulted == 0 {
 		o.SetStamp(s)
 		return o, gvk, nil, nil
-	}
-	var report espalier.Report
-	if o, changes, err = s.Decode(data, &report); err != nil {
-		return nil, gvk, nil, err
 	}
 	note := &noted{schema: s, mismatched: changes&espalier.Mismatched != 0, pruned: request.Pruned(&report)}
 	o.SetStamp(s)

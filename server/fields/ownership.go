@@ -151,13 +151,13 @@ func (o *Ownership) created(obj *object.Object, manager string) {
 		o.compare(object.New(o.kind), obj, manager)
 		return
 	}
-	text := obj.JSON()
-	d, err := jsondoc.Parse(text, jsondoc.Limits{})
+	obj.Settle()
+	d, release, err := indexOf(obj)
 	if err != nil {
 		return // cannot be: it has been normalized
 	}
-	defer d.Release()
-	fields, ok := exec.AppendFields(make([]byte, 0, len(text)), o.plan, d, o.except...)
+	defer release()
+	fields, ok := exec.AppendFields(make([]byte, 0, obj.Size()), o.plan, d, o.except...)
 	if !ok {
 		o.compare(object.New(o.kind), obj, manager)
 		return
@@ -212,11 +212,13 @@ func (o *Ownership) stillAll(live, now *object.Object, manager string) bool {
 	if !ok || !bytes.Equal(had, e.FieldsV1.GetRawBytes()) {
 		return false
 	}
-	after, err := jsondoc.Parse(now.JSON(), jsondoc.Limits{})
+	settled := *now // now itself still knows what was read
+	settled.Settle()
+	after, release, err := indexOf(&settled)
 	if err != nil {
 		return false
 	}
-	defer after.Release()
+	defer release()
 	has, ok := exec.AppendFields(had[len(had):], o.plan, after, o.except...)
 	if !ok {
 		return false
@@ -226,6 +228,18 @@ func (o *Ownership) stillAll(live, now *object.Object, manager string) bool {
 	}
 	o.write(now, has, e)
 	return true
+}
+
+// indexOf returns the index of an object, and what has to be called when it is no longer used.
+func indexOf(obj *object.Object) (*jsondoc.Doc, func(), error) {
+	if d, _ := obj.Index(); d != nil {
+		return d, func() {}, nil
+	}
+	d, err := jsondoc.Parse(obj.JSON(), jsondoc.Limits{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return d, d.Release, nil
 }
 
 // write sets the one entry of an object.
