@@ -83,7 +83,7 @@ type Environment struct {
 	ControlPlaneStartTimeout time.Duration
 
 	// AttachControlPlaneOutput leaves the server's log as klog has it, as
-	// ESPALIERTEST_LOGS does. It is for the whole process, from its first world on.
+	// ESPALIERTEST_LOGS does, unless another test server of the process was started without it.
 	// The variable KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT does the same.
 	AttachControlPlaneOutput bool
 
@@ -174,16 +174,12 @@ func (e *Environment) connect(ctx context.Context) (err error) {
 		e.KubeConfig, err = local.Kubeconfig(e.Config)
 		return err
 	}
-	if e.AttachControlPlaneOutput || os.Getenv(envAttachOutput) == "true" {
-		if err := os.Setenv("ESPALIERTEST_LOGS", "1"); err != nil {
-			return err
-		}
-	}
 	flags, err := e.ControlPlane.flags()
 	if err != nil {
 		return err
 	}
-	e.world, err = start(ctx, Configure(func(o *server.Options) { o.ProtectInstances = false }), Configure(flags))
+	loud := func(s *settings) { s.loud = e.AttachControlPlaneOutput || os.Getenv(envAttachOutput) == "true" }
+	e.world, err = start(ctx, Configure(func(o *server.Options) { o.ProtectInstances = false }), Configure(flags), loud)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"testing"
 
 	"k8s.io/klog/v2"
 )
@@ -12,9 +13,9 @@ import (
 // quiet keeps the server's log out of the tests' output: some twenty lines for
 // each world, and what concerns a client the client is told. ESPALIERTEST_LOGS=1 in
 // the environment leaves klog as it is, and who has given klog a logger of one's
-// own gets everything.
+// own gets everything. Programs that are no tests keep their klog.
 var quiet = sync.OnceFunc(func() {
-	if os.Getenv("ESPALIERTEST_LOGS") != "" {
+	if os.Getenv("ESPALIERTEST_LOGS") != "" || !testing.Testing() {
 		return
 	}
 	var flags flag.FlagSet

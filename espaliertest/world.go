@@ -35,6 +35,7 @@ type settings struct {
 	definitions []*apiextensions.CustomResourceDefinition
 	configure   []func(*server.Options)
 	faults      *plan // nil: none
+	loud        bool  // klog stays as it is
 }
 
 // CRDs has the CustomResourceDefinitions of files, folders and patterns in the
@@ -89,7 +90,9 @@ func start(ctx context.Context, options ...Option) (_ *World, err error) {
 	for _, option := range options {
 		option(s)
 	}
-	quiet()
+	if !s.loud {
+		quiet()
+	}
 	read := make(chan result, 1)
 	go func() {
 		definitions, err := s.read()

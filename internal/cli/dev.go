@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/espalier-dev/espalier/internal/collect"
 	"github.com/espalier-dev/espalier/internal/install"
 	"github.com/espalier-dev/espalier/internal/report"
 	"github.com/espalier-dev/espalier/server"
@@ -135,6 +136,7 @@ func (d *developing) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer files.close()
+	defer collect.Late()()
 	plane, err := d.start(ctx)
 	if err != nil {
 		return unlessStopped(ctx, err)

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-dev/espalier/internal/authority"
-	"github.com/espalier-dev/espalier/internal/collect"
 	"github.com/espalier-dev/espalier/server"
 	"github.com/espalier-dev/espalier/server/etcd"
 	"github.com/espalier-dev/espalier/server/webhook"
@@ -51,14 +50,13 @@ type Plane struct {
 	done      chan struct{}
 	err       error // of the server, once done is closed
 	lost      atomic.Pointer[error]
-	collect   func() // garbage as usual
 	stop      func() error
 }
 
 // Start runs a plane and returns when it is ready. The context bounds the start
 // only.
 func Start(ctx context.Context, o Options) (_ *Plane, err error) {
-	p := &Plane{done: make(chan struct{}), collect: collect.Late()}
+	p := &Plane{done: make(chan struct{})}
 	p.stop = sync.OnceValue(p.end)
 	defer func() {
 		if err != nil {
@@ -193,7 +191,6 @@ func (p *Plane) Stop() error { return p.stop() }
 const partingTime = 50 * time.Millisecond
 
 func (p *Plane) end() error {
-	defer p.collect()
 	var errs []error
 	if p.cancel != nil {
 		p.cancel()

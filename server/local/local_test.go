@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +96,26 @@ func TestKubeconfigIsComplete(t *testing.T) {
 	}
 	if _, err := client(t, config).CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Who embeds a server keeps the garbage collector and the environment.
+func TestLeavesTheProcessAlone(t *testing.T) {
+	percent := func() int {
+		now := debug.SetGCPercent(100)
+		debug.SetGCPercent(now)
+		return now
+	}
+	collecting, environment := percent(), os.Environ()
+	p := start(t, local.Options{})
+	if got := percent(); got != collecting {
+		t.Errorf("GOGC is %d and was %d", got, collecting)
+	}
+	if got := os.Environ(); !slices.Equal(got, environment) {
+		t.Errorf("the environment is %q and was %q", got, environment)
+	}
+	if err := p.Stop(); err != nil {
+		t.Fatal(err)
 	}
 }
 
