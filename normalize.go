@@ -129,6 +129,7 @@ func init() {
 		r.doc = nil
 		return d, r.typed
 	}
+	kept.Validation = func(v *exec.Verdict) any { return validation(v) }
 }
 
 // Release gives back what Keep has kept. Bytes and Changes stay.

@@ -64,11 +64,14 @@ func normalize(s *espalier.Schema, data []byte, options espalier.NormalizeOption
 		}
 		typed = false
 	}
+	if !doc.Canonical() || !doc.Settled() {
+		return o, result.Changes, nil // a -0 reads as 0 the next time
+	}
 	var by any
 	if typed {
 		by = s
 	}
-	o.SetIndex(doc, by)
+	o.SetIndex(doc, by, s)
 	return o, result.Changes, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/internal/exec"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/kept"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/internal/plan"
 )
@@ -82,8 +83,8 @@ func (r *Resource) schemaErrors(s *Schema, o *object.Object, options Options) (e
 	if r.Namespaced {
 		engine.Scope = espalier.Namespaced
 	}
-	if valid(s, o, engine, options.Old) {
-		return espalier.Validation{}, nil
+	if found, ok := byIndex(s, o, engine, options.Old); ok {
+		return found, nil
 	}
 	if options.Old != nil {
 		engine.Old = options.Old.JSON()
@@ -91,34 +92,44 @@ func (r *Resource) schemaErrors(s *Schema, o *object.Object, options Options) (e
 	return s.Validate.Validate(o.JSON(), engine)
 }
 
-// valid reports whether nothing is to be said about an object whose index is known, which is the rule. What is
-// wrong with another, and where, is for the engine to say, which parses it.
-func valid(s *Schema, o *object.Object, options espalier.ValidateOptions, old *object.Object) bool {
+// byIndex validates an object whose index is known. It reports false if the object has to be parsed.
+func byIndex(s *Schema, o *object.Object, options espalier.ValidateOptions, old *object.Object) (espalier.Validation, bool) {
 	doc, typed := o.Index()
 	if doc == nil {
-		return false
+		return espalier.Validation{}, false
 	}
 	n := s.Validate.Plan()
 	j := exec.Judgement{Ratchet: true, Typed: typed == s.Validate, Scope: exec.Scope(options.Scope), ReadOnly: options.ReadOnly}
 	if options.Rules != nil {
 		j.Rules = options.Rules
 	}
+	whole := true
 	if old != nil {
+		var text []byte
 		var err error
-		if j.Old, err = jsondoc.Parse(oldFor(n, options, old), jsondoc.Limits{}); err != nil {
-			return false
+		text, whole = oldFor(n, options, old)
+		if j.Old, err = jsondoc.Parse(text, jsondoc.Limits{}); err != nil {
+			return espalier.Validation{}, false
 		}
 		defer j.Old.Release()
+		if !j.Old.Canonical() {
+			return espalier.Validation{}, false
+		}
 	}
-	return exec.Validate(n, doc, j) == nil
+	verdict := exec.Validate(n, doc, j)
+	if verdict != nil && !whole {
+		return espalier.Validation{}, false // what was wrong before is forgiven
+	}
+	return kept.Validation(verdict).(espalier.Validation), true
 }
 
-// oldFor returns what is needed of an old object: without rules and read-only fields only its metadata.
-func oldFor(n *plan.Node, options espalier.ValidateOptions, old *object.Object) []byte {
+// oldFor returns what is needed of an old object, and whether that is all of it: without rules and read-only fields a
+// valid object is compared with the metadata only.
+func oldFor(n *plan.Node, options espalier.ValidateOptions, old *object.Object) ([]byte, bool) {
 	if n.Flags&plan.RulesBelow != 0 || options.ReadOnly && n.Flags&plan.ReadOnlyBelow != 0 {
-		return old.JSON()
+		return old.JSON(), true
 	}
-	return old.Metadata()
+	return old.Metadata(), false
 }
 
 // problems returns the violations that count for a target, in the order of API servers: they

@@ -19,9 +19,9 @@ const (
 // what is below it, except "." which is the root package alone.
 var layers = [][]string{
 	{"finding", "internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown", "internal/stack", "internal/celsize", "internal/authority", "internal/collect", "internal/kubebuilder", "internal/build"},
-	{"internal/syntax", "internal/plan", "internal/crdtree", "internal/kept", "internal/object"},
+	{"internal/syntax", "internal/plan", "internal/crdtree", "internal/object"},
 	{"internal/exec"},
-	{"internal/compile"},
+	{"internal/compile", "internal/kept"},
 	{"."},
 	{"rules", "crd", "openapi"},
 	{"docs", "internal/manifest", "internal/splice"},

@@ -67,6 +67,7 @@ type extra struct {
 	source []byte       // what storage held
 	index  *jsondoc.Doc // of raw, of an object that is on its way into storage
 	typed  any          // the schema whose types all values have; nil if none is known
+	normal any          // the schema by which a request was normalized to raw, but for metadata; nil if to something else
 }
 
 var (
@@ -231,9 +232,20 @@ func (o *Object) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// SetIndex gives the object the index of its bytes, which nobody may release. typed is the schema whose
-// types all values have, nil if that is not known.
-func (o *Object) SetIndex(d *jsondoc.Doc, typed any) { o.extra = &extra{index: d, typed: typed} }
+// SetIndex gives the object the index of its bytes, which must be canonical, and which nobody may release. typed is the
+// schema whose types all values have, nil if that is not known; normal the one that a request was normalized by.
+func (o *Object) SetIndex(d *jsondoc.Doc, typed, normal any) {
+	o.extra = &extra{index: d, typed: typed, normal: normal}
+}
+
+// Normal returns the schema that the object was normalized by when a client sent it, nil if it has been changed since in
+// more than metadata. Normalizing it once more would change nothing.
+func (o *Object) Normal() any {
+	if o.extra == nil || o.extra.index == nil || o.types != nil || !o.extra.index.Indexes(o.raw) {
+		return nil
+	}
+	return o.extra.normal
+}
 
 // Index returns the index of the object's JSON, nil if it is not known: the JSON has to be parsed.
 func (o *Object) Index() (d *jsondoc.Doc, typed any) {
@@ -256,6 +268,9 @@ func (o *Object) edited(raw []byte, member string, typed bool) *extra {
 	e := &extra{index: d}
 	if typed {
 		e.typed = o.extra.typed
+	}
+	if member == "metadata" {
+		e.normal = o.extra.normal
 	}
 	return e
 }

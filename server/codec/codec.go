@@ -34,12 +34,12 @@ type Form interface {
 	Fresh(o *object.Object) *object.Object
 }
 
-// Stamping is a Form that recognizes, by their stamp, objects that are in its current shape.
-type Stamping interface {
+// Rereading is a Form that need not normalize what it has normalized before.
+type Rereading interface {
 	Form
-	// FromWritten reads what an object with a stamp was encoded to. It reports false if that is not
-	// in the current shape.
-	FromWritten(data []byte, stamp any) (*object.Object, bool)
+	// FromWritten reads what an object was encoded to that was normalized by a schema. It reports false if
+	// that is not the present one.
+	FromWritten(data []byte, schema any) (*object.Object, bool)
 }
 
 // Typed is a Form whose objects have Go types beside their bytes, and through

@@ -40,8 +40,8 @@ func (s storage) Encode(obj runtime.Object, w io.Writer) error {
 	})
 }
 
-// Decode implements runtime.Decoder. The object keeps data. If into has a stamp, data is what an
-// object with that stamp was encoded to: etcd3 decodes what it has just written.
+// Decode implements runtime.Decoder. The object keeps data. If into has a stamp, it is the schema by which the
+// object was normalized that was encoded to data: etcd3 decodes what it has just written.
 func (s storage) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	target, ok := into.(*object.Object)
 	if into != nil && !ok {
@@ -60,7 +60,7 @@ func (s storage) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Ob
 }
 
 func (s storage) read(data []byte, target *object.Object) (*object.Object, error) {
-	if form, ok := s.form.(Stamping); ok && target != nil && target.Stamp() != nil {
+	if form, ok := s.form.(Rereading); ok && target != nil && target.Stamp() != nil {
 		if o, ok := form.FromWritten(data, target.Stamp()); ok {
 			return o, nil
 		}

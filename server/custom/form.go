@@ -31,10 +31,8 @@ type noted struct {
 }
 
 // stampOf returns the schema that an object has been normalized with, if known.
-func stampOf(o *object.Object) *versionSchema { return schemaOf(o.Stamp()) }
-
-func schemaOf(stamp any) *versionSchema {
-	switch s := stamp.(type) {
+func stampOf(o *object.Object) *versionSchema {
+	switch s := o.Stamp().(type) {
 	case *versionSchema:
 		return s
 	case *noted:
@@ -107,10 +105,13 @@ func (f *Form) FromStorage(data []byte) (*object.Object, error) {
 	return o, nil
 }
 
-// FromWritten implements codec.Stamping.
-func (f *Form) FromWritten(data []byte, stamp any) (*object.Object, bool) {
+// FromWritten implements codec.Rereading.
+func (f *Form) FromWritten(data []byte, normalized any) (*object.Object, bool) {
 	s := f.storedSchema(data)
-	if s == nil || schemaOf(stamp) != s {
+	if s == nil {
+		return nil, false
+	}
+	if s, err := s.compiled(); err != nil || normalized != s.Normalize {
 		return nil, false
 	}
 	o, err := object.FromJSON(data)

@@ -7,11 +7,9 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/espalier-dev/espalier/internal/object"
@@ -45,38 +43,6 @@ func TestStoredObjects(t *testing.T) {
 	}
 	e.put("/example.com/boxes/broken", "no JSON")
 	e.Do("GET", boxes+"/broken", "").Is(http.StatusInternalServerError)
-}
-
-// Bytes that an object of the current schema was written to are not normalized again; those of a
-// former schema, or of another version, are.
-func TestWrittenObjects(t *testing.T) {
-	now, former := &versionSchema{id: "1"}, &versionSchema{id: "0"}
-	schemas := &atomic.Pointer[schemaSet]{}
-	schemas.Store(&schemaSet{"v1": now, "v2": former})
-	f := &Form{kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Box"}, schemas: schemas}
-	text := func(version string, generation int) []byte {
-		return fmt.Appendf(nil, `{"apiVersion":"example.com/%s","kind":"Box","metadata":{"generation":%d,"name":"a"}}`, version, generation)
-	}
-	o, ok := f.FromWritten(text("v1", 1), now)
-	if !ok || o.GetName() != "a" || stampOf(o) != now {
-		t.Errorf("%v, %v", o, ok)
-	}
-	if o, ok = f.FromWritten(text("v1", 1), &noted{schema: now}); !ok || stampOf(o) != now {
-		t.Errorf("with remarks: %v, %v", o, ok)
-	}
-	for name, got := range map[string]func() (*object.Object, bool){
-		"a former schema":  func() (*object.Object, bool) { return f.FromWritten(text("v1", 1), former) },
-		"another version":  func() (*object.Object, bool) { return f.FromWritten(text("v2", 1), now) },
-		"an unknown one":   func() (*object.Object, bool) { return f.FromWritten(text("v3", 1), now) },
-		"no stamp":         func() (*object.Object, bool) { return f.FromWritten(text("v1", 1), nil) },
-		"another resource": func() (*object.Object, bool) { return f.FromWritten(text("v1", 1), "x") },
-		"no generation":    func() (*object.Object, bool) { return f.FromWritten(text("v1", 0), now) },
-		"not an object":    func() (*object.Object, bool) { return f.FromWritten([]byte(`{"apiVersion":"example.com/v1"`), now) },
-	} {
-		if o, ok := got(); ok {
-			t.Errorf("%s: %s", name, o.JSON())
-		}
-	}
 }
 
 // An object whose version is gone cannot be read: nobody knows what it means.

@@ -412,12 +412,12 @@ func (l *lazy) GuaranteedUpdate(ctx context.Context, key string, out runtime.Obj
 	return a.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, stamping, cached)
 }
 
-// stamp tells the decoder of out, which is given what obj is encoded to, in which form that is.
+// stamp tells the decoder of out, which is given what obj is encoded to, by which schema obj was normalized.
 func stamp(out, obj runtime.Object) {
 	into, ok := out.(*object.Object)
 	from, given := obj.(*object.Object)
 	if ok && given {
-		into.SetStamp(from.Stamp())
+		into.SetStamp(from.Normal())
 	}
 }
 
