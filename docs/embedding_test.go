@@ -302,7 +302,11 @@ func use(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	mine := alice.Resource(webs).Namespace(metav1.NamespaceDefault)
-	if err := create(ctx, mine, "shop", "registry/shop"); err != nil {
+	// Rights are in effect soon after their binding was created.
+	for err = create(ctx, mine, "shop", "registry/shop"); apierrors.IsForbidden(err); err = create(ctx, mine, "shop", "registry/shop") {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err != nil {
 		return err
 	}
 	phase := ""
