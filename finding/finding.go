@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Severity says how grave a finding is. The gravest is the zero value: what nobody has graded is refused.
+// Severity says how severe a finding is. The zero value is Error: a finding without a severity is an error.
 type Severity uint8
 
-// The severities, from the gravest on.
+// The severities, the most severe first.
 const (
 	// Error: API servers refuse it.
 	Error Severity = iota
@@ -33,7 +33,7 @@ func (s Severity) String() string {
 // MarshalText makes severities words in JSON.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// AtLeast reports whether s is as grave as other, or graver.
+// AtLeast reports whether s is as severe as other, or more severe.
 func (s Severity) AtLeast(other Severity) bool { return s <= other }
 
 // ParseSeverity is the inverse of String.

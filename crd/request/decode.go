@@ -90,7 +90,7 @@ func (s *Schema) DecodeStored(data []byte) (*object.Object, error) {
 		o.SetSource(data)
 	}
 	if o.GetGeneration() == 0 {
-		o.SetGeneration(1) // servers of former times did not count
+		o.SetGeneration(1) // older servers did not set it
 	}
 	return o, nil
 }

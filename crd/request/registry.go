@@ -33,8 +33,8 @@ func (r *Resource) Create(o *object.Object, namespace string) []string {
 	}
 	o.SetDeletionTimestamp(nil)
 	o.SetDeletionGracePeriodSeconds(nil)
-	// The server sets others, which nobody can know. Errors that show the object have none. A time that
-	// cannot be read is not the zero time for being read as that.
+	// Only the server knows uid and creationTimestamp; errors that show the object leave them out. A
+	// timestamp that cannot be parsed reads as zero, and setting zero would not replace it.
 	o.SetCreationTimestamp(metav1.Now())
 	o.SetCreationTimestamp(metav1.Time{})
 	o.SetUID("")
@@ -77,8 +77,8 @@ func (r *Resource) Update(o, old *object.Object, target Target, namespace string
 	return warnings
 }
 
-// UpdateErrors returns what the registry has against an updated object, before it asks a
-// strategy. Much of it Validate says too.
+// UpdateErrors returns the errors that the registry of an API server finds in updated metadata, before it
+// calls a strategy. Validate returns many of them too.
 func (r *Resource) UpdateErrors(o, old *object.Object) field.ErrorList {
 	path := field.NewPath("metadata")
 	errs := validation.ValidateObjectMetaAccessor(o, r.Namespaced, pathSegment, path)

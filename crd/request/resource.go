@@ -36,7 +36,7 @@ func New(d *crd.CRD, v *crd.Version) *Resource {
 // PrepareCreate removes what clients cannot set on a new object.
 func (r *Resource) PrepareCreate(o *object.Object) {
 	if r.Status {
-		setMember(o, "status", nil)
+		o.ReplaceMember("status", nil)
 	}
 	o.SetGeneration(1)
 }
@@ -49,26 +49,15 @@ func (r *Resource) PrepareUpdate(o, old *object.Object, target Target) {
 		status, managed := o.Member("status"), o.GetManagedFields()
 		*o = *old.DeepCopy()
 		o.SetManagedFields(managed)
-		setMember(o, "status", status)
+		o.ReplaceMember("status", status)
 		return
 	}
 	if r.Status {
-		setMember(o, "status", old.Member("status"))
+		o.ReplaceMember("status", old.Member("status"))
 	}
 	if o.APIVersion() != old.APIVersion() || o.Kind() != old.Kind() || !o.SameBody(old) {
 		o.SetGeneration(old.GetGeneration() + 1)
 	}
-}
-
-// setMember sets a member to a value that is normalized already, or removes it if the value
-// is nil. The object keeps its stamp.
-func setMember(o *object.Object, name string, value []byte) {
-	if value == nil && o.Member(name) == nil {
-		return
-	}
-	stamp := o.Stamp()
-	o.SetMember(name, value)
-	o.SetStamp(stamp)
 }
 
 // typeErrors refuses an object of another kind or version than the resource's.

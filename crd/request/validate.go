@@ -117,8 +117,11 @@ func byIndex(s *Schema, o *object.Object, options espalier.ValidateOptions, old 
 		}
 	}
 	verdict := exec.Validate(n, doc, j)
-	if verdict != nil && !whole {
-		return espalier.Validation{}, false // what was wrong before is forgiven
+	if verdict == nil {
+		return espalier.Validation{}, true
+	}
+	if !whole {
+		return espalier.Validation{}, false // ratcheting needs the whole old object
 	}
 	return kept.Validation(verdict).(espalier.Validation), true
 }

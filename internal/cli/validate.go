@@ -176,6 +176,7 @@ type verdict struct {
 	object   string
 	into     *findings
 	lookups  int
+	source   *jsondoc.Doc // of the document, once a path was looked up; nobody releases it
 }
 
 // add completes a diagnostic by the rule and the object.

@@ -59,12 +59,19 @@ func (v *verdict) offsetOf(c espalier.Change) int {
 		return c.Offset
 	}
 	v.lookups++
-	doc, err := jsondoc.Parse(v.document.JSON, jsondoc.Limits{})
-	if err != nil {
-		return c.Offset
+	return max(c.Offset, v.lookup(c.Path))
+}
+
+// lookup returns the offset in the document of the value that a field path leads to, or of the last one on the way.
+// A lookup walks over what comes before: callers bound their number.
+func (v *verdict) lookup(path string) int {
+	if v.source == nil {
+		var err error
+		if v.source, err = jsondoc.Parse(v.document.JSON, jsondoc.Limits{}); err != nil {
+			return 0 // the object has been read before
+		}
 	}
-	defer doc.Release()
-	return max(c.Offset, doc.Offset(below(doc, jsondoc.Root, c.Path).value))
+	return v.source.Offset(below(v.source, jsondoc.Root, path).value)
 }
 
 // problems reports what validation has found.
@@ -80,11 +87,12 @@ func (v *verdict) problems(version *compiled, object []byte, found *request.Resu
 	defer l.source.Release()
 	for i := range found.Problems {
 		p := &found.Problems[i]
-		if p.Violation == nil {
-			v.scale(p)
-			continue
+		var d report.Diagnostic
+		if p.Violation != nil {
+			d = v.violation(version, l, p.Violation)
+		} else {
+			d = v.scale(p)
 		}
-		d := v.violation(version, l, p.Violation)
 		d.Message, d.Path = p.Error.Error(), p.Field
 		if found.Omitted > 0 && i == len(found.Problems)-1 {
 			d.Notes = append(d.Notes, report.Note{Message: fmt.Sprintf("%d more errors are left out", found.Omitted)})

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd/request"
-	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/internal/report"
 )
@@ -90,27 +88,25 @@ func (w *write) prepare() []string {
 	return w.version.kind.Update(w.object, w.old, w.target, namespace)
 }
 
-// registry reports what the registry of a server has against metadata, without what was said
-// before.
-func (v *verdict) registry(errs field.ErrorList, said []request.Problem) {
+// registry reports errors that the registry of a server finds in metadata, except those that are reported already.
+func (v *verdict) registry(errs field.ErrorList, reported []request.Problem) {
+	known := make(map[string]bool, len(reported))
+	for i := range reported {
+		known[reported[i].Error.Error()] = true
+	}
 	for _, e := range errs {
 		text := e.Error()
-		if slices.ContainsFunc(said, func(p request.Problem) bool { return p.Error.Error() == text }) {
+		if known[text] {
 			continue
 		}
-		said = append(said, request.Problem{Error: e})
-		v.add(report.Diagnostic{Rule: ruleMetadata, Message: text, Path: e.Field, Place: v.path(e.Field)})
+		known[text] = true
+		at := 0
+		if v.lookups < maxLookups {
+			v.lookups++
+			at = v.lookup(e.Field)
+		}
+		v.add(report.Diagnostic{Rule: ruleMetadata, Message: text, Path: e.Field, Place: v.at(v.document.At(at))})
 	}
-}
-
-// path is the place that a field path leads to, as far as it does.
-func (v *verdict) path(path string) report.Place {
-	doc, err := jsondoc.Parse(v.document.JSON, jsondoc.Limits{})
-	if err != nil {
-		return v.of("")
-	}
-	defer doc.Release()
-	return v.at(v.document.At(doc.Offset(below(doc, jsondoc.Root, path).value)))
 }
 
 // advice reports what a server does not say: parts of the object that it ignores. A server does
@@ -161,29 +157,20 @@ func (w *write) finalizers(out *verdict) {
 	}
 }
 
-// scale reports a problem of the scale subresource.
-func (v *verdict) scale(problem *request.Problem) {
+// scale is the diagnostic for a problem of the scale subresource.
+func (v *verdict) scale(problem *request.Problem) report.Diagnostic {
 	pointer := "/" + strings.Join(request.Steps(problem.Field), "/")
-	v.add(report.Diagnostic{Rule: ruleScale, Message: problem.Error.Error(), Path: problem.Field, Pointer: pointer, Place: v.of(pointer)})
+	return report.Diagnostic{Rule: ruleScale, Pointer: pointer, Place: v.of(pointer)}
 }
 
 // duplicates reports fields that are there more than once.
 func (v *verdict) duplicates(all []error, fields string) {
-	if len(all) == 0 {
-		return
-	}
-	doc, err := jsondoc.Parse(v.document.JSON, jsondoc.Limits{})
-	if err != nil {
-		return // the object has been read before
-	}
-	defer doc.Release()
 	for _, e := range all {
 		quoted := strings.TrimPrefix(e.Error(), "duplicate field ")
 		path, err := strconv.Unquote(quoted)
 		if err != nil {
 			path = strings.Trim(quoted, `"`)
 		}
-		at := doc.Offset(below(doc, jsondoc.Root, path).value)
-		v.field(report.Diagnostic{Rule: ruleFieldDuplicate, Message: e.Error(), Path: path, Place: v.at(v.document.At(at))}, fields)
+		v.field(report.Diagnostic{Rule: ruleFieldDuplicate, Message: e.Error(), Path: path, Place: v.at(v.document.At(v.lookup(path)))}, fields)
 	}
 }

@@ -196,6 +196,17 @@ func (o *Object) SetMember(name string, value []byte) {
 	*o = changed
 }
 
+// ReplaceMember is SetMember for a value that is in the form of the object's stamp, which the object keeps. It does
+// nothing if there is no member to remove.
+func (o *Object) ReplaceMember(name string, value []byte) {
+	if value == nil && o.Member(name) == nil {
+		return
+	}
+	stamp := o.stamp
+	o.SetMember(name, value)
+	o.stamp = stamp
+}
+
 // Lookup returns the JSON of the value at a path of member names, or nil.
 func (o *Object) Lookup(path ...string) []byte {
 	if len(path) == 0 {

@@ -54,9 +54,7 @@ func keepNulls(o, before *object.Object) {
 			continue
 		}
 		if raw, err := json.Marshal(current); err == nil { // canonical, as that of all maps is
-			stamp := o.Stamp()
-			o.SetMember(name, raw)
-			o.SetStamp(stamp)
+			o.ReplaceMember(name, raw)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func checkManagedIn(data []byte) error {
 }
 
 // DropUnreadable removes managed fields that cannot be decoded from a new object, as the field
-// manager does. Admission would warn of them, as if it had spoilt them.
+// manager does. Otherwise the handlers warn that admission has changed them.
 func DropUnreadable(o *object.Object) {
 	if o.ReadMetadata("managedFields") != nil && managedfields.ValidateManagedFields(o.GetManagedFields()) != nil {
 		o.SetManagedFields(nil)
