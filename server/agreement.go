@@ -18,8 +18,8 @@ import (
 	"k8s.io/component-base/compatibility"
 	"k8s.io/klog/v2"
 
-	"github.com/espalier-dev/espalier/server/plugins"
-	"github.com/espalier-dev/espalier/server/settings"
+	"github.com/espalier-dev/espalier/server/admission/chain"
+	"github.com/espalier-dev/espalier/server/replica/settings"
 )
 
 // agreement is what the replicas of a server must agree on: the settings of this
@@ -54,7 +54,7 @@ func newAgreement(o *Options) *agreement {
 		allowed: o.AllowSettingsMismatch,
 		fixed: settings.Settings{
 			Version: o.Version, Issuers: o.Identity.ServiceAccounts.Issuers, Audiences: o.Identity.Audiences,
-			Authorization: o.Authorization.Modes, Admission: plugins.Enabled(o.Admission), ProtectInstances: o.ProtectInstances,
+			Authorization: o.Authorization.Modes, Admission: chain.Enabled(o.Admission), ProtectInstances: o.ProtectInstances,
 			AuthorizationFile: o.Authorization.ConfigFile != "", Audit: "off", Files: map[string]string{}, Flags: changedFlags(o),
 		},
 		files: map[string]string{"authentication-config": o.Identity.ConfigurationFile, "client-ca-file": o.Identity.ClientCAFile},

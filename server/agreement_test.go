@@ -17,7 +17,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
-	"github.com/espalier-dev/espalier/server/identity/certtest"
+	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
 )
 
 // site is what the replicas of a test have in common.

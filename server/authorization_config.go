@@ -29,7 +29,7 @@ import (
 	"k8s.io/apiserver/plugin/pkg/authorizer/webhook/metrics"
 	"k8s.io/klog/v2"
 
-	"github.com/espalier-dev/espalier/server/identity"
+	"github.com/espalier-dev/espalier/server/auth/authentication"
 )
 
 // authorizationReload is how often the file is looked at.
@@ -148,7 +148,7 @@ func (a *authorization) RulesFor(ctx context.Context, u user.Info, namespace str
 func newDeciders(config *apiserver.AuthorizationConfiguration, roles roleAuthorizer) (*deciders, error) {
 	all := []union.NamedAuthorizer{
 		{AuthorizerName: "masters", Authorizer: authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)},
-		{AuthorizerName: "health", Authorizer: identity.Health()},
+		{AuthorizerName: "health", Authorizer: authentication.Health()},
 	}
 	made := &deciders{}
 	var rules []authorizer.RuleResolver

@@ -16,7 +16,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
-	"github.com/espalier-dev/espalier/server/identity/certtest"
+	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
 )
 
 // hook is a webhook of an AuthorizationConfiguration.

@@ -18,10 +18,10 @@ import (
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
 
 	"github.com/espalier-dev/espalier/internal/stack"
-	"github.com/espalier-dev/espalier/server/flow"
-	"github.com/espalier-dev/espalier/server/identity"
-	"github.com/espalier-dev/espalier/server/limit"
-	"github.com/espalier-dev/espalier/server/reply"
+	"github.com/espalier-dev/espalier/server/admission/flowcontrol"
+	"github.com/espalier-dev/espalier/server/auth/authentication"
+	"github.com/espalier-dev/espalier/server/endpoints/limit"
+	"github.com/espalier-dev/espalier/server/endpoints/reply"
 )
 
 // chain returns the filters that every request passes, in the order of
@@ -109,7 +109,7 @@ func withShortURI(handler http.Handler) http.Handler {
 
 // withLimit bounds the number of requests at a time: shared out by flow schemas, or
 // with --enable-priority-and-fairness=false to all alike.
-func withLimit(handler http.Handler, c *genericapiserver.Config, counts *flow.Counts) http.Handler {
+func withLimit(handler http.Handler, c *genericapiserver.Config, counts *flowcontrol.Counts) http.Handler {
 	if c.FlowControl == nil {
 		return genericfilters.WithMaxInFlightLimit(handler, c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight, c.LongRunningFunc)
 	}
@@ -121,7 +121,7 @@ func withLimit(handler http.Handler, c *genericapiserver.Config, counts *flow.Co
 // told that they may not. The server itself, and the health paths, do not wait.
 func (s *signals) withReady(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if s.plane.ready() || s.plane.loop.Has(req) || identity.IsHealth(req.URL.Path) {
+		if s.plane.ready() || s.plane.loop.Has(req) || authentication.IsHealth(req.URL.Path) {
 			handler.ServeHTTP(w, req)
 			return
 		}
@@ -185,7 +185,7 @@ func withRoom(handler http.Handler) http.Handler {
 type signals struct {
 	tracing bool
 	plane   *plane
-	counts  *flow.Counts
+	counts  *flowcontrol.Counts
 	// watches and writes bound what clients hold.
 	watches  *limit.Watches
 	writes   *limit.Writes

@@ -9,8 +9,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
-	"github.com/espalier-dev/espalier/server/reply"
-	"github.com/espalier-dev/espalier/server/requestinfo"
+	"github.com/espalier-dev/espalier/server/endpoints/reply"
+	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
 )
 
 // genericConfig makes the configuration of k8s.io/apiserver's server of the

@@ -13,17 +13,17 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
-	"github.com/espalier-dev/espalier/server/account"
-	"github.com/espalier-dev/espalier/server/builtin"
+	"github.com/espalier-dev/espalier/server/admission/quota"
+	"github.com/espalier-dev/espalier/server/apis/builtin"
+	"github.com/espalier-dev/espalier/server/apis/certificates"
+	"github.com/espalier-dev/espalier/server/auth/accessreview"
+	"github.com/espalier-dev/espalier/server/auth/rbac"
 	"github.com/espalier-dev/espalier/server/catalog"
-	"github.com/espalier-dev/espalier/server/garbage"
-	"github.com/espalier-dev/espalier/server/kinds"
-	"github.com/espalier-dev/espalier/server/leader"
-	"github.com/espalier-dev/espalier/server/quota"
-	"github.com/espalier-dev/espalier/server/rbac"
-	"github.com/espalier-dev/espalier/server/review"
-	"github.com/espalier-dev/espalier/server/signing"
-	"github.com/espalier-dev/espalier/server/vacate"
+	"github.com/espalier-dev/espalier/server/catalog/restmapping"
+	"github.com/espalier-dev/espalier/server/controllers/garbagecollector"
+	"github.com/espalier-dev/espalier/server/controllers/leaderelection"
+	namespacecontroller "github.com/espalier-dev/espalier/server/controllers/namespace"
+	"github.com/espalier-dev/espalier/server/controllers/serviceaccount"
 )
 
 // resources are those that are built in.
@@ -38,8 +38,8 @@ func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Res
 	list = append(list, builtin.Events(o.EventTTL)...)
 	list = append(list, builtin.Policies(builtin.PolicyOptions{Authorizer: authorizer, Resource: p.resourceOf})...)
 	list = append(list, rbac.Resources(p.roles, authorizer)...)
-	list = append(list, signing.Resource(authorizer))
-	list = append(list, review.Resources(authorizer, p.rules, p.identity.Authenticator)...)
+	list = append(list, certificates.Resource(authorizer))
+	list = append(list, accessreview.Resources(authorizer, p.rules, p.identity.Authenticator)...)
 	resources, err := builtin.New(builtin.Options{
 		Backend: s.backend, Admission: p.admission, Authorizer: authorizer,
 		MaxRequestBodyBytes: c.MaxRequestBodyBytes, MinRequestTimeout: minRequestTimeout(c),
@@ -54,12 +54,12 @@ func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Res
 // controllers is what one of several servers does for all of them.
 func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *catalog.Catalog) task {
 	p, all, etcd, prefix := s.plane, s.plane.kinds.Load(), s.backend.Client(), o.Etcd.StorageConfig.Prefix
-	collector := garbage.New(garbage.Config{
+	collector := garbagecollector.New(garbagecollector.Config{
 		Etcd: etcd, Prefix: prefix, Transformers: c.ResourceTransformers, Kinds: all, Client: p.metadata, Events: p.client,
 	})
 	namespaces := p.informers.Core().V1().Namespaces()
 	namespaces.Informer() // asked for before the informers are started
-	vacater := vacate.New(vacate.Config{
+	vacater := namespacecontroller.New(namespacecontroller.Config{
 		Etcd: etcd, Prefix: prefix, Kinds: all, Client: p.client, Metadata: p.metadata, Namespaces: namespaces, Unreadable: s.unreadable,
 	})
 	quotas := quota.New(quota.Config{
@@ -71,13 +71,13 @@ func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *cata
 		if err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, known); err != nil {
 			return err
 		}
-		return leader.Run(ctx, leader.Config{Client: p.client, Name: "espalier-controllers", Identity: name()},
-			leader.Task{Name: "garbage-collector", Run: collector.Run},
-			leader.Task{Name: "namespace-controller", Run: vacater.Run},
-			leader.Task{Name: "quota-controller", Run: quotas.Run},
-			leader.Task{Name: "service-account-controller", Run: func(ctx context.Context) error { return account.Run(ctx, p.client, namespaces) }},
-			leader.Task{Name: "certificate-signing", Run: signing.New(p.client, o.Signing).Run},
-			leader.Task{Name: "role-aggregation", Run: func(ctx context.Context) error { return rbac.Aggregate(ctx, p.informers, p.client) }},
+		return leaderelection.Run(ctx, leaderelection.Config{Client: p.client, Name: "espalier-controllers", Identity: name()},
+			leaderelection.Task{Name: "garbage-collector", Run: collector.Run},
+			leaderelection.Task{Name: "namespace-controller", Run: vacater.Run},
+			leaderelection.Task{Name: "quota-controller", Run: quotas.Run},
+			leaderelection.Task{Name: "service-account-controller", Run: func(ctx context.Context) error { return serviceaccount.Run(ctx, p.client, namespaces) }},
+			leaderelection.Task{Name: "certificate-signing", Run: certificates.New(p.client, o.Signing).Run},
+			leaderelection.Task{Name: "role-aggregation", Run: func(ctx context.Context) error { return rbac.Aggregate(ctx, p.informers, p.client) }},
 		)
 	}}
 }
@@ -101,7 +101,7 @@ func name() string {
 }
 
 // unreadable names the objects of a kind in a namespace that cannot be read.
-func (s *Server) unreadable(ctx context.Context, k kinds.Kind, namespace string) error {
+func (s *Server) unreadable(ctx context.Context, k restmapping.Kind, namespace string) error {
 	_, err := s.backend.UnreadableError(ctx, k.Resource.GroupResource(), k.Prefix+"/"+namespace)
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/espalier-dev/espalier/server/identity"
+	"github.com/espalier-dev/espalier/server/auth/authentication"
 )
 
 // withheld is what k8s.io/apiserver says instead of why a check fails, to everybody:
@@ -25,7 +25,7 @@ const withheld = " failed: reason withheld\n"
 // among them, see what they see in Kubernetes.
 func (s *signals) withReasons(handler http.Handler, may authorizer.Authorizer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if !identity.IsHealth(req.URL.Path) || req.Method != http.MethodGet {
+		if !authentication.IsHealth(req.URL.Path) || req.Method != http.MethodGet {
 			handler.ServeHTTP(w, req)
 			return
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/replica"
-	"github.com/espalier-dev/espalier/server/store"
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 // knowledge is how well this replica knows the CRDs, and what that means for

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
-	"github.com/espalier-dev/espalier/server/limit"
-	"github.com/espalier-dev/espalier/server/store"
+	"github.com/espalier-dev/espalier/server/endpoints/limit"
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 // Limits bound what clients hold of the server without doing anything. They are

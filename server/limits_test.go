@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/espalier-dev/espalier/server"
-	"github.com/espalier-dev/espalier/server/limit/limittest"
+	"github.com/espalier-dev/espalier/server/endpoints/limit/limittest"
 )
 
 const websPath = "/apis/example.com/v1/namespaces/default/webs"

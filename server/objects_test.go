@@ -22,7 +22,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
-	"github.com/espalier-dev/espalier/server/identity/certtest"
+	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
 )
 
 var (

@@ -18,10 +18,10 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 	"k8s.io/component-base/metrics"
 
-	"github.com/espalier-dev/espalier/server/identity"
-	"github.com/espalier-dev/espalier/server/plugins"
-	"github.com/espalier-dev/espalier/server/signing"
-	"github.com/espalier-dev/espalier/server/store"
+	"github.com/espalier-dev/espalier/server/admission/chain"
+	"github.com/espalier-dev/espalier/server/apis/certificates"
+	"github.com/espalier-dev/espalier/server/auth/authentication"
+	"github.com/espalier-dev/espalier/server/storage/store"
 	"github.com/espalier-dev/espalier/server/webhook"
 )
 
@@ -30,9 +30,9 @@ import (
 type Options struct {
 	Run           *options.ServerRunOptions
 	Serving       *options.SecureServingOptions
-	Identity      *identity.Options
+	Identity      *authentication.Options
 	Authorization *Authorization
-	Signing       *signing.Options
+	Signing       *certificates.Options
 	Admission     *options.AdmissionOptions
 	Webhooks      *webhook.Options
 	Etcd          *options.EtcdOptions
@@ -79,10 +79,10 @@ func NewOptions() *Options {
 	o := &Options{
 		Run:           options.NewServerRunOptions(),
 		Serving:       options.NewSecureServingOptions(),
-		Identity:      identity.NewOptions(),
+		Identity:      authentication.NewOptions(),
 		Authorization: newAuthorization(),
-		Signing:       signing.NewOptions(),
-		Admission:     plugins.NewFlags(),
+		Signing:       certificates.NewOptions(),
+		Admission:     chain.NewFlags(),
 		Webhooks:      &webhook.Options{},
 		Etcd:          options.NewEtcdOptions(storagebackend.NewDefaultConfig("/registry", nil)),
 		Audit:         options.NewAuditOptions(),

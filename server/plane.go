@@ -24,13 +24,13 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
 
-	"github.com/espalier-dev/espalier/server/flow"
-	"github.com/espalier-dev/espalier/server/identity"
-	"github.com/espalier-dev/espalier/server/kinds"
+	"github.com/espalier-dev/espalier/server/admission/chain"
+	"github.com/espalier-dev/espalier/server/admission/flowcontrol"
+	"github.com/espalier-dev/espalier/server/auth/authentication"
+	"github.com/espalier-dev/espalier/server/auth/rbac"
+	"github.com/espalier-dev/espalier/server/auth/token"
+	"github.com/espalier-dev/espalier/server/catalog/restmapping"
 	"github.com/espalier-dev/espalier/server/loopback"
-	"github.com/espalier-dev/espalier/server/plugins"
-	"github.com/espalier-dev/espalier/server/rbac"
-	"github.com/espalier-dev/espalier/server/token"
 	"github.com/espalier-dev/espalier/server/webhook"
 )
 
@@ -43,14 +43,14 @@ type plane struct {
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 	informers informers.SharedInformerFactory
-	kinds     atomic.Pointer[kinds.Kinds] // set when the resources are built, after what admits to them
+	kinds     atomic.Pointer[restmapping.Kinds] // set when the resources are built, after what admits to them
 
 	roles         *rbac.Authorizer
 	rules         authorizer.RuleResolver
 	authorization *authorization
-	identity      *identity.Authentication
+	identity      *authentication.Authentication
 	accounts      token.Stores
-	admission     *plugins.Chain
+	admission     *chain.Chain
 	webhooks      *webhook.Client
 
 	fair     bool        // requests are shared out by flow schemas
@@ -80,7 +80,7 @@ func newPlane() (*plane, error) {
 
 // access sets who is let in, and to what.
 func (p *plane) access(ctx context.Context, o *Options, c *genericapiserver.Config) (err error) {
-	p.identity, err = o.Identity.Build(ctx, identity.Parts{
+	p.identity, err = o.Identity.Build(ctx, authentication.Parts{
 		Directory:       o.Serving.ServerCert.CertDirectory,
 		ExternalAddress: net.JoinHostPort(c.PublicAddress.String(), strconv.Itoa(o.Serving.BindPort)),
 		ServerID:        c.APIServerID,
@@ -115,7 +115,7 @@ func (p *plane) admit(ctx context.Context, o *Options, c *genericapiserver.Confi
 	if p.webhooks, err = webhook.New(*o.Webhooks); err != nil {
 		return err
 	}
-	p.admission, err = plugins.New(ctx, plugins.Options{
+	p.admission, err = chain.New(ctx, chain.Options{
 		Flags: o.Admission, Client: p.client, Dynamic: p.dynamic, Informers: p.informers,
 		Authorizer: c.Authorization.Authorizer, ServerID: c.APIServerID, Kinds: p.kinds.Load, Webhooks: p.webhooks,
 	})
@@ -177,7 +177,7 @@ func (p *plane) prepare(ctx context.Context) error {
 	defer enough.Stop()
 	steps := map[string]func(context.Context, kubernetes.Interface) error{"namespaces": ensureNamespaces, "default roles": rbac.EnsureDefaults}
 	if p.fair {
-		steps["default flow schemas"] = flow.EnsureDefaults
+		steps["default flow schemas"] = flowcontrol.EnsureDefaults
 	}
 	var group errgroup.Group
 	for what, ensure := range steps {

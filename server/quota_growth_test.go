@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/espalier-dev/espalier/server/quota"
+	"github.com/espalier-dev/espalier/server/admission/quota"
 )
 
 // TestQuotaOfBytesAndScale has an object grow through its scale, by a manager of fields

@@ -19,7 +19,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
-	"github.com/espalier-dev/espalier/server/quota"
+	"github.com/espalier-dev/espalier/server/admission/quota"
 )
 
 const (

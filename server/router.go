@@ -10,8 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
-	"github.com/espalier-dev/espalier/server/reply"
-	"github.com/espalier-dev/espalier/server/store"
+	"github.com/espalier-dev/espalier/server/endpoints/reply"
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 // definitionGroup is the API group of the definitions themselves.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/espalier-dev/espalier/server/catalog"
-	"github.com/espalier-dev/espalier/server/requestinfo"
+	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
 )
 
 // station answers with its name and the query it gets.

@@ -12,7 +12,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/espalier-dev/espalier/server/replica"
-	"github.com/espalier-dev/espalier/server/store"
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 // Server is an API server for CustomResourceDefinitions and their objects.

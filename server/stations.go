@@ -15,19 +15,19 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/internal/object"
-	"github.com/espalier-dev/espalier/server/builtin"
+	"github.com/espalier-dev/espalier/server/admission/flowcontrol"
+	"github.com/espalier-dev/espalier/server/apis/builtin"
+	"github.com/espalier-dev/espalier/server/apis/customresource"
+	"github.com/espalier-dev/espalier/server/apis/customresourcedefinition"
 	"github.com/espalier-dev/espalier/server/catalog"
-	"github.com/espalier-dev/espalier/server/convert"
-	"github.com/espalier-dev/espalier/server/custom"
-	"github.com/espalier-dev/espalier/server/definition"
-	"github.com/espalier-dev/espalier/server/discovery"
-	"github.com/espalier-dev/espalier/server/flow"
-	"github.com/espalier-dev/espalier/server/kinds"
-	"github.com/espalier-dev/espalier/server/lifecycle"
-	"github.com/espalier-dev/espalier/server/publish"
+	"github.com/espalier-dev/espalier/server/catalog/restmapping"
+	"github.com/espalier-dev/espalier/server/controllers/crdcontroller"
+	"github.com/espalier-dev/espalier/server/endpoints"
+	"github.com/espalier-dev/espalier/server/endpoints/discovery"
+	"github.com/espalier-dev/espalier/server/endpoints/openapihandler"
+	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
 	"github.com/espalier-dev/espalier/server/replica"
-	"github.com/espalier-dev/espalier/server/requestinfo"
-	"github.com/espalier-dev/espalier/server/resource"
+	"github.com/espalier-dev/espalier/server/storage/converter"
 	"github.com/espalier-dev/espalier/server/webhook"
 )
 
@@ -43,20 +43,20 @@ func (s *Server) stations(ctx context.Context, o *Options, c *genericapiserver.C
 		return nil, err
 	}
 	index := catalog.New(definitions.Store().Storage.Storage)
-	s.plane.kinds.Store(kinds.New(index, append(resources.Kinds(), kinds.Definitions)...))
+	s.plane.kinds.Store(restmapping.New(index, append(resources.Kinds(), restmapping.Definitions)...))
 	s.knowledge = &knowledge{index: index}
 	objects, err := s.objects(o, c, index)
 	if err != nil {
 		return nil, err
 	}
 	s.knowledge.adopted = objects.Adopted
-	s.signals.counts = &flow.Counts{Resource: keys(resources, index), Count: s.backend.Count}
+	s.signals.counts = &flowcontrol.Counts{Resource: keys(resources, index), Count: s.backend.Count}
 	c.StorageObjectCountTracker = s.signals.counts
 	member, err := s.member(ctx, o, index, objects)
 	if err != nil {
 		return nil, err
 	}
-	controller := lifecycle.New(index, definitions, objects, lifecycle.Options{
+	controller := crdcontroller.New(index, definitions, objects, crdcontroller.Options{
 		Barrier: func(ctx context.Context, entry *catalog.Entry) error { return member.Wait(ctx, entry.Revision) },
 	})
 	answerWhenSettled(definitions, controller)
@@ -72,7 +72,7 @@ func (s *Server) stations(ctx context.Context, o *Options, c *genericapiserver.C
 		discovery:   s.knowledge.discoverable(discovery.New(index, append(resources.Discovery(), discovery.APIExtensions())...)),
 		definitions: s.knowledge.read(serveDefinitions(definitions)),
 		custom:      s.knowledge.known(objects),
-		publish:     s.knowledge.discoverable(publish.New(index, append(resources.OpenAPI(), publish.APIExtensions()...)...)),
+		publish:     s.knowledge.discoverable(openapihandler.New(index, append(resources.OpenAPI(), openapihandler.APIExtensions()...)...)),
 	}
 	if o.FieldValidation != "warn" {
 		r.validation = fieldValidations[o.FieldValidation]
@@ -104,8 +104,8 @@ func keys(builtIn *builtin.Resources, index *catalog.Catalog) func(schema.GroupR
 }
 
 // definitions is the resource of the definitions themselves.
-func (s *Server) definitions(o *Options, c *genericapiserver.Config) (*definition.Definitions, error) {
-	return definition.New(definition.Options{
+func (s *Server) definitions(o *Options, c *genericapiserver.Config) (*customresourcedefinition.Definitions, error) {
+	return customresourcedefinition.New(customresourcedefinition.Options{
 		Backend: s.backend, Authorizer: c.Authorization.Authorizer, Admission: s.plane.admission, ProtectInstances: o.ProtectInstances,
 		MaxRequestBodyBytes: c.MaxRequestBodyBytes, MinRequestTimeout: minRequestTimeout(c),
 	})
@@ -118,7 +118,7 @@ const settleTime = time.Second
 // answerWhenSettled holds back the answer to a change of a definition until its
 // status speaks of the change. Otherwise a client that changes one twice would
 // find that the status has been written in between, and have a conflict.
-func answerWhenSettled(d *definition.Definitions, c *lifecycle.Controller) {
+func answerWhenSettled(d *customresourcedefinition.Definitions, c *crdcontroller.Controller) {
 	wait := func(obj runtime.Object, dryRun []string) {
 		o, ok := obj.(*object.Object)
 		if !ok || len(dryRun) > 0 {
@@ -136,7 +136,7 @@ func answerWhenSettled(d *definition.Definitions, c *lifecycle.Controller) {
 }
 
 // serveDefinitions answers requests to the resource of the definitions.
-func serveDefinitions(d *definition.Definitions) http.Handler {
+func serveDefinitions(d *customresourcedefinition.Definitions) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		info, ok := request.RequestInfoFrom(req.Context())
 		if !ok || info.Resource != "customresourcedefinitions" || !requestinfo.InScope(info, false) {
@@ -148,17 +148,17 @@ func serveDefinitions(d *definition.Definitions) http.Handler {
 			http.NotFound(w, req)
 			return
 		}
-		resource.Serve(w, req, info, endpoint)
+		endpoints.Serve(w, req, info, endpoint)
 	})
 }
 
 // objects are the custom resources.
-func (s *Server) objects(o *Options, c *genericapiserver.Config, index *catalog.Catalog) (*custom.Server, error) {
-	conversion, err := convert.NewFactory(webhook.NoServices{}, s.plane.webhooks)
+func (s *Server) objects(o *Options, c *genericapiserver.Config, index *catalog.Catalog) (*customresource.Server, error) {
+	conversion, err := converter.NewFactory(webhook.NoServices{}, s.plane.webhooks)
 	if err != nil {
 		return nil, err
 	}
-	return custom.New(custom.Options{
+	return customresource.New(customresource.Options{
 		Catalog: index, Backend: s.backend, Conversion: conversion, NotFound: http.NotFoundHandler(),
 		Admission: s.plane.admission, Authorizer: c.Authorization.Authorizer, FieldValidation: fieldValidations[o.FieldValidation],
 		MaxRequestBodyBytes: c.MaxRequestBodyBytes, RequestTimeout: c.RequestTimeout, MinRequestTimeout: minRequestTimeout(c),
@@ -169,7 +169,7 @@ func (s *Server) objects(o *Options, c *genericapiserver.Config, index *catalog.
 // member makes this server known to others on the same etcd. It joins before
 // the definitions are read, and is built last: it tells of a change after all
 // that serve by it have heard of it.
-func (s *Server) member(ctx context.Context, o *Options, index *catalog.Catalog, objects *custom.Server) (*replica.Member, error) {
+func (s *Server) member(ctx context.Context, o *Options, index *catalog.Catalog, objects *customresource.Server) (*replica.Member, error) {
 	s.agreed.keys = s.plane.identity.Issuer.KeyIDs
 	s.agreed.authorization = s.plane.authorization.inForce
 	s.agreed.fixed.Replica = replicaName(s.Address())
@@ -198,7 +198,7 @@ func (s *Server) member(ctx context.Context, o *Options, index *catalog.Catalog,
 // reports tells other replicas up to which revision this one knows the
 // definitions. A change alone does not say that: what a new list brings is in
 // the order of names.
-func reports(index *catalog.Catalog, objects *custom.Server, member *replica.Member) func(context.Context) error {
+func reports(index *catalog.Catalog, objects *customresource.Server, member *replica.Member) func(context.Context) error {
 	var latest atomic.Uint64
 	wake := make(chan struct{}, 1)
 	index.Subscribe(func(_, updated *catalog.Entry) {

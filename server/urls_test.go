@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
-	"github.com/espalier-dev/espalier/server/identity/certtest"
+	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
 )
 
 var (

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/server/identity/certtest"
+	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
 )
 
 // ground has files for the flags of a server that is as it should be.

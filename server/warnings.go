@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
 	"k8s.io/apiserver/pkg/warning"
 
-	"github.com/espalier-dev/espalier/server/limit"
+	"github.com/espalier-dev/espalier/server/endpoints/limit"
 )
 
 // Limits of the warnings of one response, in runes: beyond the first each is

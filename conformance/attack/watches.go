@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
-	"github.com/espalier-dev/espalier/server/limit/limittest"
+	"github.com/espalier-dev/espalier/server/endpoints/limit/limittest"
 )
 
 // watches hold what a server has to keep for its clients.

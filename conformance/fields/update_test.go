@@ -18,8 +18,8 @@ import (
 	"github.com/espalier-dev/espalier/conformance/generate"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/internal/object"
-	"github.com/espalier-dev/espalier/server/codec"
-	"github.com/espalier-dev/espalier/server/fields"
+	"github.com/espalier-dev/espalier/server/endpoints/codec"
+	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
 )
 
 // An update by the only manager of an object is recorded as the stock field
@@ -116,7 +116,7 @@ func normalized(t *testing.T, s *espalier.Schema, src []byte) *object.Object {
 }
 
 // created returns an object as it is stored, owned since long ago.
-func created(t *testing.T, own *fields.Ownership, o *object.Object) *object.Object {
+func created(t *testing.T, own *fieldmanager.Ownership, o *object.Object) *object.Object {
 	t.Helper()
 	o.SetManagedFields(nil)
 	out, err := own.Creating(nothing{}, "manager/1").Create(t.Context(), o, nil, &metav1.CreateOptions{})
@@ -137,7 +137,7 @@ func created(t *testing.T, own *fields.Ownership, o *object.Object) *object.Obje
 	return stored
 }
 
-func updated(t *testing.T, own *fields.Ownership, live, now *object.Object) *object.Object {
+func updated(t *testing.T, own *fieldmanager.Ownership, live, now *object.Object) *object.Object {
 	t.Helper()
 	change := rest.DefaultUpdatedObjectInfo(now, func(_ context.Context, now, live runtime.Object) (runtime.Object, error) {
 		return own.UpdateScope().FieldManager.UpdateNoErrors(live, now, "manager"), nil
@@ -164,16 +164,16 @@ func (n nothing) Update(ctx context.Context, _ string, info rest.UpdatedObjectIn
 	return o, false, err
 }
 
-func ownership(t *testing.T, d *crd.CRD, v *crd.Version, s *espalier.Schema) (*fields.Ownership, *handlers.RequestScope) {
+func ownership(t *testing.T, d *crd.CRD, v *crd.Version, s *espalier.Schema) (*fieldmanager.Ownership, *handlers.RequestScope) {
 	t.Helper()
-	types := fields.Converter(typesOf(t, d, v))
+	types := fieldmanager.Converter(typesOf(t, d, v))
 	gvk := schema.GroupVersionKind{Group: d.Group, Version: v.Name, Kind: d.Kind}
 	scope := &handlers.RequestScope{Kind: gvk, HubGroupVersion: gvk.GroupVersion(), Creater: codec.Creater(), Convertor: same{}, Defaulter: same{}}
 	var err error
-	if scope.FieldManager, err = fields.Manager(types, scope, noStatus{gvk}); err != nil {
+	if scope.FieldManager, err = fieldmanager.Manager(types, scope, noStatus{gvk}); err != nil {
 		t.Fatal(err)
 	}
-	own, err := fields.NewOwnership(scope, types, s.Plan(), "status")
+	own, err := fieldmanager.NewOwnership(scope, types, s.Plan(), "status")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
-	"github.com/espalier-dev/espalier/server/limit/limittest"
+	"github.com/espalier-dev/espalier/server/endpoints/limit/limittest"
 )
 
 const (

@@ -2,7 +2,7 @@
 // with what the reference publishes, in OpenAPI v3 and v2, for definitions of
 // the corpus.
 //
-//	definition ──┬── openapi.AppendPaths, AppendModels, server/publish over HTTP ──┐
+//	definition ──┬── openapi.AppendPaths, AppendModels, server/endpoints/openapihandler over HTTP ──┐
 //	             └── controller/openapi/builder ──────────────────────────────────┴──▶ equal, but for the differences that the tests name
 //
 // What kubectl reads of it is read with kubectl's own code.

@@ -27,7 +27,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
-	"github.com/espalier-dev/espalier/server/publish"
+	"github.com/espalier-dev/espalier/server/endpoints/openapihandler"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
@@ -45,7 +45,7 @@ func serve(t *testing.T, definitions []*v1.CustomResourceDefinition) (url string
 	c := catalog.New(storage.Storage)
 	go func() { _ = c.Run(t.Context()) }()
 	<-c.Synced()
-	server := httptest.NewServer(publish.New(c, publish.APIExtensions()...))
+	server := httptest.NewServer(openapihandler.New(c, openapihandler.APIExtensions()...))
 	t.Cleanup(server.Close)
 	return server.URL
 }

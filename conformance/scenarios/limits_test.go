@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
-	"github.com/espalier-dev/espalier/server/limit/limittest"
+	"github.com/espalier-dev/espalier/server/endpoints/limit/limittest"
 )
 
 // A client that does not read its watch loses it, its third watch is refused, and an informer beside it sees everything.

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/etcdtest"
-	"github.com/espalier-dev/espalier/server/identity/certtest"
+	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
 )
 
 // drainPatience is how long a condition is waited for, on a machine that has much to do.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/server/identity/certtest"
+	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
 )
 
 // The log tells start, readiness, signal, drain and end, each in one line.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/internal/object"
-	"github.com/espalier-dev/espalier/server/store"
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/espalier-dev/espalier/server/store"
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 // Unreadable is a CRD that is in etcd and cannot be read. Its name is known, by its

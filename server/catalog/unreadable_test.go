@@ -18,7 +18,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
-	"github.com/espalier-dev/espalier/server/store"
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 // plain stores objects as the JSON that they are.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 
-	"github.com/espalier-dev/espalier/server/store"
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 // Options say how a replica takes part.

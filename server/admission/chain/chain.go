@@ -1,0 +1,112 @@
+package chain
+
+import (
+	"context"
+
+	"k8s.io/apiserver/pkg/admission"
+)
+
+// Chain is the admission chain. It is safe for concurrent use.
+type Chain struct {
+	direct   steps // plugins that look at metadata alone
+	asking   steps // plugins that are configured through the API, and others
+	last     steps // the plugin that reserves what all others have admitted
+	settings *settings
+	others   bool // there are plugins of the program's own
+}
+
+// steps are plugins in their order.
+type steps struct {
+	mutating   []admission.MutationInterface
+	validating []admission.ValidationInterface
+}
+
+var (
+	_ admission.MutationInterface   = (*Chain)(nil)
+	_ admission.ValidationInterface = (*Chain)(nil)
+)
+
+// Idle reports that no webhook and no policy is configured at all, so that
+// nothing needs to be prepared for them. Until that is known, it reports false, and
+// a plugin of the program's own is never idle: nobody knows what it looks at.
+func (c *Chain) Idle() bool { return !c.others && c.settings.none() }
+
+// Handles implements admission.Interface.
+func (c *Chain) Handles(operation admission.Operation) bool {
+	return c.direct.handle(operation) || c.asking.handle(operation) || c.last.handle(operation)
+}
+
+func (s *steps) handle(operation admission.Operation) bool {
+	for _, p := range s.mutating {
+		if p.Handles(operation) {
+			return true
+		}
+	}
+	for _, p := range s.validating {
+		if p.Handles(operation) {
+			return true
+		}
+	}
+	return false
+}
+
+// Admit implements admission.MutationInterface. If a plugin has changed the
+// object, those that want to see such changes are asked once more.
+func (c *Chain) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if err := c.direct.admit(ctx, a, o); err != nil {
+		return err
+	}
+	if c.Idle() {
+		return nil
+	}
+	a, o = shown(a, o)
+	if err := c.asking.admit(ctx, a, o); err != nil {
+		return err
+	}
+	if again := a.GetReinvocationContext(); again.ShouldReinvoke() {
+		again.SetIsReinvoke()
+		if err := c.asking.admit(ctx, a, o); err != nil {
+			return err
+		}
+	}
+	if v, ok := a.(*visit); ok {
+		return v.tell()
+	}
+	return nil
+}
+
+// Validate implements admission.ValidationInterface.
+func (c *Chain) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if err := c.direct.validate(ctx, a, o); err != nil {
+		return err
+	}
+	if !c.Idle() {
+		seen, interfaces := shown(a, o)
+		if err := c.asking.validate(ctx, seen, interfaces); err != nil {
+			return err
+		}
+	}
+	return c.last.validate(ctx, a, o)
+}
+
+func (s *steps) admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	for _, p := range s.mutating {
+		if p.Handles(a.GetOperation()) {
+			if err := p.Admit(ctx, a, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *steps) validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	for _, p := range s.validating {
+		if p.Handles(a.GetOperation()) {
+			if err := p.Validate(ctx, a, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
+	mutatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	validatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	hooks "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
+	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
+	validatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
+	apiserverapi "k8s.io/apiserver/pkg/apis/apiserver"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	apiserverv1alpha1 "k8s.io/apiserver/pkg/apis/apiserver/v1alpha1"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	webhookutil "k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/espalier-dev/espalier/server/admission/quota"
+	"github.com/espalier-dev/espalier/server/catalog/restmapping"
+	"github.com/espalier-dev/espalier/server/webhook"
+)
+
+// rediscovery is how often it is forgotten which resources there are.
+const rediscovery = 30 * time.Second
+
+// Options are what the chain is made of.
+type Options struct {
+	// Flags say which plugins there are, and how they are configured; nil: all,
+	// as they are. They are those of kube-apiserver: --enable-admission-plugins,
+	// --disable-admission-plugins, --admission-control-config-file.
+	Flags *genericoptions.AdmissionOptions
+
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+	// Informers must be started after New: it asks for those that plugins need.
+	Informers  informers.SharedInformerFactory
+	Authorizer authorizer.Authorizer
+	// Kinds returns the resources of the server, nil while it is being built. If it
+	// is nil itself, the resources of parameters and owners are found by discovery.
+	Kinds func() *restmapping.Kinds
+	// Services finds the services that webhooks refer to; nil: there are none.
+	Services webhookutil.ServiceResolver
+	// Webhooks makes the calls of webhooks.
+	Webhooks *webhook.Client
+	// ServerID is the server's name in metrics. May be empty.
+	ServerID string
+}
+
+// virtual are the resources that no plugin may look at: it could lock everybody
+// out.
+var virtual = []schema.GroupResource{
+	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"},
+	{Group: "authentication.k8s.io", Resource: "tokenreviews"},
+	{Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews"},
+	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"},
+	{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"},
+	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"},
+}
+
+// New returns the chain, which lives as long as the context.
+func New(ctx context.Context, o Options) (*Chain, error) {
+	if o.Client == nil || o.Dynamic == nil || o.Informers == nil || o.Authorizer == nil || o.Webhooks == nil {
+		return nil, errors.New("the admission chain needs a client, a dynamic client, informers, an authorizer and a client for webhooks")
+	}
+	if o.Flags == nil {
+		o.Flags = NewFlags()
+	}
+	names := Enabled(o.Flags)
+	config, err := admission.ReadAdmissionConfiguration(names, o.Flags.ConfigFile, configScheme())
+	if err != nil {
+		return nil, fmt.Errorf("the admission configuration: %w", err)
+	}
+	c := &Chain{settings: &settings{}}
+	sources, err := c.settings.watchAll(o.Informers, names)
+	if err != nil {
+		return nil, err
+	}
+	initializers := o.initializers(ctx, sources[mutatingpolicy.PluginName])
+	for _, name := range names {
+		if err := c.add(name, o.Flags, config, initializers); err != nil {
+			return nil, err
+		}
+		c.others = c.others || !slices.Contains(direct, name) && sources[name] == nil
+	}
+	return c, nil
+}
+
+// add makes a plugin and puts it at the end of the chain.
+func (c *Chain) add(name string, flags *genericoptions.AdmissionOptions, config admission.ConfigProvider, i admission.PluginInitializer) error {
+	reader, err := config.ConfigFor(name)
+	if err != nil {
+		return err
+	}
+	plugin, err := flags.Plugins.InitPlugin(name, reader, i)
+	if err != nil {
+		return err
+	}
+	// Measuring a plugin costs more than the lookup of a namespace.
+	to, decorated := &c.direct, plugin
+	switch {
+	case name == quota.PluginName:
+		to = &c.last
+	case !slices.Contains(direct, name):
+		to, decorated = &c.asking, flags.Decorators.Decorate(plugin, name)
+	}
+	if _, ok := plugin.(admission.MutationInterface); ok {
+		to.mutating = append(to.mutating, decorated.(admission.MutationInterface))
+	}
+	if _, ok := plugin.(admission.ValidationInterface); ok {
+		to.validating = append(to.validating, decorated.(admission.ValidationInterface))
+	}
+	return nil
+}
+
+// Enabled returns the names of the plugins that the flags turn on, in their order.
+func Enabled(flags *genericoptions.AdmissionOptions) []string {
+	return slices.DeleteFunc(slices.Clone(flags.RecommendedPluginOrder), func(name string) bool {
+		off := flags.DefaultOffPlugins.Has(name) || slices.Contains(flags.DisablePlugins, name)
+		return off && !slices.Contains(flags.EnablePlugins, name)
+	})
+}
+
+// configScheme knows the form of the admission configuration file.
+func configScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(apiserverapi.AddToScheme(s))
+	utilruntime.Must(apiserverv1alpha1.AddToScheme(s))
+	utilruntime.Must(apiserverv1.AddToScheme(s))
+	return s
+}
+
+// watchAll counts what plugins are configured with: webhooks, and bindings of
+// policies, without which policies do nothing.
+func (s *settings) watchAll(f informers.SharedInformerFactory, names []string) (map[string]*source, error) {
+	v1 := f.Admissionregistration().V1()
+	sources := map[string]*source{}
+	for name, informer := range map[string]func() cache.SharedIndexInformer{
+		mutatingpolicy.PluginName:    func() cache.SharedIndexInformer { return v1.MutatingAdmissionPolicyBindings().Informer() },
+		validatingpolicy.PluginName:  func() cache.SharedIndexInformer { return v1.ValidatingAdmissionPolicyBindings().Informer() },
+		mutatingwebhook.PluginName:   func() cache.SharedIndexInformer { return v1.MutatingWebhookConfigurations().Informer() },
+		validatingwebhook.PluginName: func() cache.SharedIndexInformer { return v1.ValidatingWebhookConfigurations().Informer() },
+	} {
+		if !slices.Contains(names, name) {
+			continue
+		}
+		var err error
+		if sources[name], err = s.watch(informer()); err != nil {
+			return nil, err
+		}
+	}
+	return sources, nil
+}
+
+// initializers give plugins what they want.
+func (o *Options) initializers(ctx context.Context, policies *source) admission.PluginInitializers {
+	services := o.Services
+	if services == nil {
+		services = webhook.NoServices{}
+	}
+	return admission.PluginInitializers{
+		initializer.NewAPIServerIDInitializer(o.ServerID),
+		exclusions{},
+		initializer.New(quiet(ctx, o.Client, policies), o.Dynamic, ownParameters{o.Informers}, o.Authorizer,
+			utilfeature.DefaultFeatureGate, compatibility.DefaultBuildEffectiveVersion(), ctx.Done(), o.mapper(ctx)),
+		hooks.NewPluginInitializer(o.Webhooks.Guard, services),
+	}
+}
+
+// mapper looks up the resources of kinds. Without the server's own, it asks
+// discovery when something is looked up, and again from time to time.
+func (o *Options) mapper(ctx context.Context) meta.RESTMapper {
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(o.Client.Discovery()))
+	if o.Kinds != nil {
+		return restmapping.Mapper{RESTMapper: mapper, Kinds: o.Kinds}
+	}
+	go wait.Until(mapper.Reset, rediscovery, ctx.Done())
+	return mapper
+}
+
+// exclusions tells plugins what they may not look at.
+type exclusions struct{}
+
+// Initialize implements admission.PluginInitializer.
+func (exclusions) Initialize(plugin admission.Interface) {
+	if p, ok := plugin.(initializer.WantsExcludedAdmissionResources); ok {
+		p.SetExcludedAdmissionResources(virtual)
+	}
+}

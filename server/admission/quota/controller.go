@@ -1,0 +1,255 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/storage/value"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/server/catalog/restmapping"
+)
+
+const (
+	workers = 2
+	// pause is between two counts of one quota that changes give reason for.
+	pause = 100 * time.Millisecond
+	// DefaultResync is how often all quotas are counted, whatever happens.
+	DefaultResync = 5 * time.Minute
+	// margin is how long after its deadline a request may still be written: etcd
+	// gives up a proposal earlier.
+	margin = 15 * time.Second
+
+	firstRetry, lastRetry = 20 * time.Millisecond, 30 * time.Second
+)
+
+// Config is what a Controller works with. All of it must be set except where noted.
+type Config struct {
+	// Etcd and Prefix are where objects are stored.
+	Etcd         *clientv3.Client
+	Prefix       string
+	Transformers value.ResourceTransformers // may be nil
+	Kinds        *restmapping.Kinds
+	// Client writes the status of quotas.
+	Client kubernetes.Interface
+	// Quotas tells whether there are any. Whoever gives it runs it.
+	Quotas coreinformers.ResourceQuotaInformer
+	// RequestTimeout is how long a request may take from its reservation to its write.
+	RequestTimeout time.Duration
+	// Resync is how often all quotas are counted; 0 is DefaultResync.
+	Resync time.Duration
+}
+
+// Controller keeps the status of quotas. Several servers have one; only one of them
+// runs at a time.
+type Controller struct {
+	config Config
+
+	mu      sync.Mutex
+	ledgers map[string]map[string]*ledger // by namespace and name
+	tallies map[string]*tally             // of namespaces whose bytes are limited
+	// unread are the keys of quotas that could not be read. While there are any, there may
+	// be others that the informer does not tell of.
+	unread map[string]bool
+	// position is the revision up to which the watch has been read.
+	position int64
+	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
+}
+
+// New returns a controller that does nothing until it is run.
+func New(c Config) *Controller {
+	if c.Resync == 0 {
+		c.Resync = DefaultResync
+	}
+	c.Quotas.Informer() // asked for before the informers are started
+	return &Controller{config: c}
+}
+
+// Run keeps the status of quotas until the context ends, whose error it returns. It
+// may be run again later. Without quotas it reads nothing, once it knows that.
+func (c *Controller) Run(ctx context.Context) error {
+	c.queue = newQueue()
+	some := make(chan struct{}, 1)
+	informer := c.config.Quotas.Informer()
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+		select {
+		case some <- struct{}{}:
+		default:
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() { c.work(ctx) })
+	}
+	// The informer says nothing as long as one quota cannot be read. What is there is read
+	// without it, at first.
+	for ctx.Err() == nil {
+		c.follow(ctx)
+		select {
+		case <-ctx.Done():
+		case <-some:
+		}
+	}
+	c.queue.ShutDown()
+	running.Wait()
+	return errors.Join(ctx.Err(), informer.RemoveEventHandler(registration))
+}
+
+func newQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
+		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "quota"})
+}
+
+// soon has a quota counted. Changes that come fast are counted together.
+func (c *Controller) soon(namespace, name string) {
+	c.queue.AddAfter(types.NamespacedName{Namespace: namespace, Name: name}, pause)
+}
+
+func (c *Controller) work(ctx context.Context) {
+	for {
+		item, quit := c.queue.Get()
+		if quit {
+			return
+		}
+		err := c.sync(ctx, item)
+		switch {
+		case err == nil:
+			c.queue.Forget(item)
+		case ctx.Err() == nil:
+			if !apierrors.IsConflict(err) && !errors.Is(err, errAgain) {
+				klog.FromContext(ctx).Error(err, "Failed to update the status of a ResourceQuota, retrying", "namespace", item.Namespace, "name", item.Name)
+			}
+			c.queue.AddRateLimited(item)
+		}
+		c.queue.Done(item)
+	}
+}
+
+// sync brings the status of a quota up to date. What is reserved is looked up before
+// objects are counted: an object that comes in between is counted twice, and not
+// left out.
+//
+// A new limit comes into force in two steps. The first write says that there is one, and
+// not yet how much is used: from its revision on nothing is admitted without a
+// reservation, and requests wait for the second, whose count nobody changes unseen.
+// With one write, what was created between the count and the write would be left out.
+// The second follows at once: requests do not wait for other quotas that are to be counted.
+func (c *Controller) sync(ctx context.Context, item types.NamespacedName) error {
+	if err := c.prepare(ctx, item); err != nil {
+		return err
+	}
+	q, reserved, bytes := c.look(item)
+	if q == nil {
+		return nil
+	}
+	written, err := c.update(ctx, q, reserved, bytes)
+	if err != nil || written == nil || !isUncounted(written, maps.Keys(written.Status.Hard)) {
+		return err
+	}
+	if q, reserved, bytes = c.look(item); q == nil {
+		return nil
+	}
+	_, err = c.update(ctx, written, reserved, bytes)
+	return err
+}
+
+// update counts what a quota limits and writes its status, on the condition that the
+// quota is as given. Names that are not in force yet get no count. It returns nothing
+// if there was nothing to write, or if the quota is gone.
+func (c *Controller) update(ctx context.Context, q *corev1.ResourceQuota, reserved map[corev1.ResourceName]int64, bytes int64) (*corev1.ResourceQuota, error) {
+	used, err := c.count(ctx, q, 0)
+	if err != nil {
+		return nil, err
+	}
+	used[StorageBytes] = bytes
+	updated := q.DeepCopy()
+	updated.Status = corev1.ResourceQuotaStatus{Hard: q.Spec.Hard.DeepCopy(), Used: corev1.ResourceList{}}
+	for name := range q.Spec.Hard {
+		if _, inForce := q.Status.Hard[name]; !inForce {
+			continue
+		}
+		n := used[name] + reserved[name]
+		// An object that has come since is in both. What was used is enough for all that
+		// went through admission. A name that was not counted says nothing of that: it may
+		// have been limited before, and reserved.
+		if was, counted := q.Status.Used[name]; counted && used[name] <= was.Value() {
+			n = min(n, was.Value())
+		}
+		updated.Status.Used[name] = *resource.NewQuantity(n, resource.DecimalSI)
+	}
+	if equal(updated.Status.Hard, q.Status.Hard) && equal(updated.Status.Used, q.Status.Used) {
+		return nil, nil
+	}
+	written, err := c.config.Client.CoreV1().ResourceQuotas(q.Namespace).UpdateStatus(ctx, updated, metav1.UpdateOptions{})
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.ledgers[q.Namespace][q.Name]; l != nil {
+		l.wrote(written.ResourceVersion)
+	}
+	return written, nil
+}
+
+// isUncounted reports whether a quota limits one of the names and nothing is counted for
+// it yet.
+func isUncounted(q *corev1.ResourceQuota, names iter.Seq[corev1.ResourceName]) bool {
+	for name := range names {
+		if _, limited := q.Status.Hard[name]; limited {
+			if _, counted := q.Status.Used[name]; !counted {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// look returns a quota as it was last seen, what is reserved of it, and the bytes of
+// its namespace, all as of one moment of the watch.
+func (c *Controller) look(item types.NamespacedName) (q *corev1.ResourceQuota, reserved map[corev1.ResourceName]int64, bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.ledgers[item.Namespace][item.Name]
+	if l == nil {
+		return nil, nil, 0
+	}
+	now, life := time.Now(), c.config.RequestTimeout+margin
+	reserved = map[corev1.ResourceName]int64{}
+	for name := range l.quota.Spec.Hard {
+		if reserved[name] = l.pending(name, now.Add(-life)); reserved[name] > 0 {
+			c.queue.AddAfter(item, life) // what was reserved in vain is given back then
+		}
+	}
+	if t := c.tallies[item.Namespace]; t != nil && !scoped(l.quota) {
+		bytes = t.total
+	}
+	return l.quota, reserved, bytes
+}
+
+// scoped reports whether a quota has scopes. They are about pods: nothing here is in
+// one.
+func scoped(q *corev1.ResourceQuota) bool {
+	return len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil && len(q.Spec.ScopeSelector.MatchExpressions) > 0
+}

@@ -1,0 +1,145 @@
+package builtin
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+
+	"github.com/espalier-dev/espalier/server/catalog/restmapping"
+	"github.com/espalier-dev/espalier/server/endpoints"
+	"github.com/espalier-dev/espalier/server/storage/store"
+)
+
+// Options are what resources are served with.
+type Options struct {
+	Backend *store.Backend
+	// Admission may be nil.
+	Admission  admission.Interface
+	Authorizer authorizer.UnconditionalAuthorizer
+	// MaxRequestBodyBytes bounds request bodies; 3 MiB if zero.
+	MaxRequestBodyBytes int64
+	// MinRequestTimeout is how long watches last at least if clients do not say;
+	// half an hour if zero.
+	MinRequestTimeout time.Duration
+}
+
+// Resources are built-in resources. They are safe for concurrent use.
+type Resources struct {
+	options   Options
+	all       []Resource
+	scheme    *runtime.Scheme
+	codecs    serializer.CodecFactory
+	types     lazyTypes
+	stores    map[schema.GroupResource]*genericregistry.Store
+	endpoints map[place]*endpoint
+}
+
+// place is where an endpoint is served.
+type place struct {
+	schema.GroupVersionResource
+	subresource string
+}
+
+// New returns the resources, stored by the backend of o. Two of the same name are
+// an error.
+func New(o Options, resources ...Resource) (*Resources, error) {
+	if o.Backend == nil {
+		return nil, errors.New("built-in resources need a backend to be stored in")
+	}
+	o.MaxRequestBodyBytes = cmp.Or(o.MaxRequestBodyBytes, endpoints.DefaultMaxRequestBodyBytes)
+	o.MinRequestTimeout = cmp.Or(o.MinRequestTimeout, endpoints.DefaultMinRequestTimeout)
+	r := &Resources{
+		options: o, all: slices.Clone(resources),
+		stores: map[schema.GroupResource]*genericregistry.Store{}, endpoints: map[place]*endpoint{},
+	}
+	if err := check(r.all); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.scheme, err = newScheme(r.all); err != nil {
+		return nil, err
+	}
+	r.codecs, r.types = newCodecs(r.scheme), newTypes(r.scheme)
+	for i := range r.all {
+		if err := r.addStore(&r.all[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.all[i].resource(), err)
+		}
+	}
+	if err := r.serve(); err != nil {
+		return nil, err
+	}
+	go r.types()
+	return r, nil
+}
+
+// check looks for mistakes in the description of resources.
+func check(resources []Resource) error {
+	seen := map[schema.GroupResource]bool{}
+	for i := range resources {
+		r := &resources[i]
+		switch {
+		case r.Version == "" || r.Plural == "" || r.Singular == "" || r.Kind == "":
+			return fmt.Errorf("a resource %q of group %q lacks its version, a name or its kind", r.Plural, r.Group)
+		case seen[r.resource()]:
+			return fmt.Errorf("%s: there are two resources of this name", r.resource())
+		case r.New == nil || (r.NewList == nil) != (r.Virtual != nil):
+			return fmt.Errorf("%s: New is needed, and NewList if and only if it is stored", r.resource())
+		case r.stored() && r.Rules.Name == nil:
+			return fmt.Errorf("%s: there is no rule for names", r.resource())
+		case !r.Alias.Empty() && r.convert == nil:
+			return fmt.Errorf("%s: an alias needs conversion functions", r.resource())
+		}
+		seen[r.resource()] = true
+	}
+	return nil
+}
+
+// Store returns the store of a resource, nil if there is none. That of an alias
+// is the one of what it stands for. Deleting and creating go through the
+// endpoints where a resource wraps its store.
+func (r *Resources) Store(name schema.GroupResource) *genericregistry.Store { return r.stores[name] }
+
+// All returns the resources. They must not be changed.
+func (r *Resources) All() []Resource { return r.all }
+
+// Kinds returns the resources that objects are stored of.
+func (r *Resources) Kinds() []restmapping.Kind {
+	var list []restmapping.Kind
+	for i := range r.all {
+		if one := &r.all[i]; one.Virtual == nil {
+			list = append(list, restmapping.Kind{Resource: one.version().WithResource(one.Plural), Kind: one.Kind, Namespaced: one.Namespaced, Prefix: one.Prefix})
+		}
+	}
+	return list
+}
+
+// Serves reports whether there are resources of a group and version.
+func (r *Resources) Serves(group, version string) bool {
+	return slices.ContainsFunc(r.all, func(one Resource) bool { return one.Group == group && one.Version == version })
+}
+
+// ServeHTTP answers requests that are for a resource.
+func (r *Resources) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	info, ok := request.RequestInfoFrom(req.Context())
+	if !ok || !info.IsResourceRequest {
+		http.NotFound(w, req)
+		return
+	}
+	e := r.endpoints[place{schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}, info.Subresource}]
+	if e == nil || !e.reached(info) {
+		http.NotFound(w, req)
+		return
+	}
+	endpoints.Serve(w, req, info, e.Endpoint)
+}

@@ -1,0 +1,177 @@
+package builtin
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/applyconfigurations"
+	known "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/espalier-dev/espalier/server/endpoints"
+	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
+	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
+)
+
+// patchTypes are the patches that types of Go understand.
+var patchTypes = []string{
+	string(types.JSONPatchType),
+	string(types.MergePatchType),
+	string(types.StrategicMergePatchType),
+	string(types.ApplyYAMLPatchType),
+}
+
+// endpoint is a resource or subresource.
+type endpoint struct {
+	*endpoints.Endpoint
+	resource *Resource
+}
+
+// reached reports whether the path of a request is one of the resource's. A
+// namespace is in itself, and in no other: rights within one are no rights to others.
+func (e *endpoint) reached(info *request.RequestInfo) bool {
+	if e.resource.Group == "" && e.resource.Plural == "namespaces" && info.Namespace != "" {
+		switch info.Verb {
+		case "get", "update", "patch", "delete":
+			return info.Namespace == info.Name
+		}
+		return false
+	}
+	return requestinfo.InScope(info, e.resource.Namespaced)
+}
+
+// verbs are those that the endpoint has, in order.
+func (e *endpoint) verbs() []string {
+	var verbs []string
+	for _, verb := range []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"} {
+		if e.Handler(verb) != nil {
+			verbs = append(verbs, verb)
+		}
+	}
+	return verbs
+}
+
+// serve makes the endpoints.
+func (r *Resources) serve() error {
+	equivalent := runtime.NewEquivalentResourceRegistryWithIdentity(func(name schema.GroupResource) string {
+		if one := find(r.all, name); one != nil && !one.Alias.Empty() {
+			name = one.Alias
+		}
+		return name.String()
+	})
+	for i := range r.all {
+		one, of := &r.all[i], &r.all[i]
+		if !one.Alias.Empty() {
+			of = find(r.all, one.Alias)
+			r.stores[one.resource()] = r.stores[of.resource()]
+		}
+		parts := map[string]rest.Storage{"": r.storage(of)}
+		for name, part := range of.Subresources {
+			parts[name] = part(r.stores[of.resource()])
+		}
+		for name, s := range parts {
+			if err := r.add(one, name, s, newTable(of), equivalent); err != nil {
+				return fmt.Errorf("%s: %w", one.resource(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// add makes one endpoint.
+func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t table, equivalent runtime.EquivalentResourceRegistry) error {
+	kind, own, err := r.kind(one, subresource, s)
+	if err != nil {
+		return err
+	}
+	scope := &handlers.RequestScope{
+		Namer:      handlers.ContextBasedNaming{Namer: runtime.Namer(meta.NewAccessor()), ClusterScoped: !one.Namespaced},
+		Serializer: fieldmanager.CheckedSerializer(r.codecs), ParameterCodec: runtime.NewParameterCodec(r.scheme),
+		Creater: r.scheme, Convertor: r.scheme, UnsafeConvertor: runtime.UnsafeObjectConvertor(r.scheme), Defaulter: r.scheme, Typer: r.scheme,
+		Authorizer: r.options.Authorizer, EquivalentResourceMapper: equivalent, TableConvertor: t,
+		Resource: one.version().WithResource(one.Plural), Kind: kind, Subresource: subresource,
+		MetaGroupVersion: metav1.SchemeGroupVersion, HubGroupVersion: internal(kind.Group), MaxRequestBodyBytes: r.options.MaxRequestBodyBytes,
+	}
+	var fieldTypes managedfields.TypeConverter = r.types
+	if !own || one.Virtual != nil {
+		fieldTypes = managedfields.NewDeducedTypeConverter() // nobody applies what is not stored
+	}
+	fieldTypes = fieldmanager.Limited(fieldTypes)
+	var reset map[fieldpath.APIVersion]fieldpath.Filter
+	if s, ok := s.(rest.ResetFieldsStrategy); ok {
+		reset = fieldpath.NewExcludeFilterSetMap(s.GetResetFields())
+	}
+	scope.FieldManager, err = managedfields.NewDefaultFieldManager(fieldTypes, r.scheme, r.scheme, r.scheme, kind, scope.HubGroupVersion, subresource, reset)
+	if err != nil {
+		return err
+	}
+	equivalent.RegisterKindFor(scope.Resource, subresource, kind)
+	r.endpoints[place{scope.Resource, subresource}] = &endpoint{resource: one, Endpoint: &endpoints.Endpoint{
+		Scope: scope, Storage: s, Admission: r.options.Admission, MinRequestTimeout: r.options.MinRequestTimeout, PatchTypes: patchTypes,
+	}}
+	return nil
+}
+
+// kind is what an endpoint serves: mostly objects of the resource, but there are
+// subresources of their own kind. These become known to the scheme here.
+func (r *Resources) kind(one *Resource, subresource string, s rest.Storage) (kind schema.GroupVersionKind, own bool, err error) {
+	kind = one.version().WithKind(one.Kind)
+	if subresource == "" || reflect.TypeOf(s.New()) == reflect.TypeOf(one.New()) {
+		return kind, true, nil
+	}
+	if p, ok := s.(rest.GroupVersionKindProvider); ok {
+		kind = p.GroupVersionKind(one.version())
+	} else {
+		kinds, _, err := known.Scheme.ObjectKinds(s.New())
+		if err != nil {
+			return kind, false, fmt.Errorf("subresource %s: %w", subresource, err)
+		}
+		kind = kinds[0]
+	}
+	if !r.scheme.Recognizes(kind) {
+		metav1.AddToGroupVersion(r.scheme, kind.GroupVersion())
+		register(r.scheme, kind, s.New)
+		r.scheme.AddKnownTypeWithName(internal(kind.Group).WithKind(kind.Kind), s.New())
+	}
+	return kind, false, nil
+}
+
+// lazyTypes are those of all kinds of Kubernetes: reading them takes a tenth of a
+// second, and so is begun before the first write needs them.
+type lazyTypes func() managedfields.TypeConverter
+
+func newTypes(scheme *runtime.Scheme) lazyTypes {
+	return sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme) })
+}
+
+// ObjectToTyped implements managedfields.TypeConverter.
+func (t lazyTypes) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	return t().ObjectToTyped(obj, opts...)
+}
+
+// TypedToObject implements managedfields.TypeConverter.
+func (t lazyTypes) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
+	return t().TypedToObject(value)
+}
+
+// subresources are those that a resource has, by name.
+func (r *Resources) subresources(one *Resource) map[string]*endpoint {
+	all := map[string]*endpoint{}
+	for at, e := range r.endpoints {
+		if e.resource == one && at.subresource != "" {
+			all[at.subresource] = e
+		}
+	}
+	return all
+}

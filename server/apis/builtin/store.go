@@ -1,0 +1,97 @@
+package builtin
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	"github.com/espalier-dev/espalier/server/storage/store"
+)
+
+// addStore makes the store of a resource that is stored.
+func (r *Resources) addStore(one *Resource) error {
+	prefix, ok := one.Key()
+	if !ok {
+		return nil
+	}
+	codec, err := newStorageCodec(r.codecs, one.version())
+	if err != nil {
+		return err
+	}
+	options := r.options.Backend.RESTOptions(store.Spec{
+		Resource: one.resource(), ResourcePrefix: prefix, Codec: codec, Version: one.version().Version, Cached: true, Complete: one.Complete,
+	})
+	s := r.newStore(one)
+	if err := s.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: attributes(one)}); err != nil {
+		return err
+	}
+	r.stores[one.resource()] = s
+	return nil
+}
+
+// newStore returns the store of a resource, without what it is stored in.
+func (r *Resources) newStore(one *Resource) *genericregistry.Store {
+	rules := strategy{r.scheme, names.SimpleNameGenerator, one.Rules, one.Namespaced}
+	get := attributes(one)
+	s := &genericregistry.Store{
+		NewFunc:     one.New,
+		NewListFunc: one.NewList,
+		PredicateFunc: func(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
+			return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: get}
+		},
+		DefaultQualifiedResource:  one.resource(),
+		SingularQualifiedResource: schema.GroupResource{Group: one.Group, Resource: one.Singular},
+		CreateStrategy:            rules,
+		UpdateStrategy:            rules,
+		DeleteStrategy:            rules,
+		ResetFieldsStrategy:       rules,
+		TableConvertor:            newTable(one),
+	}
+	if one.TTL != nil {
+		s.DeleteStrategy = transient{rules}
+		s.TTLFunc = func(obj runtime.Object, _ uint64, _ bool) (uint64, error) { return one.TTL(obj), nil }
+	}
+	return s
+}
+
+// attributes returns what gets the labels and fields that selectors may name.
+func attributes(one *Resource) storage.AttrFunc {
+	return func(obj runtime.Object) (labels.Set, fields.Set, error) {
+		m, ok := obj.(interface {
+			GetName() string
+			GetNamespace() string
+			GetLabels() map[string]string
+		})
+		if !ok {
+			return nil, nil, fmt.Errorf("a %T is not a %s", obj, one.Kind)
+		}
+		set := fields.Set{}
+		if one.Fields != nil {
+			set = one.Fields(obj)
+		}
+		set["metadata.name"] = m.GetName()
+		if one.Namespaced {
+			set["metadata.namespace"] = m.GetNamespace()
+		}
+		return m.GetLabels(), set, nil
+	}
+}
+
+// storage returns what serves a resource itself.
+func (r *Resources) storage(one *Resource) rest.Storage {
+	if one.Virtual != nil {
+		return one.Virtual
+	}
+	if one.Wrap == nil {
+		return r.stores[one.resource()]
+	}
+	return one.Wrap(r.stores[one.resource()])
+}

@@ -1,0 +1,121 @@
+package customresource
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	autoscaling "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/server/storage/store"
+)
+
+// convertor implements runtime.ObjectConvertor for the handlers, admission and
+// the field manager of one version. Requests themselves need no conversion: the
+// store has done it.
+type convertor struct {
+	form      *Form
+	selection *selection
+	convert   store.ConvertFunc
+}
+
+// Convert implements runtime.ObjectConvertor: in becomes what out says it is.
+func (c *convertor) Convert(in, out, _ any) error {
+	from, ok := in.(*object.Object)
+	if !ok {
+		return fmt.Errorf("an object of type %T cannot be converted", in)
+	}
+	to, ok := out.(*object.Object)
+	if !ok {
+		return fmt.Errorf("an object cannot be converted to type %T", out)
+	}
+	converted, err := c.toVersion(from, to.GroupVersionKind().GroupVersion())
+	if err != nil {
+		return err
+	}
+	*to = *converted.DeepCopy()
+	return nil
+}
+
+// ConvertToVersion implements runtime.ObjectConvertor. Lists, and what is no
+// custom resource, are in their version already; scales that server-side apply
+// has merged become such.
+func (c *convertor) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	o, ok := in.(*object.Object)
+	if !ok {
+		return in, nil
+	}
+	kind := o.GroupVersionKind()
+	if kind == scaleKind {
+		scale := &autoscaling.Scale{}
+		return scale, json.Unmarshal(o.JSON(), scale)
+	}
+	wanted, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{kind})
+	if !ok {
+		return nil, fmt.Errorf("%v is not suitable for converting to %q", kind, target)
+	}
+	return c.toVersion(o, wanted.GroupVersion())
+}
+
+// toVersion returns o itself if it is in the version.
+func (c *convertor) toVersion(o *object.Object, wanted schema.GroupVersion) (*object.Object, error) {
+	if wanted.Empty() || o.APIVersion() == wanted.String() {
+		return o, nil
+	}
+	if wanted.Group != c.form.kind.Group {
+		return nil, fmt.Errorf("%s cannot be converted to %s", o.APIVersion(), wanted)
+	}
+	converted, err := c.convert(context.Background(), []*object.Object{o}, wanted.Version)
+	if err != nil {
+		return nil, err
+	}
+	return converted[0], nil
+}
+
+// ConvertFieldLabel implements runtime.ObjectConvertor.
+func (c *convertor) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	if err := c.selection.allows(label); err != nil {
+		return "", "", err
+	}
+	return label, value, nil
+}
+
+// converterOf returns what converts between the versions of a definition. One
+// that has a single version has nothing to convert.
+func (s *Server) converterOf(d *crd.CRD, form *Form) (store.ConvertFunc, error) {
+	if len(d.Versions) == 1 {
+		return unconverted, nil
+	}
+	c, err := s.options.Conversion.For(d, form.converted)
+	if err != nil {
+		return nil, err
+	}
+	return c.Convert, nil
+}
+
+// unconverted fails: nobody asks for a version that there is not.
+func unconverted(_ context.Context, objs []*object.Object, version string) ([]*object.Object, error) {
+	return nil, fmt.Errorf("%s cannot be converted to version %q", objs[0].APIVersion(), version)
+}
+
+// converted brings what a converter has returned into the form of its version.
+func (f *Form) converted(o *object.Object) (*object.Object, error) {
+	s := f.currentFor(o)
+	if s == nil {
+		return nil, fmt.Errorf("there is no version %q", o.APIVersion())
+	}
+	s, err := s.compiled()
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.DecodeConverted(o)
+	if err != nil {
+		return nil, err
+	}
+	out.SetStamp(s)
+	return out, nil
+}

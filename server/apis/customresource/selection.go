@@ -1,0 +1,83 @@
+package customresource
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/espalier-dev/espalier/internal/object"
+)
+
+// selection says by what the objects of a version can be selected: labels,
+// name, namespace and the fields that the definition lists.
+type selection struct {
+	namespaced bool
+	fields     []selectable
+}
+
+type selectable struct {
+	name string // as selectors write it, without the dot in front
+	path path
+	err  error // why the path cannot be read
+}
+
+func newSelection(v *versionDetails, namespaced bool) *selection {
+	s := &selection{namespaced: namespaced, fields: make([]selectable, len(v.selectable))}
+	for i, f := range v.selectable {
+		p, err := parsePath(f.JSONPath)
+		s.fields[i] = selectable{name: strings.TrimPrefix(f.JSONPath, "."), path: p, err: err}
+	}
+	return s
+}
+
+// attributes implements storage.AttrFunc.
+func (s *selection) attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
+	o, ok := obj.(*object.Object)
+	if !ok {
+		return nil, nil, fmt.Errorf("an object of type %T where bytes were expected", obj)
+	}
+	set := make(fields.Set, 2+len(s.fields))
+	set["metadata.name"] = o.GetName()
+	if s.namespaced {
+		set["metadata.namespace"] = o.GetNamespace()
+	}
+	content := subject{object: o}
+	for i := range s.fields {
+		f := &s.fields[i]
+		if f.err != nil {
+			return nil, nil, fmt.Errorf("unexpected error parsing jsonPath: %w", f.err)
+		}
+		value, _, err := f.path.find(&content)
+		if err != nil {
+			return nil, nil, fmt.Errorf("unexpected error finding value with jsonPath: %w", err)
+		}
+		set[f.name] = ""
+		if value != nil {
+			set[f.name] = fmt.Sprint(value)
+		}
+	}
+	return o.GetLabels(), set, nil
+}
+
+// predicate selects the objects that a list or watch asks for.
+func (s *selection) predicate(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
+	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: s.attributes}
+}
+
+// allows returns an error if a field selector names a field that cannot be
+// selected by.
+func (s *selection) allows(label string) error {
+	if label == "metadata.name" || s.namespaced && label == "metadata.namespace" {
+		return nil
+	}
+	for i := range s.fields {
+		if s.fields[i].name == label {
+			return nil
+		}
+	}
+	return fmt.Errorf("field label not supported: %s", label)
+}

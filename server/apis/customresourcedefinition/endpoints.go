@@ -1,0 +1,66 @@
+package customresourcedefinition
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/espalier-dev/espalier/server/endpoints"
+	"github.com/espalier-dev/espalier/server/endpoints/codec"
+	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
+)
+
+// place is where an endpoint is served.
+type place struct{ version, subresource string }
+
+// Endpoint returns the endpoint of a version, v1 or v1beta1, and of a
+// subresource, "status" or none. It is nil if there is none.
+func (d *Definitions) Endpoint(version, subresource string) *endpoints.Endpoint {
+	return d.endpoints[place{version, subresource}]
+}
+
+// serve makes the endpoints.
+func (d *Definitions) serve() error {
+	types, err := managedfields.NewTypeConverter(d.openAPI, false)
+	if err != nil {
+		return err
+	}
+	types = fieldmanager.Converter(types)
+	equivalent := runtime.NewEquivalentResourceRegistry()
+	for _, version := range Versions {
+		for subresource, s := range map[string]rest.Storage{"": d.main, "status": d.status} {
+			scope := d.scope(version, subresource, equivalent)
+			if scope.FieldManager, err = fieldmanager.Manager(types, scope, s.(rest.ResetFieldsStrategy)); err != nil {
+				return err
+			}
+			scope.UnsafeConvertor = patching{convertor{scope.Kind.GroupVersion()}} // not for the field manager, which has its own by now
+			d.endpoints[place{version, subresource}] = &endpoints.Endpoint{
+				Scope: scope, Storage: s, Admission: d.options.Admission, MinRequestTimeout: d.options.MinRequestTimeout,
+				PatchTypes: patchTypes,
+			}
+		}
+	}
+	return nil
+}
+
+// scope returns what the handlers know about a version and a subresource.
+func (d *Definitions) scope(version, subresource string, equivalent runtime.EquivalentResourceRegistry) *handlers.RequestScope {
+	form := NewForm(version)
+	gvk := form.Kind()
+	c := convertor{gvk.GroupVersion()}
+	s := codec.Serializer(form)
+	scope := &handlers.RequestScope{
+		Namer:      handlers.ContextBasedNaming{Namer: runtime.Namer(meta.NewAccessor()), ClusterScoped: true},
+		Serializer: fieldmanager.CheckedSerializer(serializer{s, gvk.GroupVersion()}), StandardSerializers: codec.Standard(s),
+		ParameterCodec: codec.Parameters(gvk.GroupVersion()),
+		Creater:        codec.Creater(), Convertor: c, UnsafeConvertor: c, Defaulter: defaulter{}, Typer: codec.Typer(gvk),
+		Authorizer: d.options.Authorizer, EquivalentResourceMapper: equivalent, TableConvertor: table{c},
+		Resource: gvk.GroupVersion().WithResource(plural), Kind: gvk, Subresource: subresource,
+		MetaGroupVersion: metav1.SchemeGroupVersion, HubGroupVersion: stable, MaxRequestBodyBytes: d.options.MaxRequestBodyBytes,
+	}
+	equivalent.RegisterKindFor(scope.Resource, subresource, gvk)
+	return scope
+}

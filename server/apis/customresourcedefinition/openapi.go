@@ -1,0 +1,52 @@
+package customresourcedefinition
+
+import (
+	"fmt"
+
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+	"k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	"k8s.io/kube-openapi/pkg/builder3"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// openAPI returns the OpenAPI v3 schemas of definitions and their lists, in both
+// versions, and of all that they refer to, by name.
+func openAPI() (map[string]*spec.Schema, error) {
+	config := &common.OpenAPIV3Config{
+		Info:              &spec.Info{},
+		GetDefinitions:    openapi.GetOpenAPIDefinitions,
+		GetDefinitionName: apiopenapi.NewDefinitionNamer(scheme).GetDefinitionName,
+	}
+	all, err := builder3.BuildOpenAPIDefinitionsForResources(config,
+		v1.CustomResourceDefinition{}.OpenAPIModelName(), v1.CustomResourceDefinitionList{}.OpenAPIModelName(),
+		v1beta1.CustomResourceDefinition{}.OpenAPIModelName(), v1beta1.CustomResourceDefinitionList{}.OpenAPIModelName())
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{v1.JSONSchemaProps{}.OpenAPIModelName(), v1beta1.JSONSchemaProps{}.OpenAPIModelName()} {
+		props := all[name]
+		if props == nil {
+			return nil, fmt.Errorf("there is no OpenAPI schema called %s", name)
+		}
+		addKeywords(props)
+	}
+	return all, nil
+}
+
+// addKeywords makes the keywords known that upstream's types do not have:
+// otherwise server-side apply would refuse them.
+func addKeywords(props *spec.Schema) {
+	readOnly := spec.BooleanProperty().WithDescription("readOnly says that clients do not set the field.")
+	fields := spec.MapProperty(spec.StringProperty()).WithDescription("fields are the members of the union, with the value of the discriminator that stands for each.")
+	union := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{
+		"discriminator": *spec.StringProperty().WithDescription("discriminator is the name of the field that says which member is set."),
+		"fields":        *fields,
+	}}}
+	unions := spec.ArrayProperty(union).WithDescription("x-kubernetes-unions are groups of fields of which at most one may be set.")
+	unions.AddExtension("x-kubernetes-list-type", "atomic")
+	props.Properties["readOnly"] = *readOnly
+	props.Properties["x-kubernetes-unions"] = *unions
+}

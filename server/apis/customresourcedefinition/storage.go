@@ -1,0 +1,212 @@
+package customresourcedefinition
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+	storageerr "k8s.io/apiserver/pkg/storage/errors"
+	"k8s.io/apiserver/pkg/util/dryrun"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/espalier-dev/espalier/internal/object"
+)
+
+// main is the resource itself.
+type main struct {
+	*genericregistry.Store
+	guard *guard // nil if definitions with instances may be deleted
+}
+
+var (
+	_ rest.StandardStorage      = main{}
+	_ rest.ShortNamesProvider   = main{}
+	_ rest.CategoriesProvider   = main{}
+	_ rest.SingularNameProvider = main{}
+	_ rest.ResetFieldsStrategy  = main{}
+)
+
+// ShortNames implements rest.ShortNamesProvider.
+func (main) ShortNames() []string { return []string{"crd", "crds"} }
+
+// New implements rest.Storage.
+func (main) New() runtime.Object { return blankObject() }
+
+// Update implements rest.Updater.
+func (m main) Update(ctx context.Context, name string, change rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return m.Store.Update(ctx, name, reporting(change, options), create, update, forceCreate, options)
+}
+
+// Categories implements rest.CategoriesProvider.
+func (main) Categories() []string { return []string{"api-extensions"} }
+
+// Delete marks a definition for deletion, with the finalizer that keeps it
+// until its objects are gone. One that is marked already goes if nothing keeps
+// it any more.
+func (m main) Delete(ctx context.Context, name string, admit rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	obj, err := m.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, false, err
+	}
+	o := obj.(*object.Object)
+	if options == nil {
+		options = metav1.NewDeleteOptions(0)
+	}
+	if err := precondition(options, o); err != nil {
+		return nil, false, err
+	}
+	if o.GetDeletionTimestamp() != nil {
+		return m.Store.Delete(ctx, name, admit, options)
+	}
+	key, err := m.KeyFunc(ctx, name)
+	if err != nil {
+		return nil, false, err
+	}
+	out := m.NewFunc()
+	conditions := storage.Preconditions{UID: options.Preconditions.UID, ResourceVersion: options.Preconditions.ResourceVersion}
+	err = m.Storage.GuaranteedUpdate(ctx, key, out, false, &conditions, storage.SimpleUpdate(func(existing runtime.Object) (runtime.Object, error) {
+		if err := admit(ctx, existing); err != nil {
+			return nil, err
+		}
+		if err := m.guard.allows(ctx, existing.(*object.Object)); err != nil {
+			return nil, err
+		}
+		return terminating(existing.(*object.Object).DeepCopy())
+	}), dryrun.IsDryRun(options.DryRun), nil)
+	if err != nil {
+		err = storageerr.InterpretGetError(err, groupResource, name)
+		err = storageerr.InterpretUpdateError(err, groupResource, name)
+		if _, ok := err.(apierrors.APIStatus); !ok {
+			err = apierrors.NewInternalError(err)
+		}
+		return nil, false, err
+	}
+	return out, false, nil
+}
+
+// precondition checks what a client knows about the definition that it wants
+// to delete, and makes sure that it is this one that is going to be deleted.
+func precondition(options *metav1.DeleteOptions, o *object.Object) error {
+	if options.Preconditions == nil {
+		options.Preconditions = &metav1.Preconditions{}
+	}
+	p := options.Preconditions
+	if p.UID == nil {
+		uid := o.GetUID()
+		p.UID = &uid
+	} else if *p.UID != o.GetUID() {
+		return apierrors.NewConflict(groupResource, o.GetName(),
+			fmt.Errorf("precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, o.GetUID()))
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != o.GetResourceVersion() {
+		return apierrors.NewConflict(groupResource, o.GetName(),
+			fmt.Errorf("precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *p.ResourceVersion, o.GetResourceVersion()))
+	}
+	return nil
+}
+
+// terminating marks a definition for deletion.
+func terminating(o *object.Object) (runtime.Object, error) {
+	if o.GetDeletionTimestamp() == nil {
+		now := metav1.Now()
+		o.SetDeletionTimestamp(&now)
+	}
+	if !hasFinalizer(o) {
+		o.SetFinalizers(append(slices.Clip(o.GetFinalizers()), Finalizer))
+	}
+	status, err := Status(o)
+	if err != nil {
+		return nil, err
+	}
+	SetCondition(status, v1.CustomResourceDefinitionCondition{
+		Type: v1.Terminating, Status: v1.ConditionTrue, Reason: "InstanceDeletionPending",
+		Message:            "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+		ObservedGeneration: o.GetGeneration(),
+	})
+	SetStatus(o, status)
+	return o, nil
+}
+
+func hasFinalizer(o *object.Object) bool { return slices.Contains(o.GetFinalizers(), Finalizer) }
+
+// page is how many definitions are deleted between two lists.
+const page = 500
+
+// DeleteCollection deletes definitions like Delete does. The store's own would
+// forget the finalizer, and with it the objects.
+func (m main) DeleteCollection(ctx context.Context, admit rest.ValidateObjectFunc, options *metav1.DeleteOptions, list *internalversion.ListOptions) (runtime.Object, error) {
+	if list == nil {
+		list = &internalversion.ListOptions{}
+	}
+	list = list.DeepCopy()
+	limited := list.Limit > 0
+	if !limited {
+		list.Limit = page
+	}
+	if options == nil {
+		options = metav1.NewDeleteOptions(0)
+	}
+	var all *object.List
+	for {
+		obj, err := m.List(ctx, list)
+		if err != nil {
+			return nil, err
+		}
+		found := obj.(*object.List)
+		for i := range found.Items {
+			if _, _, err := m.Delete(ctx, found.Items[i].GetName(), admit, options.DeepCopy()); err != nil && !apierrors.IsNotFound(err) {
+				return nil, err
+			}
+		}
+		if all == nil {
+			all = found
+		} else {
+			all.Items = append(all.Items, found.Items...)
+		}
+		if limited || found.Continue == "" {
+			if !limited {
+				all.Continue, all.RemainingItemCount = "", nil
+			}
+			return all, nil
+		}
+		list.Continue = found.Continue
+		list.ResourceVersion, list.ResourceVersionMatch = "", ""
+	}
+}
+
+// statusStorage is the subresource status.
+type statusStorage struct{ store *genericregistry.Store }
+
+var (
+	_ rest.Patcher             = statusStorage{}
+	_ rest.ResetFieldsStrategy = statusStorage{}
+)
+
+// New implements rest.Storage.
+func (s statusStorage) New() runtime.Object { return blankObject() }
+
+// Destroy implements rest.Storage. The store belongs to the resource itself.
+func (s statusStorage) Destroy() {}
+
+// Get implements rest.Getter.
+func (s statusStorage) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	return s.store.Get(ctx, name, options)
+}
+
+// Update implements rest.Updater. It creates nothing.
+func (s statusStorage) Update(ctx context.Context, name string, change rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return s.store.Update(ctx, name, reporting(change, options), create, update, false, options)
+}
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (s statusStorage) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return s.store.GetResetFields()
+}

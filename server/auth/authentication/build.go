@@ -1,0 +1,235 @@
+package authentication
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
+	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	"k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authentication/request/websocket"
+	"k8s.io/apiserver/pkg/authentication/token/cache"
+	tokenunion "k8s.io/apiserver/pkg/authentication/token/union"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	webhookutil "k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/apiserver/plugin/pkg/authenticator/token/webhook"
+	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/server/auth/token"
+)
+
+// reloadPeriod is how often files are looked at.
+const reloadPeriod = 5 * time.Second
+
+// Parts are what Build needs beside the options.
+type Parts struct {
+	// Directory is where the key that signs tokens is kept, if no file is given.
+	Directory string
+	// ExternalAddress is the host, and the port, at which others reach this server.
+	ExternalAddress string
+	// ServerID names this server in metrics.
+	ServerID string
+	// Live looks up what tokens of service accounts are bound to. Cached, if not nil,
+	// is asked first.
+	Cached, Live token.Getter
+}
+
+// Authentication is who is known, and how.
+type Authentication struct {
+	// Authenticator is for all requests.
+	Authenticator authenticator.Request
+	// Audiences are the names of this server.
+	Audiences authenticator.Audiences
+	// Issuer issues and verifies tokens of service accounts.
+	Issuer *token.Issuer
+	// ClientCA and RequestHeader, if not nil, are what a server asks clients for
+	// certificates by; who serves runs their reloading.
+	ClientCA      dynamiccertificates.CAContentProvider
+	RequestHeader *authenticatorfactory.RequestHeaderConfig
+
+	reloads []func(context.Context)
+}
+
+// Build makes authenticators of the options. What it starts ends with the context.
+func (o *Options) Build(ctx context.Context, parts Parts) (*Authentication, error) {
+	b := &builder{options: o, parts: parts, result: &Authentication{Audiences: o.Audiences}, anonymous: anonymousForHealth()}
+	if len(o.Audiences) == 0 {
+		b.result.Audiences = o.ServiceAccounts.Issuers
+	}
+	// Those who are asked first cost least: what is here before what is elsewhere.
+	if err := errors.Join(b.frontProxy(), b.certificates(), b.tokenFile(), b.serviceAccounts(), b.providers(ctx), b.webhook()); err != nil {
+		return nil, err
+	}
+	bearers := known{token: tokenunion.New(b.tokens...)}
+	requests := append(b.requests, bearertoken.New(bearers), websocket.NewProtocolAuthenticator(bearers))
+	b.result.Authenticator = union.NewFailOnError(union.New(requests...), b.anonymous)
+	return b.result, nil
+}
+
+// Run reads files again when they change, until the context ends. Those of ClientCA
+// and RequestHeader are not among them: the server that asks for certificates runs
+// their reloading.
+func (a *Authentication) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, reload := range a.reloads {
+		running.Go(func() { wait.UntilWithContext(ctx, reload, reloadPeriod) })
+	}
+	running.Wait()
+}
+
+// builder collects what the options ask for.
+type builder struct {
+	options   *Options
+	parts     Parts
+	result    *Authentication
+	requests  []authenticator.Request
+	tokens    []authenticator.Token
+	anonymous authenticator.Request
+}
+
+// frontProxy believes a proxy that has a certificate what it says of its clients.
+func (b *builder) frontProxy() error {
+	config, err := b.options.RequestHeader.ToAuthenticationRequestHeaderConfig()
+	if err != nil {
+		return fmt.Errorf("--requestheader-client-ca-file: %w", err)
+	}
+	if config == nil {
+		return nil
+	}
+	b.result.RequestHeader = config
+	proxy := headerrequest.NewDynamicVerifyOptionsSecure(config.CAContentProvider.VerifyOptions,
+		config.AllowedClientNames, config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes)
+	b.requests = append(b.requests, known{request: authenticator.WrapAudienceAgnosticRequest(b.result.Audiences, fromClients(proxy))})
+	return nil
+}
+
+// fromClients does not ask for requests whose certificate is not for clients: a
+// server that the same CA has signed is no proxy.
+func fromClients(proxy authenticator.Request) authenticator.Request {
+	return authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
+		if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 || forClients(req.TLS.PeerCertificates[0]) != nil {
+			return nil, false, nil
+		}
+		return proxy.AuthenticateRequest(req)
+	})
+}
+
+func (b *builder) certificates() error {
+	if b.options.ClientCAFile == "" {
+		return nil
+	}
+	authority, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", b.options.ClientCAFile)
+	if err != nil {
+		return fmt.Errorf("--client-ca-file: %w", err)
+	}
+	b.result.ClientCA = authority
+	b.requests = append(b.requests, newCertificates(authority))
+	return nil
+}
+
+func (b *builder) tokenFile() error {
+	if b.options.TokenFile == "" {
+		return nil
+	}
+	file, err := newTokens(b.options.TokenFile)
+	if err != nil {
+		return fmt.Errorf("--token-auth-file: %w", err)
+	}
+	b.tokens = append(b.tokens, authenticator.WrapAudienceAgnosticToken(b.result.Audiences, file))
+	b.result.reloads = append(b.result.reloads, file.reload)
+	return nil
+}
+
+func (b *builder) serviceAccounts() error {
+	o := &b.options.ServiceAccounts
+	signing := o.SigningKeyFile
+	if signing == "" {
+		var err error
+		if signing, err = token.LoadOrCreateKey(b.parts.Directory); err != nil {
+			return fmt.Errorf("making a key for service account tokens in --cert-dir, since --service-account-signing-key-file is not given: %w", err)
+		}
+	}
+	keys, err := token.LoadKeys(signing, o.KeyFiles...)
+	if err != nil {
+		return fmt.Errorf("--service-account-signing-key-file, --service-account-key-file: %w", err)
+	}
+	uri := o.JWKSURI
+	if uri == "" && b.parts.ExternalAddress != "" {
+		uri = (&url.URL{Scheme: "https", Host: b.parts.ExternalAddress, Path: token.KeysPath}).String()
+	}
+	issuer, err := token.New(token.Options{
+		Keys: keys, Issuers: o.Issuers, Audiences: b.result.Audiences, MaxExpiration: o.MaxExpiration,
+		Cached: b.parts.Cached, Live: b.parts.Live, JWKSURI: uri,
+	})
+	if err != nil {
+		return fmt.Errorf("service accounts: %w", err)
+	}
+	b.result.Issuer = issuer
+	b.tokens = append(b.tokens, issuer)
+	b.result.reloads = append(b.result.reloads, reloadKeys(keys))
+	return nil
+}
+
+func reloadKeys(keys *token.Keys) func(context.Context) {
+	var c complaint
+	return func(context.Context) {
+		changed, err := keys.Reload()
+		if changed {
+			klog.InfoS("The keys of service account tokens were read again")
+		}
+		c.log(err, "The new keys of service account tokens are not used, the former ones are kept")
+	}
+}
+
+func (b *builder) providers(ctx context.Context) error {
+	if b.options.ConfigurationFile == "" {
+		return nil
+	}
+	p, err := newProviders(ctx, b.options.ConfigurationFile, b.options.ServiceAccounts.Issuers, b.result.Audiences, b.parts.ServerID)
+	if err != nil {
+		return err
+	}
+	b.tokens = append(b.tokens, p)
+	b.anonymous = p
+	b.result.reloads = append(b.result.reloads, p.reload)
+	return nil
+}
+
+func (b *builder) webhook() error {
+	o := &b.options.Webhook
+	if o.ConfigFile == "" {
+		return nil
+	}
+	config, err := webhookutil.LoadKubeconfig(o.ConfigFile, nil)
+	if err != nil {
+		return fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
+	}
+	asked, err := webhook.New(config, o.Version, b.result.Audiences, *webhook.DefaultRetryBackoff())
+	if err != nil {
+		return fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
+	}
+	b.tokens = append(b.tokens, cache.New(asked, false, o.CacheTTL, o.CacheTTL))
+	return nil
+}
+
+// complaint is logged when it is a new one.
+type complaint struct{ last string }
+
+func (c *complaint) log(err error, message string) {
+	if err == nil {
+		c.last = ""
+		return
+	}
+	if text := err.Error(); text != c.last {
+		c.last = text
+		klog.ErrorS(err, message)
+	}
+}

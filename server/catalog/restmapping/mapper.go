@@ -1,0 +1,69 @@
+package restmapping
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-dev/espalier/server/catalog"
+)
+
+// ByVersionKind returns the resource of a kind, with the version asked for. It
+// finds none if that version is not served: whoever asks is about to make requests
+// in it, or to authorize them.
+func (k *Kinds) ByVersionKind(gvk schema.GroupVersionKind) (Kind, bool) {
+	if i, ok := k.byKind[gvk.GroupKind()]; ok {
+		return k.builtin[i], k.builtin[i].Resource.Version == gvk.Version
+	}
+	var found Kind
+	ok := false
+	k.catalog.View(gvk.Group, func(claims catalog.Claims) {
+		for _, e := range claims.On(catalog.Kinds, gvk.Kind) {
+			if v := e.Version(gvk.Version); e.Accepted.Kind == gvk.Kind && e.Established && v != nil && v.Served {
+				found, ok = ofEntry(e), true
+				found.Resource.Version = gvk.Version
+			}
+		}
+	})
+	return found, ok
+}
+
+// Mapper is a RESTMapper that looks up kinds in the catalog. One made of discovery
+// reads all CRDs whenever it has forgotten them, and does not know new ones until
+// then.
+type Mapper struct {
+	// RESTMapper answers what is not asked by kind: admission plugins ask nothing else.
+	meta.RESTMapper
+	// Kinds returns the resources, nil while they are not known: admission is built
+	// before the resources that it admits to.
+	Kinds func() *Kinds
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (m Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	all := m.Kinds()
+	for _, version := range versions {
+		if all == nil {
+			break
+		}
+		gvk := kind.WithVersion(version)
+		found, ok := all.ByVersionKind(gvk)
+		if !ok {
+			continue
+		}
+		scope := meta.RESTScopeRoot
+		if found.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		return &meta.RESTMapping{Resource: found.Resource, GroupVersionKind: gvk, Scope: scope}, nil
+	}
+	return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
+}
+
+// RESTMappings implements meta.RESTMapper: a kind has one resource.
+func (m Mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	mapping, err := m.RESTMapping(kind, versions...)
+	if err != nil {
+		return nil, err
+	}
+	return []*meta.RESTMapping{mapping}, nil
+}

@@ -1,0 +1,124 @@
+package serviceaccount
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+)
+
+// Name is what the account is called.
+const Name = "default"
+
+const (
+	workers               = 4
+	firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
+)
+
+type queue = workqueue.TypedRateLimitingInterface[string]
+
+// Run creates accounts until the context ends, whose error it returns. The informer
+// is the caller's to run.
+func Run(ctx context.Context, client kubernetes.Interface, namespaces coreinformers.NamespaceInformer) error {
+	q := workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry),
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: "account"})
+	defer q.ShutDown()
+	add := func(obj any) {
+		if ns, ok := obj.(*corev1.Namespace); ok && ns.DeletionTimestamp == nil {
+			q.Add(ns.Name)
+		}
+	}
+	informer := namespaces.Informer()
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: add,
+		// One that went and came again while nobody watched is seen as a change.
+		UpdateFunc: func(old, obj any) {
+			if before, ok := old.(*corev1.Namespace); ok && before.UID != obj.(*corev1.Namespace).UID {
+				add(obj)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = informer.RemoveEventHandler(registration) }() // fails only for one that it did not give
+	accounts := watch(client, q)
+	var running sync.WaitGroup
+	running.Go(func() { accounts.RunWithContext(ctx) })
+	// An account that goes before the watch has begun is missed by the watch. Nobody
+	// creates one here until then, so that those that are missed are created below.
+	if cache.WaitForCacheSync(ctx.Done(), accounts.HasSynced) {
+		for range workers {
+			running.Go(func() { work(ctx, client, namespaces, q) })
+		}
+	}
+	<-ctx.Done()
+	q.ShutDown()
+	running.Wait()
+	return ctx.Err()
+}
+
+// watch returns what queues the namespaces whose account goes.
+func watch(client kubernetes.Interface, q queue) cache.Controller {
+	named := cache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), "serviceaccounts", metav1.NamespaceAll,
+		func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", Name).String()
+		})
+	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: named, ObjectType: &corev1.ServiceAccount{},
+		// Nothing is looked up: what is kept of an account is where it is.
+		Transform: func(obj any) (any, error) {
+			if a, ok := obj.(*corev1.ServiceAccount); ok {
+				return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name, ResourceVersion: a.ResourceVersion}}, nil
+			}
+			return obj, nil
+		},
+		Handler: cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
+			if gone, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+				q.Add(gone.Namespace)
+			}
+		}},
+	})
+	return controller
+}
+
+func work(ctx context.Context, client kubernetes.Interface, namespaces coreinformers.NamespaceInformer, q queue) {
+	for {
+		namespace, done := q.Get()
+		if done {
+			return
+		}
+		if err := ensure(ctx, client, namespaces, namespace); err != nil && ctx.Err() == nil {
+			klog.V(2).InfoS("The default service account was not created yet", "namespace", namespace, "err", err)
+			q.AddRateLimited(namespace)
+		} else {
+			q.Forget(namespace)
+		}
+		q.Done(namespace)
+	}
+}
+
+// ensure creates the account of a namespace that is there to stay.
+func ensure(ctx context.Context, client kubernetes.Interface, namespaces coreinformers.NamespaceInformer, namespace string) error {
+	// The lister has no error but that there is none.
+	if ns, err := namespaces.Lister().Get(namespace); err != nil || ns.DeletionTimestamp != nil {
+		return nil
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: namespace}}
+	_, err := client.CoreV1().ServiceAccounts(namespace).Create(ctx, account, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,12 @@
+// Package serviceaccount gives every namespace its service account called default.
+//
+//	a namespace comes, or its account goes ──▶ queue ──▶ create
+//
+// Who asks for a token for a controller finds an account to ask it for, as in any
+// Kubernetes cluster.
+//
+// # Invariants
+//
+// Of service accounts, those called default are watched and no others: a million
+// of other names cost nothing here.
+package serviceaccount

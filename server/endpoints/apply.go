@@ -1,0 +1,84 @@
+package endpoints
+
+import (
+	"bytes"
+	"io"
+	"mime"
+	"net/http"
+	"runtime"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
+)
+
+// largeApply is the size of an apply that takes its turn. A MB takes about a
+// second of CPU to be read as YAML, which all applies are, and more to be merged.
+const largeApply = 128 << 10
+
+// appliers bounds how many large applies run at a time: half of the processors
+// stay for others.
+var appliers = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+
+// inTurn has large applies, and strategic merge patches, wait for each other. It refuses
+// those with too many fields before they are read as YAML, if they are JSON.
+func inTurn(limit int64, handler http.HandlerFunc) http.HandlerFunc {
+	if limit <= 0 {
+		limit = DefaultMaxRequestBodyBytes
+	}
+	return func(w http.ResponseWriter, req *http.Request) {
+		kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
+		var check func([]byte) error
+		switch types.PatchType(kind) {
+		case types.ApplyYAMLPatchType:
+			check = fieldmanager.CheckJSON
+		case types.StrategicMergePatchType:
+			check = fieldmanager.CheckManaged
+		}
+		if err != nil || check == nil || req.ContentLength >= 0 && req.ContentLength < largeApply {
+			handler(w, req)
+			return
+		}
+		body, failed := io.ReadAll(io.LimitReader(req.Body, limit+1))
+		own := *req
+		own.Body = readCloser{io.MultiReader(bytes.NewReader(body), failing{failed}), req.Body}
+		if failed != nil || int64(len(body)) > limit || len(body) < largeApply {
+			handler(w, &own) // which has the words for what is wrong
+			return
+		}
+		if err := check(body); err != nil {
+			info, ok := request.RequestInfoFrom(req.Context())
+			if !ok {
+				info = &request.RequestInfo{}
+			}
+			Error(w, req, info, err)
+			return
+		}
+		select {
+		case appliers <- struct{}{}:
+		case <-req.Context().Done():
+			fail(w, req, false, req.Context().Err())
+			return
+		}
+		defer func() { <-appliers }()
+		handler(w, &own)
+	}
+}
+
+// readCloser is the rest of a body that was begun.
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// failing ends as the body did that was read.
+type failing struct{ err error }
+
+// Read implements io.Reader.
+func (f failing) Read([]byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	return 0, io.EOF
+}

@@ -1,0 +1,84 @@
+package endpoints
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// untilEnd has a handler stop writing when its request is over: the client has
+// gone, or the deadline has passed. Encoders of lists write in pieces, and end
+// with the first piece that is refused. It costs one small object per list.
+func untilEnd(handler http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		e := &endingWriter{ResponseWriter: w, ctx: req.Context()}
+		handler(e, req)
+		switch {
+		case e.refused != nil:
+			fail(w, req, e.sent, e.refused)
+		case e.code != 0 && !e.sent:
+			w.WriteHeader(e.code)
+		}
+	}
+}
+
+// endingWriter refuses what is written after its context has ended.
+type endingWriter struct {
+	http.ResponseWriter
+	ctx     context.Context
+	code    int // that is not sent yet
+	sent    bool
+	refused error
+}
+
+// Unwrap is for http.ResponseController.
+func (e *endingWriter) Unwrap() http.ResponseWriter { return e.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (e *endingWriter) WriteHeader(code int) {
+	if e.code == 0 {
+		e.code = code
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (e *endingWriter) Write(p []byte) (int, error) {
+	if err := e.ctx.Err(); err != nil {
+		if e.sent || errors.Is(err, context.Canceled) {
+			// As fail does, and at once: an encoder that is told would only log it.
+			panic(http.ErrAbortHandler)
+		}
+		e.refused = err
+		return 0, err
+	}
+	if !e.sent {
+		e.sent = true
+		e.ResponseWriter.WriteHeader(cmp.Or(e.code, http.StatusOK))
+	}
+	n, err := e.ResponseWriter.Write(p)
+	if err != nil {
+		e.refused = err // the answer has a gap
+	}
+	return n, err
+}
+
+// fail ends a request whose answer is incomplete. If a part of it is sent, the
+// connection ends, so that the part is not taken for the whole.
+func fail(w http.ResponseWriter, req *http.Request, sent bool, err error) {
+	if sent || errors.Is(err, context.Canceled) {
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Del("Content-Encoding")
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
+	}
+	info, ok := request.RequestInfoFrom(req.Context())
+	if !ok {
+		info = &request.RequestInfo{}
+	}
+	Error(w, req, info, err)
+}
