@@ -1,28 +1,32 @@
-# `make verify` is what continuous integration runs (.ci/run), on a clean
-# machine with nothing but Go, git, make and a C compiler (for -race).
+# Continuous integration runs `make verify` (.ci/run) on a clean machine with
+# Go, git, make and a C compiler (for -race) and nothing else.
 # `make help` lists the targets.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-# The steps print to one terminal and share two cores: one after another.
+# The steps print to one terminal and share two cores, so make runs them one after another.
 .NOTPARALLEL:
 
-# A go.work on a developer's machine must not change what is verified.
+# A go.work on a developer's machine must not change what is verified. The
+# repository's own go.work joins the released modules.
 export GOWORK := off
+WORKSPACE := GOWORK=$(CURDIR)/go.work
 
 GO ?= go
-# vet is a step of its own.
+# `make vet` is a separate step.
 TEST := $(GO) test -vet=off
-# Modules of this repository: each has its own dependencies on purpose.
-MODULES := . conformance conformance/envtest/project tools
-# Those that are not: deploy and the ones below controllers have targets of their
-# own, since what they need takes minutes to build.
-# The modules whose code we lint.
-CODE_MODULES := . conformance conformance/envtest/project tools
+# The modules of this repository have separate dependencies on purpose. These are
+# the released ones, as go.work lists them.
+RELEASED := . crd server cmd cmd/espalier-server
+# deploy and controllers are missing here: they have targets of their own, since
+# their dependencies take minutes to build.
+OTHERS := conformance conformance/envtest/project tools tools/vale
+PACKAGES := ./... ./crd/... ./server/... ./cmd/... ./cmd/espalier-server/...
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(BIN)/golangci-lint
-# What tests and benchmarks of the server are run with: pinned in conformance/go.mod.
+VALE := $(BIN)/vale
+# Programs that tests and benchmarks of the server need, pinned in conformance/go.mod.
 ETCD := $(BIN)/etcd
 ETCDCTL := $(BIN)/etcdctl
 ETCDUTL := $(BIN)/etcdutl
@@ -32,54 +36,65 @@ KUBE_APISERVER := $(BIN)/kube-apiserver
 FUZZTIME ?= 10m
 MINUTES ?= 10
 URLS ?= 100000
-# Where golden files live, and which packages know how to rewrite them.
+# The folders with golden files, and the packages that have an -update flag.
 TESTDATA_DIRS = $$(find . -name testdata -type d -not -path './.git/*' -not -path '*/testdata/*' | sort)
 GOLDEN_PACKAGES = $$(grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -r -n1 dirname | sort -u)
 
 step = @printf '==> %s: %s\n' '$@' '$(1)'
 
 .PHONY: help
-help: ## list the targets
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: verify
-verify: fmt vet lint test linear-coarse conformance-short golden ## everything continuous integration runs
+verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run everything that continuous integration runs
 
-# What takes too long for each change.
+# Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance linear urls attack flood scenarios upstream-suite controllers deploy-check envtest search-diff soak explore robustness ## every suite that verify leaves out (hours)
+nightly: conformance linear urls attack flood scenarios upstream-suite controllers deploy-check envtest search-diff soak explore robustness ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
-build: ## the command line, as one static binary, into .bin
+build: ## Build the command line and the server as static binaries in .bin
 	@mkdir -p $(BIN)
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(BIN)/espalier ./cmd/espalier
+	@$(WORKSPACE) CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(BIN)/ ./cmd/espalier ./cmd/espalier-server
 
-# VERSION=v1.2.3 names it; without, it is what git describe says.
+# VERSION=v1.2.3 names the release; the default is the output of git describe.
 .PHONY: release
-release: ## static binaries for all platforms, with checksums and SBOMs, into .bin/release
-	$(call step,binaries and bills of materials and checksums)
+release: ## Build static binaries for all platforms, with checksums and SBOMs, in .bin/release
+	$(call step,build binaries and SBOMs and checksums)
 	@cd tools && $(GO) run ./release -root .. -version '$(VERSION)' $(RELEASEFLAGS)
 
 .PHONY: release-check
-release-check: ## build the release twice; fail if a byte differs
-	$(call step,the same commit gives the same bytes)
+release-check: ## Build the release twice and fail if a byte differs
+	$(call step,check that two builds of a commit are identical)
 	@cd tools && $(GO) run ./release -root .. -version '$(VERSION)' -twice $(RELEASEFLAGS)
 
+.PHONY: pictures
+pictures: ## draw the pictures of the documents, from docs/pictures/*.txt and docs/results.json
+	@cd tools && $(GO) run ./pictures
+
 .PHONY: fmt
-fmt: ## fail if a file is not gofmt'd
-	$(call step,gofmt finds nothing to change in any module)
+fmt: ## Fail if a file is not gofmt'd
+	$(call step,check the format of all Go files)
 	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 
 .PHONY: vet
-vet: ## go vet in every module
-	$(call step,go vet in every module)
-	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...); done
+vet: ## Run go vet in every module
+	$(call step,run go vet in every module)
+	@$(WORKSPACE) $(GO) vet $(PACKAGES)
+	@for m in $(OTHERS); do (cd $$m && $(GO) vet ./...); done
+
+.PHONY: tidy
+tidy: ## Run go mod tidy in every released module
+	@cd tools && $(GO) run ./modules tidy
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## golangci-lint at the version pinned in tools/go.mod
-	$(call step,golangci-lint in every module with code)
-	@for m in $(CODE_MODULES); do (cd $$m && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); done
+lint: $(GOLANGCI_LINT) ## Run golangci-lint at the version pinned in tools/go.mod
+	$(call step,run golangci-lint in every module with code)
+	@for m in $(RELEASED); do (cd $$m && $(WORKSPACE) $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); done
+	@for m in $(OTHERS); do (cd $$m && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); done
+	@cd tools && $(GO) run ./modules tidy -check
 
 # Built from the module cache, so that its dependencies are checked against
 # tools/go.sum, and rebuilt when the pin or the Go release changes.
@@ -88,15 +103,31 @@ $(GOLANGCI_LINT): tools/go.mod tools/go.sum
 	@mkdir -p $(BIN)
 	@cd tools && $(GO) build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+# Vale reads the prose of Markdown pages and the comments of Go files. Test data
+# and built files are skipped.
+PROSE = find . \( -name .git -o -name .bin -o -name testdata -o -name robustness-out \) -prune -o \( -name '*.md' -o -name '*.go' \) -print0 | sort -z
+
+.PHONY: prose
+prose: $(VALE) ## Check the language of pages and Go comments with Vale and the rules in .vale; FILES='a.md b.go' for some
+	$(call step,test that each rule finds the words that it forbids)
+	@cd tools/vale && $(TEST) ./...
+	$(call step,check pages and comments for forbidden words)
+	@$(if $(FILES),printf '%s\0' $(FILES),$(PROSE)) | xargs -0 $(VALE) --no-global --config $(CURDIR)/.vale.ini
+
+# As with golangci-lint. Vale needs a C compiler.
+$(VALE): tools/vale/go.mod tools/vale/go.sum
+	@printf '==> %s\n' 'prose: building the pinned Vale (once per pin)'
+	@mkdir -p $(BIN)
+	@cd tools/vale && $(GO) build -o $@ github.com/vale-cli/vale/v3/cmd/vale && touch $@
+
 .PHONY: tools
-tools: $(ETCD) $(ETCDCTL) $(ETCDUTL) $(KUBECTL) $(UPSTREAM) ## etcd and its tools, kubectl and upstream's server, at the versions pinned in conformance/go.mod
+tools: $(ETCD) $(ETCDCTL) $(ETCDUTL) $(KUBECTL) $(UPSTREAM) ## Build etcd, its tools, kubectl and upstream's server at the versions pinned in conformance/go.mod
 
-# Packages with tests that -short leaves out: they are about cost and size, do
-# everything in one goroutine, and would take ten times as long under the race
-# detector without telling more.
-LONG_PACKAGES = $$(grep -rl --include='*_test.go' 'testing.Short()' . | grep -v -e '^./conformance/' -e '^./tools/' -e '^./deploy/' -e '^./controllers/' -e '^./espaliertest/' | xargs -n1 dirname | sort -u | grep -v '^\.$$')
+# Packages with tests that -short leaves out. These tests measure cost and size in
+# one goroutine: the race detector would find nothing and take ten times as long.
+LONG_PACKAGES = $$(grep -rl --include='*_test.go' 'testing.Short()' . | grep -v -e '^./conformance/' -e '^./tools/' -e '^./deploy/' -e '^./controllers/' -e '^./server/espaliertest/' | xargs -n1 dirname | sort -u | grep -v '^\.$$')
 
-# As with golangci-lint: from the module cache, and anew when a pin changes.
+# As with golangci-lint: built from the module cache, and again when a pin changes.
 $(ETCD): PACKAGE := go.etcd.io/etcd/server/v3
 $(ETCDCTL): PACKAGE := go.etcd.io/etcd/etcdctl/v3
 $(ETCDUTL): PACKAGE := go.etcd.io/etcd/etcdutl/v3
@@ -107,163 +138,166 @@ $(ETCD) $(ETCDCTL) $(ETCDUTL) $(KUBECTL) $(UPSTREAM): conformance/go.mod conform
 	@mkdir -p $(BIN)
 	@cd conformance && $(GO) build -o $@ $(PACKAGE) && touch $@
 
-# A module of its own, and not among the tools: it takes eight minutes of CPU to build, and only comparisons from outside need it.
+# kube-apiserver is not part of `make tools`: it takes eight minutes of CPU to build,
+# and only comparisons with it need it, such as `make attack`.
 $(KUBE_APISERVER): conformance/kubernetes/go.mod conformance/kubernetes/go.sum
 	@printf '==> %s\n' 'kube-apiserver: building the pinned kube-apiserver (once per pin; about eight minutes)'
 	@mkdir -p $(BIN)
 	@cd conformance/kubernetes && $(GO) build -o $@ k8s.io/kubernetes/cmd/kube-apiserver && touch $@
 
 .PHONY: kube-apiserver
-kube-apiserver: $(KUBE_APISERVER) ## kube-apiserver at the version pinned in conformance/kubernetes/go.mod (about eight minutes)
+kube-apiserver: $(KUBE_APISERVER) ## Build kube-apiserver at the version pinned in conformance/kubernetes/go.mod (about eight minutes)
 
-# Those of server take longest, and wait most of the time: the others run beside them.
+# The tests of ./server take longest and mostly wait: naming that package first lets
+# the others run beside it.
 .PHONY: test
-test: $(ETCD) $(ETCDCTL) ## all tests of the library, under the race detector where goroutines meet
-	$(call step,go test -race in the root module)
-	@$(TEST) -race -short -timeout 30m ./server ./...
-	$(call step,what one goroutine does alone without the race detector)
-	@$(TEST) $(LONG_PACKAGES)
-	@cd tools && $(TEST) -short ./release
+test: $(ETCD) $(ETCDCTL) ## Run all tests of the released modules, concurrent code under the race detector
+	$(call step,run go test -race in the released modules)
+	@$(WORKSPACE) $(TEST) -race -short -timeout 30m ./server $(PACKAGES)
+	$(call step,run the single-goroutine tests without the race detector)
+	@$(WORKSPACE) $(TEST) $(LONG_PACKAGES)
+	@cd tools && $(TEST) -short ./release ./modules ./pictures
 
-# Without the race detector: these tests measure time and memory. On shared
-# cores 1.3 is at times the neighbours' doing, so that only four times as fast as
-# the input fails a build; `make linear` is exact.
+# Without the race detector: these tests measure time and memory. On shared cores
+# other jobs alone can make cost grow 1.3 times as fast as the input, so this step
+# fails at four times; `make linear` fails at 1.3.
 .PHONY: linear-coarse
 linear-coarse:
-	$(call step,cost of hostile inputs of 10 and 100 times the size)
-	@$(GO) test -count=1 -run CostIsLinear . -growth 4
+	$(call step,measure hostile inputs of 10 and 100 times the size)
+	@$(WORKSPACE) $(GO) test -count=1 -run CostIsLinear . -growth 4
 
 .PHONY: urls
-urls: $(ETCD) ## 100,000 generated URLs: what is authorized is what is touched (about three minutes)
-	$(call step,what 100000 generated URLs are authorized for and what they touch)
-	@$(TEST) -count=1 -v -run TestAuthorizedIsTouched -timeout 30m ./server -urls $(URLS)
+urls: $(ETCD) ## Send 100,000 generated URLs and check that the server touches only what it authorized (about three minutes)
+	$(call step,compare authorization and access for 100000 generated URLs)
+	@$(WORKSPACE) $(TEST) -count=1 -v -run TestAuthorizedIsTouched -timeout 30m ./server -urls $(URLS)
 
 .PHONY: linear
-linear: ## cost grows at most 1.3 times as fast as the input (wants a quiet machine)
-	$(call step,cost of hostile inputs of 10 and 100 times the size)
-	@$(GO) test -count=1 -run CostIsLinear .
+linear: ## Check that cost grows at most 1.3 times as fast as the input (needs an idle machine)
+	$(call step,measure hostile inputs of 10 and 100 times the size)
+	@$(WORKSPACE) $(GO) test -count=1 -run CostIsLinear .
 
 .PHONY: conformance-short
-conformance-short: tools ## differential tests against upstream, short form (minutes)
-	$(call step,case tables and the same inputs through Espalier and upstream (short form))
+conformance-short: tools ## Run the differential tests against upstream, short form (minutes)
+	$(call step,compare Espalier with upstream on case tables and generated inputs (short form))
 	@cd conformance && $(TEST) $$($(GO) list ./... | grep -v -e /scenarios -e /envtest) && $(TEST) -short -timeout 20m ./scenarios ./envtest && $(GO) run ./cmd/conform -short && $(GO) run ./cmd/attack -only espalier && $(GO) run ./cmd/robustness -short
 
 .PHONY: conformance
-conformance: ## differential tests against upstream, long form
-	$(call step,the same inputs through Espalier and upstream (long form))
+conformance: ## Run the differential tests against upstream, long form
+	$(call step,compare Espalier with upstream on generated inputs (long form))
 	@cd conformance && $(GO) run ./cmd/conform
 
 .PHONY: search-diff
-search-diff: ## look for breaking changes that crd/diff misses, for MINUTES (default 10)
-	$(call step,random changes of schemas and the objects that they break)
+search-diff: ## Search for breaking changes that crd/diff misses, for MINUTES (default 10)
+	$(call step,search for breaking schema changes that crd/diff misses)
 	@cd conformance && $(GO) run ./cmd/search-diff -minutes $(MINUTES)
 
 .PHONY: golden
-golden: ## regenerate golden files; fail if one changes
-	$(call step,regenerating golden files changes nothing)
+golden: ## Regenerate golden files and fail if one changes
+	$(call step,check that golden files are up to date)
 	@before=$$(mktemp -d); trap 'rm -rf "$$before"' EXIT; \
 	for d in $(TESTDATA_DIRS); do mkdir -p "$$before/$$d"; cp -R "$$d/." "$$before/$$d/"; done; \
 	for p in $(GOLDEN_PACKAGES); do \
-	  out=$$($(GO) test "$$p" -count=1 -run 'Golden|Documents' -update) || { echo "$$out"; exit 1; }; echo "$$out"; \
+	  out=$$($(WORKSPACE) $(GO) test "$$p" -count=1 -run 'Golden|Documents' -update) || { echo "$$out"; exit 1; }; echo "$$out"; \
 	  case "$$out" in *'no tests to run'*) echo "$$p has an -update flag and no test called Golden or Documents"; exit 1;; esac; \
 	done; \
 	changed=0; \
 	for d in $(TESTDATA_DIRS); do diff -ruN "$$before/$$d" "$$d" || changed=1; done; \
-	if [ $$changed = 1 ]; then echo "golden files changed: read the difference above, then commit it or mend the code"; exit 1; fi
+	if [ $$changed = 1 ]; then echo "golden files changed: read the difference above, then commit it or fix the code"; exit 1; fi
 
 .PHONY: bench-engine
-bench-engine: ## time and allocations of the engine beside upstream's
-	$(call step,the engine beside upstream on the same objects)
+bench-engine: ## Measure time and allocations of the engine and of upstream's
+	$(call step,measure the engine and upstream on the same objects)
 	@cd conformance && $(GO) run ./cmd/bench-engine
 
 .PHONY: bench-cli
-bench-cli: ## time and memory of `espalier check` beside upstream's validation, over the corpus
-	$(call step,espalier check beside a minimal program around upstream)
+bench-cli: ## Measure time and memory of `espalier check` and of upstream's validation, over the corpus
+	$(call step,measure espalier check and a minimal program around upstream)
 	@cd conformance && $(GO) run ./cmd/bench-cli
 
 .PHONY: bench-server
-bench-server: tools ## rates, CPU and memory of the server beside upstream's and bare etcd (about a quarter of an hour)
-	$(call step,the server of upstream and ours and bare etcd in turns on one etcd)
+bench-server: tools ## Measure rates, CPU and memory of the server, of upstream's and of bare etcd (about 15 minutes)
+	$(call step,measure the server and upstream and bare etcd in turns on one etcd)
 	@cd conformance && $(GO) run ./cmd/bench-server $(BENCHFLAGS)
 
 .PHONY: bench-plane
-bench-plane: tools ## what roles, admission, priority and fairness take of the server's rates
-	$(call step,our server with and without roles and admission and priority and fairness in turns on one etcd)
+bench-plane: tools ## Measure what RBAC, admission and API priority and fairness cost
+	$(call step,measure the server with and without RBAC and admission and API priority and fairness)
 	@cd conformance && $(GO) run ./cmd/bench-server -only espalier,plain $(BENCHFLAGS)
 
 .PHONY: bench-crds
-bench-crds: tools ## what 10,000 CRDs cost the server, and how soon a new one is served and shown, beside upstream's
-	$(call step,the corpus as CRDs on the server of upstream and on ours)
+bench-crds: tools ## Measure what 10,000 CRDs cost, and how soon a new one is served and published; compare with upstream
+	$(call step,install the corpus on the server and on upstream)
 	@cd conformance && $(GO) run ./cmd/bench-crds $(BENCHFLAGS)
 
 .PHONY: bench-start
-bench-start: tools ## how soon a server can be used: espaliertest, espalier dev, and upstream's in-process test server
-	$(call step,starts of servers in new processes in turns)
+bench-start: tools ## Measure the start of espaliertest, espalier dev and upstream's in-process test server
+	$(call step,measure server starts in new processes in turns)
 	@cd conformance && $(GO) run ./cmd/bench-start $(BENCHFLAGS)
 
 .PHONY: bench-objects
-bench-objects: tools ## what an operation costs with 1,000, 100,000 and 1,000,000 objects (about ten minutes)
-	$(call step,create and get and a page of a list with more and more objects)
+bench-objects: tools ## Measure operations with 1,000, 100,000 and 1,000,000 objects (about ten minutes)
+	$(call step,measure create and get and list with more and more objects)
 	@cd conformance && $(GO) run ./cmd/bench-objects $(BENCHFLAGS)
 
 .PHONY: upstream-suite
-upstream-suite: tools ## upstream's own integration tests against our server
-	$(call step,the integration tests of upstream with our server in place of its own)
+upstream-suite: tools ## Run upstream's integration tests against our server
+	$(call step,run the integration tests of upstream against our server)
 	@cd conformance && $(GO) run ./cmd/upstream-suite
 
 .PHONY: scenarios
-scenarios: tools ## kubectl, informers and a controller against the server, built with the race detector
-	$(call step,kubectl and other clients against the server under the race detector)
+scenarios: tools ## Run kubectl, informers and a controller against the server, built with the race detector
+	$(call step,run kubectl and other clients against the server under the race detector)
 	@cd conformance && $(GO) test -count=1 -timeout 40m ./scenarios
 
 .PHONY: flood
-flood: tools ## wear servers down as one user can: memory, other users' latency and the end on SIGTERM stay within bounds; FLOODFLAGS='-run lists' for some
-	$(call step,floods of lists and documents and applies and webhooks)
+flood: tools ## Flood the server as one user: memory, other users' latency and shutdown must stay within bounds; FLOODFLAGS='-run lists' for some
+	$(call step,flood the server with lists and OpenAPI documents and applies and webhooks)
 	@cd conformance && $(GO) run ./cmd/flood $(FLOODFLAGS)
 
 .PHONY: attack
-attack: tools $(KUBE_APISERVER) ## attacks on our server and on kube-apiserver, and a table of what each refused; ATTACKFLAGS='-run C1' for some
-	$(call step,the same attacks on our server and on kube-apiserver)
+attack: tools $(KUBE_APISERVER) ## Attack our server and kube-apiserver and print what each refused; ATTACKFLAGS='-run C1' for some
+	$(call step,run the same attacks on our server and on kube-apiserver)
 	@cd conformance && $(GO) run ./cmd/attack $(ATTACKFLAGS)
 
-# Not part of verify: building them from nothing takes a quarter of an hour.
+# Not part of verify: building the controllers takes 15 minutes.
 .PHONY: controllers
-controllers: tools $(GOLANGCI_LINT) ## released controllers (cert-manager, cluster-api and others) against the server; CONTROLLERS=TestKro for one
-	$(call step,released controllers run against the server)
+controllers: tools $(GOLANGCI_LINT) ## Run released controllers (cert-manager, cluster-api and others) against the server; CONTROLLERS=TestKro for one
+	$(call step,run released controllers against the server)
 	@cd controllers && $(GO) vet ./... && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./... && $(GO) test -count=1 -timeout 60m -run '$(CONTROLLERS)' .
 
-# Not part of verify: Helm and Prometheus, which check it, take minutes to build.
+# Not part of verify: the tests need Helm and Prometheus, which take minutes to build.
 .PHONY: deploy-check
-deploy-check: tools $(GOLANGCI_LINT) ## what deploy/ ships, against the server as it is
-	$(call step,chart and manifests and unit and image and rules and dashboard against a real server)
+deploy-check: tools $(GOLANGCI_LINT) ## Test the chart, manifests, unit, image, alerts and dashboard in deploy/ against the server
+	$(call step,test the chart and manifests and unit and image and alerts and dashboard)
 	@cd deploy && $(GO) vet ./... && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./... && $(GO) test -timeout 20m ./...
 
 .PHONY: envtest
-envtest: ## a project that uses envtest, on our programs and with our package; the guide to testing
-	$(call step,a project in the layout of kubebuilder and the guide to testing)
+envtest: ## Run a project that uses envtest on our binaries and with espaliertest, and the testing guide
+	$(call step,run a kubebuilder project and the testing guide)
 	@cd conformance && $(TEST) -count=1 -v ./envtest
 
 .PHONY: soak
-soak: tools ## mixed load and changes of schemas for MINUTES; fails if memory grows or a watcher misses an event
-	$(call step,mixed load for $(MINUTES) minutes)
+soak: tools ## Run mixed load and schema changes for MINUTES; fail if memory grows or a watcher misses an event
+	$(call step,run mixed load for $(MINUTES) minutes)
 	@cd conformance && $(GO) run ./cmd/soak -minutes $(MINUTES)
 
 .PHONY: explore
-explore: ## 100 schedules of faults for the guide's controller, and 50 repetitions of one (about two minutes)
-	$(call step,schedules of faults and their repetition)
-	@$(TEST) -count=1 -timeout 30m ./espaliertest
+explore: ## Run 100 fault schedules against the guide's controller, and one of them 50 times (about two minutes)
+	$(call step,run fault schedules and repeat one)
+	@$(WORKSPACE) $(TEST) -count=1 -timeout 30m ./server/espaliertest
 
 .PHONY: robustness
-robustness: tools ## replicas under faults for MINUTES (default 60), half on one member of etcd and half on three; ROBUSTNESSFLAGS='-members 3 -faults cut' for some
-	$(call step,replicas and etcd under faults)
+robustness: tools ## Run replicas under faults for MINUTES (default 60), half on one etcd member and half on three; ROBUSTNESSFLAGS='-members 3 -faults cut' for some
+	$(call step,run replicas and etcd under faults)
 	@cd conformance && $(GO) run ./cmd/robustness -minutes $(if $(filter file,$(origin MINUTES)),60,$(MINUTES)) $(ROBUSTNESSFLAGS)
 
 # The first run takes long to build: fuzzing instruments every dependency.
 # `go test -list` prints the names of a package's targets, then "ok <package>".
 .PHONY: fuzz
-fuzz: ## each native fuzz target for FUZZTIME (default 10m), one after another
-	$(call step,each fuzz target for $(FUZZTIME))
-	@for m in $(CODE_MODULES); do ( cd $$m; \
+fuzz: ## Run each native fuzz target for FUZZTIME (default 10m), one after another
+	$(call step,run each fuzz target for $(FUZZTIME))
+	@for m in $(RELEASED) $(OTHERS); do ( cd $$m; \
+	  case " $(RELEASED) " in *" $$m "*) export $(WORKSPACE);; esac; \
 	  $(GO) test -list '^Fuzz' ./... \
 	    | awk '/^Fuzz/ { name[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, name[i]; n = 0 } /^\?/ { n = 0 }' \
 	    | while read -r pkg target; do \
@@ -273,5 +307,5 @@ fuzz: ## each native fuzz target for FUZZTIME (default 10m), one after another
 	done
 
 .PHONY: clean
-clean: ## remove built tools
+clean: ## Remove built tools
 	@rm -rf $(BIN)

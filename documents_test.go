@@ -242,7 +242,7 @@ func (d *document) validated(t *testing.T, schema, object []byte) string {
 	return errs
 }
 
-// cases judges the objects of the archive that are not normalized, one in each
+// cases validates the objects of the archive that are not normalized, one in each
 // line. A schema that is not structural is good enough for that, unless clusters
 // do not take it at all; then the one that was made structural has to do.
 func (d *document) cases(t *testing.T, schema []byte) string {
@@ -281,7 +281,7 @@ func (d *document) cases(t *testing.T, schema []byte) string {
 }
 
 // published returns the schema with its unions unfolded, which has to pass the
-// check as the schema does, and to give the object the same verdict.
+// check as the schema does, and to give the object the same result.
 func (d *document) published(t *testing.T, schema, object []byte) string {
 	t.Helper()
 	out, err := espalier.UnfoldUnions(schema)
@@ -316,7 +316,7 @@ func renderErrors(v espalier.Validation) string {
 func renderFindings(findings []finding.Finding) string {
 	var b strings.Builder
 	for _, f := range findings {
-		fmt.Fprintf(&b, "%s [%s] %s\n", f.Severity, f.Rule, f.Error())
+		fmt.Fprintf(&b, "%s [%s] %s\n", f.Severity, f.Check, f.Error())
 	}
 	return b.String()
 }

@@ -1,13 +1,34 @@
 package espalier_test
 
 import (
+	"errors"
 	"fmt"
 	"log"
 
 	"github.com/espalier-dev/espalier"
 )
 
-// The README shows the body of this function; internal/lint keeps them equal.
+// The README shows this function; internal/lint keeps them equal.
+func admit(openAPIV3Schema, object []byte) ([]byte, error) {
+	schema, err := espalier.Compile(openAPIV3Schema, espalier.CompileOptions{})
+	if err != nil {
+		return nil, err
+	}
+	result, validation, err := schema.Admit(object, espalier.AdmitOptions{}) // prune, default, validate
+	return result.Bytes, errors.Join(err, validation.Err())
+}
+
+func ExampleSchema_Admit() {
+	schema := []byte(`{"type":"object","properties":{"spec":{"type":"object","properties":{"replicas":{"type":"integer","default":3}}}}}`)
+	stored, err := admit(schema, []byte(`{"spec":{"colour":"red"}}`))
+	fmt.Println(string(stored), err)
+	_, err = admit(schema, []byte(`{"spec":{"replicas":"three"}}`))
+	fmt.Println(err)
+	// Output:
+	// {"spec":{"replicas":3}} <nil>
+	// spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string"
+}
+
 func Example() {
 	schema, err := espalier.Compile([]byte(`{
 	  "type": "object",
@@ -28,7 +49,7 @@ func Example() {
 	}
 
 	var report espalier.Report
-	result, verdict, err := schema.Admit([]byte(`{
+	result, validation, err := schema.Admit([]byte(`{
 	  "apiVersion": "operations.example.com/v1",
 	  "kind": "MaintenanceNightlyJob",
 	  "metadata": {"name": "cleanup"},
@@ -42,7 +63,7 @@ func Example() {
 	for _, c := range report.Changes {
 		fmt.Println(c.What, c.Path)
 	}
-	for _, v := range verdict.Errors {
+	for _, v := range validation.Errors {
 		fmt.Println(v.Error())
 	}
 	// Output:
@@ -52,8 +73,8 @@ func Example() {
 	// spec.machines[1]: Invalid value: "moon": spec.machines[1] in body should match '^az[0-9]+$'
 }
 
-// A schema that is not structural: the type of a field stands inside of a
-// junctor, and the field is not specified outside.
+// A schema that is not structural: the type of a field stands inside a
+// logical keyword, and the field is not specified outside.
 func ExampleCheck() {
 	findings, err := espalier.Check([]byte(`{
 	  "type": "object",
@@ -110,8 +131,8 @@ func ExampleSchema_Normalize() {
 	// Output: {"replicas":1} pruned,defaulted
 }
 
-// What is wrong with a change: the name is too long, as it was before, which is
-// forgiven; the port is new.
+// An update is ratcheted: the name was too long before and has not changed, so it
+// is no error; the port is new, and is one.
 func ExampleSchema_Validate() {
 	schema, err := espalier.Compile([]byte(`{
 	  "type": "object",
@@ -124,20 +145,20 @@ func ExampleSchema_Validate() {
 		log.Fatal(err)
 	}
 
-	verdict, err := schema.Validate([]byte(`{"name":"long","port":70000}`), espalier.ValidateOptions{
+	validation, err := schema.Validate([]byte(`{"name":"long","port":70000}`), espalier.ValidateOptions{
 		Old: []byte(`{"name":"long"}`),
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 
-	for _, v := range verdict.Errors {
+	for _, v := range validation.Errors {
 		fmt.Println(v.Error())
 	}
 	// Output: port: Invalid value: 70000: port in body should be less than or equal to 65535
 }
 
-// An error from a junctor tells which branches were tried and why each failed.
+// An error from a logical keyword tells which branches were tried and why each failed.
 func ExampleViolation() {
 	schema, err := espalier.Compile([]byte(`{
 	  "type": "object",
@@ -153,12 +174,12 @@ func ExampleViolation() {
 		log.Fatal(err)
 	}
 
-	verdict, err := schema.Validate([]byte(`{"source":{"path":"home"}}`), espalier.ValidateOptions{})
+	validation, err := schema.Validate([]byte(`{"source":{"path":"home"}}`), espalier.ValidateOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
 
-	for i, branch := range verdict.Errors[0].Branches {
+	for i, branch := range validation.Errors[0].Branches {
 		for _, v := range branch {
 			fmt.Printf("branch %d: %s\n", i, v.Error())
 		}

@@ -228,7 +228,7 @@ var hostileSchemas = map[string]func(n int) string{
 		n = min(n, 4900)
 		return strings.Repeat(`{"type":"object","properties":{"a":`, n) + `{"type":"string"}` + strings.Repeat(`}}`, n)
 	},
-	"depth-junctors": func(n int) string {
+	"depth-logical": func(n int) string {
 		n = min(n, 4900)
 		return `{"type":"object","not":` + strings.Repeat(`{"allOf":[`, n) + `{}` + strings.Repeat(`]}`, n) + `}`
 	},
@@ -299,7 +299,7 @@ var hostileDefaults = map[string]func(n int) string{
 	"default-duplicates": func(n int) string {
 		return `{"type":"object","properties":{"d":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"default":{` + members(n, `"v":%d`, 1) + `}}}}`
 	},
-	"default-junctors": func(n int) string {
+	"default-logical": func(n int) string {
 		return `{"type":"object","properties":{"d":{"type":"array","items":{"type":"object","properties":{"a":{"type":"integer"}},"anyOf":[{"required":["b"]},{"properties":{"a":{"minimum":0}}}]},"default":[` +
 			members(n, `{"a":%d}`, 1) + `]}}}`
 	},

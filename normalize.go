@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/espalier-dev/espalier/internal/bridge"
 	"github.com/espalier-dev/espalier/internal/exec"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
-	"github.com/espalier-dev/espalier/internal/kept"
+	"github.com/espalier-dev/espalier/internal/plan"
 )
 
 // Source is where an object comes from.
@@ -28,7 +29,7 @@ const (
 	Converted
 )
 
-// Changes is a set of what happened to an object.
+// Changes is a set of kinds of changes to an object.
 type Changes uint16
 
 // What can happen to an object.
@@ -42,7 +43,7 @@ const (
 	Pruned = Changes(exec.Pruned)
 	// NullDropped: a null was removed that is not nullable and has no default.
 	NullDropped = Changes(exec.NullDropped)
-	// Coerced: metadata was brought into the form of ObjectMeta.
+	// Coerced: metadata was converted to the form of ObjectMeta.
 	Coerced = Changes(exec.Coerced)
 	// Defaulted: a default was filled in.
 	Defaulted = Changes(exec.Defaulted)
@@ -67,7 +68,7 @@ func (c Changes) String() string {
 	return strings.Join(names, ",")
 }
 
-// Change is one thing that happened to an object.
+// Change is one change that Normalize made to an object.
 type Change struct {
 	What    Changes // one member
 	Path    string  // where, as in spec.list[2].field
@@ -76,7 +77,7 @@ type Change struct {
 	Nearest string  // for a pruned field: the known sibling with the most similar name, if one is similar
 }
 
-// Report names everything that happened to an object.
+// Report lists the changes to an object.
 type Report struct {
 	Changes []Change
 	// Omitted counts changes beyond what a report holds (100,000 changes,
@@ -123,13 +124,16 @@ type Result struct {
 }
 
 func init() {
-	kept.Index = func(result any) (*jsondoc.Doc, bool) {
+	bridge.Index = func(result any) (*jsondoc.Doc, bool) {
 		r := result.(*Result)
 		d := r.doc
 		r.doc = nil
 		return d, r.typed
 	}
-	kept.Validation = func(v *exec.Verdict) any { return validation(v) }
+	bridge.Validation = func(v *exec.Result) any { return validation(v) }
+	bridge.Plan = func(schema any) *plan.Node { return schema.(*Schema).plan }
+	bridge.Rules = func(compiled exec.Rules) any { return &Rules{compiled} }
+	bridge.Compiled = func(rules any) exec.Rules { return rules.(*Rules).compiled }
 }
 
 // Release gives back what Keep has kept. Bytes and Changes stay.
@@ -141,7 +145,7 @@ func (r *Result) Release() {
 }
 
 // ObjectError is returned for an object whose apiVersion, kind or metadata, or
-// those of an embedded resource, cannot be.
+// those of an embedded resource, are invalid.
 type ObjectError struct {
 	Path   string
 	Offset int
@@ -154,13 +158,13 @@ func (e *ObjectError) Error() string { return e.Err.Error() }
 // Unwrap returns the API server's error.
 func (e *ObjectError) Unwrap() error { return e.Err }
 
-// Normalize brings object, the JSON of a whole custom resource, into the form
-// that the schema specifies: types are checked, unspecified fields pruned,
-// nulls dropped, metadata coerced and defaults filled in, with the results of
-// doing so in that order.
+// Normalize returns object, the JSON of a whole custom resource, in the form that
+// an API server stores: it checks types, prunes unspecified fields, drops nulls,
+// coerces metadata and fills in defaults, with the results of doing so in that
+// order.
 //
 // It returns a *SyntaxError for input that is not JSON and an *ObjectError for
-// metadata that cannot be. Values of the wrong type are no error: the Changes
+// invalid metadata. Values of the wrong type are no error: the Changes
 // and the report name them, and validation refuses them.
 func (s *Schema) Normalize(object []byte, o NormalizeOptions) (Result, error) {
 	var rec *exec.Recorder

@@ -17,7 +17,7 @@ import (
 
 func compile(t testing.TB, schema string) *espalier.Schema {
 	t.Helper()
-	// Some defaults are such as only stored definitions have.
+	// Some defaults are such as only stored CRDs have.
 	s, err := espalier.Compile([]byte(schema), espalier.CompileOptions{Stored: true})
 	if err != nil {
 		t.Fatalf("%s: %v", schema, err)
@@ -342,7 +342,7 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		for _, finding := range findings {
-			if finding.Rule == "" || finding.Detail == "" || finding.Offset < 0 || finding.Offset > len(schema) || finding.Error() == "" {
+			if finding.Check == "" || finding.Detail == "" || finding.Offset < 0 || finding.Offset > len(schema) || finding.Error() == "" {
 				t.Fatalf("%q: a finding says too little: %+v", schema, finding)
 			}
 		}

@@ -21,7 +21,7 @@ type Limits struct {
 	MaxDepth int
 }
 
-// CheckOptions say in which surroundings a schema is checked.
+// CheckOptions configure Check.
 type CheckOptions struct {
 	// Path is the field path of the schema, put before the paths of findings:
 	// spec.versions[0].schema.openAPIV3Schema, say.
@@ -29,9 +29,9 @@ type CheckOptions struct {
 	// StatusSubresource applies the rules for schemas of resources whose
 	// status subresource is enabled.
 	StatusSubresource bool
-	// Strict also warns of what is accepted in nearly every schema and refused
-	// only by those that were compiled with the option of this name: arrays in
-	// place of strings that have a format.
+	// Strict also warns of strings with a format, for which API servers accept
+	// arrays and schemas compiled with Strict do not. Nearly every schema has
+	// some.
 	Strict bool
 	Limits Limits
 
@@ -45,20 +45,20 @@ type CompileOptions struct {
 	// does in its examples 7 and 9: it also covers specified children that
 	// have no properties of their own. Clusters do not.
 	InheritPreserve bool
-	// Strict judges values as JSON Schema does where clusters accept what they
-	// should not: arrays for strings with a format, numbers for others that
-	// they convert to in an enum, integers beyond a fractional bound. Check
-	// warns of schemas for which it makes a difference.
+	// Strict validates values as JSON Schema does where API servers wrongly accept
+	// more: arrays in place of strings with a format, numbers that equal an enum
+	// value only after conversion, integers beyond a fractional bound. Check warns
+	// of schemas for which it makes a difference.
 	Strict bool
-	// ValidationOnly compiles a schema that need not be structural, as CRDs of
-	// apiextensions.k8s.io/v1beta1 with preserveUnknownFields have them. There
-	// is no normalizing with it.
+	// ValidationOnly compiles a schema that need not be structural, as in CRDs of
+	// apiextensions.k8s.io/v1beta1 with preserveUnknownFields. Normalize fails
+	// for it with ErrValidationOnly.
 	ValidationOnly bool
-	// Stored compiles a schema as API servers do that find it in a definition
-	// which they have stored: rules that came later than the definition are not
-	// held against it. Its defaults need not fit, and what would be pruned of one
-	// is never filled in; types may be unknown, which no value is of; items of sets
-	// need not be atomic, and keys of list maps may be optional or nullable.
+	// Stored compiles a schema as API servers compile one from storage: checks
+	// that are newer than the CRD do not apply. Defaults may be invalid, and
+	// fields of a default that would be pruned are not filled in. Types may be
+	// unknown; then no value is valid. Items of sets need not be atomic, and keys
+	// of list maps may be optional or nullable.
 	Stored bool
 	Limits Limits
 }
@@ -92,7 +92,7 @@ func (e *SchemaError) Error() string {
 // SyntaxError is returned for bytes that are not JSON, or exceed a limit, or,
 // in a schema, hold a keyword with a value of the wrong type.
 type SyntaxError struct {
-	Offset  int    // of the first byte that cannot be
+	Offset  int    // of the first invalid byte
 	Pointer string // RFC 6901 pointer to the value, where there is one
 	Msg     string
 }

@@ -31,7 +31,7 @@ func TestUnfoldedUnionsAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareVerdicts(t, schema, withoutUnions(t, published), unionObjects())
+			compareValidations(t, schema, withoutUnions(t, published), unionObjects())
 		}
 	}
 }
@@ -76,9 +76,9 @@ func withoutUnions(t *testing.T, schema []byte) string {
 	return string(out)
 }
 
-func compareVerdicts(t *testing.T, left, right string, objects []string) {
+func compareValidations(t *testing.T, left, right string, objects []string) {
 	t.Helper()
-	verdict := func(schema string) func(string) espalier.Validation {
+	validate := func(schema string) func(string) espalier.Validation {
 		s, err := espalier.Compile([]byte(schema), espalier.CompileOptions{})
 		if err != nil {
 			t.Fatalf("%s: %v", schema, err)
@@ -91,7 +91,7 @@ func compareVerdicts(t *testing.T, left, right string, objects []string) {
 			return v
 		}
 	}
-	a, b := verdict(left), verdict(right)
+	a, b := validate(left), validate(right)
 	valid := 0
 	for _, o := range objects {
 		x, y := a(o), b(o)
@@ -135,7 +135,7 @@ func TestUnionsThatAreWarnedOfHaveNoEffect(t *testing.T) {
 		}
 		faulty := map[string]bool{} // unions, by the start of their path
 		for _, f := range findings {
-			if f.Severity != finding.Warning || !strings.HasPrefix(string(f.Rule), "union-") {
+			if f.Severity != finding.Warning || !strings.HasPrefix(string(f.Check), "union-") {
 				t.Fatalf("%s: %v", schema, f)
 			}
 			index, _, _ := strings.Cut(f.Path, "]")

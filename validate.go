@@ -7,7 +7,6 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/exec"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
-	"github.com/espalier-dev/espalier/internal/plan"
 )
 
 // Scope says where objects of a resource live.
@@ -23,40 +22,38 @@ const (
 	Cluster = Scope(exec.Cluster)
 )
 
-// Rules are the compiled x-kubernetes-validations of a schema. Package rules
-// makes them; nothing else can.
-type Rules interface {
-	Run(*exec.RuleRun)
-}
+// Rules are the compiled x-kubernetes-validations of a schema. Package crd/cel
+// makes them.
+type Rules struct{ compiled exec.Rules }
 
 // ValidateOptions say how an object is validated.
 type ValidateOptions struct {
 	// Old is the object before the change, as it was stored; nil for a new
-	// object. What is wrong with a value that has not changed is forgiven.
+	// object. Updates are ratcheted: errors in unchanged values are dropped.
 	Old []byte
-	// NoRatcheting forgives nothing.
+	// NoRatcheting also reports errors in unchanged values.
 	NoRatcheting bool
 	// Scope has the object's own metadata checked as well.
 	Scope Scope
-	// Rules are evaluated if nothing else is wrong that they could stumble
-	// over. They must come from the same schema.
-	Rules Rules
-	// ReadOnly asks for the read-only fields that the change touches.
+	// Rules are evaluated unless other errors prevent it, such as values of the
+	// wrong type. They must come from the same schema.
+	Rules *Rules
+	// ReadOnly also reports the read-only fields that the update changes.
 	ReadOnly bool
 	Limits   Limits
 }
 
-// Violation is one thing that is wrong with an object.
+// Violation is one error of an object.
 type Violation struct {
 	Type     field.ErrorType // the API server's error type
 	Path     string          // the API server's field path; "<nil>" where it gives none
 	BadValue any             // the API server's bad value
 	Detail   string          // the API server's words
-	Keyword  string          // what of the schema is violated, such as "pattern" or "anyOf"
+	Keyword  string          // the violated keyword of the schema, such as "pattern" or "anyOf"
 	At       string          // where in the object, also if Path does not say
 	Offset   int             // byte offset of the value in the canonical object; of the parent of a missing one
-	// Branches are the branches of an anyOf, oneOf, allOf or not and what each
-	// has against the value: nothing, if it is satisfied.
+	// Branches are the violations of each branch of an anyOf, oneOf, allOf or
+	// not. A branch that the value matches has none.
 	Branches [][]Violation
 }
 
@@ -68,12 +65,12 @@ func (v Violation) FieldError() *field.Error {
 	return &field.Error{Type: v.Type, Field: v.Path, BadValue: v.BadValue, Detail: v.Detail}
 }
 
-// Validation is what is wrong with an object. The zero Validation is for one
-// that is valid.
+// Validation is the result of validating an object. It is zero for a valid object
+// without warnings.
 type Validation struct {
 	Errors   []Violation // what the API server refuses the object for
-	Warnings []Violation // violations of rules, forgiven because the value has not changed
-	ReadOnly []Violation // read-only fields that the change touches; to be refused, reset or ignored
+	Warnings []Violation // violations of CEL rules in unchanged values (ratcheting)
+	ReadOnly []Violation // read-only fields that the update changes; the caller refuses, resets or ignores them
 	Omitted  int         // errors beyond the limits of 10,000 and 16 MiB
 }
 
@@ -89,21 +86,18 @@ func (v *Validation) Err() error {
 	return errors.Join(errs...)
 }
 
-// Plan returns the compiled form, for the packages of this module.
-func (s *Schema) Plan() *plan.Node { return s.plan }
-
-// Validate says what is wrong with object, the JSON of a whole custom resource
-// as Normalize leaves it: types, values, junctors, lists, embedded resources,
-// unions and, if they are given, rules.
+// Validate returns the errors of object, the JSON of a whole custom resource as
+// Normalize leaves it: types, values, allOf, anyOf, oneOf and not, lists, embedded
+// resources, unions and, if they are given, CEL rules.
 //
-// The error is for input that cannot be judged: it is not JSON, or no object.
+// The error is for input that cannot be validated: it is not JSON, or no object.
 func (s *Schema) Validate(object []byte, o ValidateOptions) (Validation, error) {
 	d, err := canonicalDoc(object, o.Limits)
 	if err != nil {
 		return Validation{}, err
 	}
 	defer d.Release()
-	return s.judge(d, o, false)
+	return s.validate(d, o, false)
 }
 
 // ValidateResult is Validate for what Normalize has returned. With the option
@@ -112,17 +106,17 @@ func (s *Schema) ValidateResult(r *Result, o ValidateOptions) (Validation, error
 	if r.doc == nil || o.Old != nil && !r.doc.Canonical() {
 		return s.Validate(r.Bytes, o)
 	}
-	v, err := s.judge(r.doc, o, r.typed)
+	v, err := s.validate(r.doc, o, r.typed)
 	if err == nil && !v.Valid() && !r.doc.Canonical() {
 		return s.Validate(r.Bytes, o) // offsets are those of the canonical object
 	}
 	return v, err
 }
 
-func (s *Schema) judge(d *jsondoc.Doc, o ValidateOptions, typed bool) (Validation, error) {
-	j := exec.Judgement{Ratchet: !o.NoRatcheting, Typed: typed, Scope: exec.Scope(o.Scope), ReadOnly: o.ReadOnly}
+func (s *Schema) validate(d *jsondoc.Doc, o ValidateOptions, typed bool) (Validation, error) {
+	j := exec.ValidateOptions{Ratchet: !o.NoRatcheting, Typed: typed, Scope: exec.Scope(o.Scope), ReadOnly: o.ReadOnly}
 	if o.Rules != nil {
-		j.Rules = o.Rules
+		j.Rules = o.Rules.compiled
 	}
 	if o.Old != nil {
 		old, err := canonicalDoc(o.Old, o.Limits)
@@ -157,7 +151,7 @@ func canonicalDoc(object []byte, lim Limits) (*jsondoc.Doc, error) {
 	return d, nil
 }
 
-func validation(v *exec.Verdict) Validation {
+func validation(v *exec.Result) Validation {
 	if v == nil {
 		return Validation{}
 	}

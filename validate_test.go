@@ -37,7 +37,7 @@ func TestValidateUpdate(t *testing.T) {
 		{"items without keys are one value", `{"type":"array","items":{"type":"integer","minimum":1}}`, `[0,2]`, `[0,3]`, `x[0]: Invalid value: 0: x[0] in body should be greater than or equal to 1`, ``},
 		{"missing stays missing in an unchanged parent", `{"type":"object","required":["a"],"properties":{"b":{"type":"string"}}}`, `{"b":"c"}`, `{"b":"c"}`, ``, `x.a: Required value`},
 		{"missing in a changed parent", `{"type":"object","required":["a"],"properties":{"b":{"type":"string"}}}`, `{"b":"c"}`, `{"b":"d"}`, `x.a: Required value`, ``},
-		{"inside of a junctor nothing is forgiven by itself", `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"allOf":[{"properties":{"a":{"maxLength":1}}}]}`,
+		{"no ratcheting inside allOf", `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"allOf":[{"properties":{"a":{"maxLength":1}}}]}`,
 			`{"a":"aa","b":"1"}`, `{"a":"aa","b":"2"}`, "x.a: Too long: may not be more than 1 byte\n<nil>: Invalid value: \"\": \"x\" must validate all the schemas (allOf). None validated", ``},
 		{"duplicates may stay, and more may come", `{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}`, `["a","a"]`, `["a","a","b","b"]`, ``, ``},
 		{"duplicates that are new", `{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}`, `["a"]`, `["a","a","a"]`, `x[1]: Duplicate value: "a"`, ``},
@@ -134,7 +134,7 @@ func TestAdmitDoesNotAllocate(t *testing.T) {
 }
 
 func TestValidationOnly(t *testing.T) {
-	// The types stand inside of the junctor: not structural, and fine in v1beta1.
+	// The types stand inside the logical keyword: not structural, and fine in v1beta1.
 	schema := `{"properties":{"x":{"oneOf":[{"type":"string","minLength":2},{"type":"integer"}]}}}`
 	var notStructural *espalier.SchemaError
 	if _, err := espalier.Compile([]byte(schema), espalier.CompileOptions{}); !errors.As(err, &notStructural) {
@@ -170,10 +170,10 @@ func TestReadOnly(t *testing.T) {
 		"l":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string"},"r":{"type":"integer","readOnly":true}}}}}}`))
 	for _, test := range []struct{ old, now, want string }{
 		{`{"a":"1","b":"1"}`, `{"a":"1","b":"2"}`, ``},
-		{`{"a":"1"}`, `{"a":"2"}`, `x.a: Forbidden: the field is read-only and must stay what it was`},
+		{`{"a":"1"}`, `{"a":"2"}`, `x.a: Forbidden: the field is read-only and must not change`},
 		{`{}`, `{"a":"2"}`, `x.a: Forbidden: the field is read-only and was not set before`},
 		{`{"a":"1"}`, `{}`, `x.a: Forbidden: the field is read-only and must not be removed`},
-		{`{"l":[{"k":"1","r":1},{"k":"2","r":2}]}`, `{"l":[{"k":"2","r":3},{"k":"1","r":1}]}`, `x.l[0].r: Forbidden: the field is read-only and must stay what it was`},
+		{`{"l":[{"k":"1","r":1},{"k":"2","r":2}]}`, `{"l":[{"k":"2","r":3},{"k":"1","r":1}]}`, `x.l[0].r: Forbidden: the field is read-only and must not change`},
 	} {
 		o := espalier.ValidateOptions{Old: []byte(`{"x":` + test.old + `}`), ReadOnly: true}
 		v, err := s.Validate([]byte(`{"x":`+test.now+`}`), o)
@@ -200,10 +200,10 @@ func TestValidateLimits(t *testing.T) {
 	}
 	for _, in := range []string{``, `[]`, `{"x":`} {
 		if _, err := s.Validate([]byte(in), espalier.ValidateOptions{}); err == nil {
-			t.Errorf("%q is judged", in)
+			t.Errorf("%q is validated", in)
 		}
 		if _, err := s.Validate([]byte(`{}`), espalier.ValidateOptions{Old: []byte(in)}); err == nil && in != "" {
-			t.Errorf("%q is judged as the old object", in)
+			t.Errorf("%q is accepted as the old object", in)
 		}
 	}
 }
@@ -252,15 +252,15 @@ func TestValidationCostIsLinear(t *testing.T) {
 	}
 }
 
-// TestJunctorNesting: a schema of nested junctors costs what it weighs.
-func TestJunctorNesting(t *testing.T) {
-	for _, junctor := range []string{"allOf", "anyOf", "oneOf"} {
+// TestLogicalNesting: a schema of nested logical keywords costs what it weighs.
+func TestLogicalNesting(t *testing.T) {
+	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
 		const depth = 1000
-		schema := object(`{"type":"string","allOf":[` + strings.Repeat(fmt.Sprintf(`{"%s":[{"minLength":9},`, junctor), depth) + `{"maxLength":1}` + strings.Repeat(`]}`, depth) + `]}`)
+		schema := object(`{"type":"string","allOf":[` + strings.Repeat(fmt.Sprintf(`{"%s":[{"minLength":9},`, keyword), depth) + `{"maxLength":1}` + strings.Repeat(`]}`, depth) + `]}`)
 		s := compile(t, schema)
 		v, err := s.Validate([]byte(`{"x":"abc"}`), espalier.ValidateOptions{})
 		if err != nil || v.Valid() {
-			t.Errorf("%s: %v, %v", junctor, v, err)
+			t.Errorf("%s: %v, %v", keyword, v, err)
 		}
 		if _, err := json.Marshal(v.Errors[0].Branches); err != nil {
 			t.Error(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/espalier-dev/espalier/crd"
 )
 
-// BenchmarkDefinitions checks whole CRDs from JSON: those of the archive if there is one, of the small modules otherwise.
-func BenchmarkDefinitions(b *testing.B) {
+// BenchmarkCRDs checks whole CRDs from JSON: those of the archive if there is one, of the small modules otherwise.
+func BenchmarkCRDs(b *testing.B) {
 	set, err := corpus.Load(context.Background(), corpus.Options{NoModules: true})
 	if err != nil {
 		set, err = corpus.Load(context.Background(), corpus.Options{Short: true, NoArchive: true})
@@ -24,15 +24,15 @@ func BenchmarkDefinitions(b *testing.B) {
 			size := int64(0)
 			for b.Loop() {
 				size = 0
-				for i := range set.Definitions {
-					size += int64(len(set.Definitions[i].JSON))
-					if err := check(set.Definitions[i].JSON); err != nil {
-						b.Fatal(set.Definitions[i].Name, err)
+				for i := range set.CRDs {
+					size += int64(len(set.CRDs[i].JSON))
+					if err := check(set.CRDs[i].JSON); err != nil {
+						b.Fatal(set.CRDs[i].Name, err)
 					}
 				}
 			}
 			b.SetBytes(size)
-			b.ReportMetric(float64(len(set.Definitions)), "CRDs/op")
+			b.ReportMetric(float64(len(set.CRDs)), "CRDs/op")
 		})
 	}
 	run("espalier", func(doc []byte) error {
@@ -45,6 +45,6 @@ func BenchmarkDefinitions(b *testing.B) {
 		return err
 	})
 	run("upstream", func(doc []byte) error {
-		return oracle.Definition(doc, oracle.DefinitionOptions{}).Undecodable
+		return oracle.CRD(doc, oracle.CRDOptions{}).Undecodable
 	})
 }

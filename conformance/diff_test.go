@@ -20,7 +20,7 @@ import (
 	"github.com/espalier-dev/espalier/finding"
 )
 
-// A diffPair is two definitions, what is to be reported about the change, and maybe what it breaks: the spec of an object
+// A diffPair is two CRDs, what is to be reported about the change, and maybe what it breaks: the spec of an object
 // that is valid under the old one, and refused or changed by the new one.
 type diffPair struct {
 	name                    string
@@ -69,8 +69,8 @@ func parseCRD(t *testing.T, text []byte) *crd.CRD {
 	return d
 }
 
-// diffDefinition makes a definition of a section: of the schema of spec, or of a merge patch to a definition.
-func diffDefinition(t *testing.T, section string) (definition *crd.CRD, schema []byte) {
+// diffCRD makes a CRD of a section: of the schema of spec, or of a merge patch to a CRD.
+func diffCRD(t *testing.T, section string) (parsed *crd.CRD, schema []byte) {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(section))
 	if err != nil {
@@ -82,10 +82,10 @@ func diffDefinition(t *testing.T, section string) (definition *crd.CRD, schema [
 	schema = []byte(`{"type":"object","properties":{"spec":{"type":"object","properties":{"f":{"type":"string"}}}}}`)
 	if err := json.Unmarshal(raw, &patch); err != nil || patch.CRD == nil {
 		schema = fmt.Appendf(nil, `{"type":"object","properties":{"spec":%s}}`, raw)
-		return parseCRD(t, search.Definition(schema)), schema
+		return parseCRD(t, search.CRD(schema)), schema
 	}
 	var base any
-	if err := json.Unmarshal(search.Definition(schema), &base); err != nil {
+	if err := json.Unmarshal(search.CRD(schema), &base); err != nil {
 		t.Fatal(err)
 	}
 	merged, err := json.Marshal(mergePatch(base, patch.CRD))
@@ -121,7 +121,7 @@ func diffLine(x *diff.Change) string {
 	if version == "v1" { // goes without saying
 		version = ""
 	}
-	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s %s", x.Level, x.Rule, or(breaks, "nobody"), version, x.Path)), " ")
+	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s %s", x.Level, x.Check, or(breaks, "nobody"), version, x.Path)), " ")
 }
 
 func or(s, otherwise string) string {
@@ -137,15 +137,15 @@ func TestDiff(t *testing.T) {
 	if len(pairs) < 140 {
 		t.Errorf("there are only %d pairs", len(pairs))
 	}
-	kinds := map[finding.ID]diff.Rule{}
-	for _, r := range diff.Rules() {
+	kinds := map[finding.ID]diff.CheckInfo{}
+	for _, r := range diff.Checks() {
 		kinds[r.ID] = r
 	}
 	seen := map[finding.ID]bool{}
 	for _, p := range pairs {
 		t.Run(p.name, func(t *testing.T) {
-			old, oldSchema := diffDefinition(t, p.old)
-			now, newSchema := diffDefinition(t, p.now)
+			old, oldSchema := diffCRD(t, p.old)
+			now, newSchema := diffCRD(t, p.now)
 			changes, err := diff.Compare(old, now)
 			if err != nil {
 				t.Fatal(err)
@@ -158,17 +158,17 @@ func TestDiff(t *testing.T) {
 				if x.Breaks&(diff.Writers|diff.Stored) != 0 {
 					worst = max(worst, x.Level)
 				}
-				k, ok := kinds[x.Rule]
+				k, ok := kinds[x.Check]
 				if !ok || x.Level > k.Level || x.Level == k.Level && x.Breaks&^k.Breaks != 0 && x.Level != diff.Safe || x.Message == "" {
-					t.Errorf("%s is not what Rules says about it: %+v", x.Rule, x)
+					t.Errorf("%s is not what Checks says about it: %+v", x.Check, x)
 				}
-				seen[x.Rule] = true
+				seen[x.Check] = true
 			}
 			if want := strings.Fields(p.want); !slices.Equal(strings.Fields(strings.Join(got, "\n")), want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), p.want)
 			}
 			if same, err := diff.Compare(now, now); err != nil || len(same) > 0 {
-				t.Errorf("the new definition differs from itself: %v %v", same, err)
+				t.Errorf("the new CRD differs from itself: %v %v", same, err)
 			}
 			if p.witness != "" {
 				if worst == diff.Safe {
@@ -179,7 +179,7 @@ func TestDiff(t *testing.T) {
 		})
 	}
 	for id := range kinds {
-		// That one takes definitions that are too large for a table: it is tested beside the package.
+		// That one takes CRDs that are too large for a table: it is tested beside the package.
 		if !seen[id] && id != "not-compared" && !t.Failed() {
 			t.Errorf("no pair has a change of %s", id)
 		}

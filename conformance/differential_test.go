@@ -49,11 +49,11 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// TestDefinitions is the differential run on whole CRDs around the seed schemas.
-func TestDefinitions(t *testing.T) {
-	cfg := compare.Config{Seed: 42, Definitions: 600, NoSchemas: true}
+// TestCRDs is the differential run on whole CRDs around the seed schemas.
+func TestCRDs(t *testing.T) {
+	cfg := compare.Config{Seed: 42, CRDs: 600, NoSchemas: true}
 	if testing.Short() {
-		cfg.Definitions = 100
+		cfg.CRDs = 100
 	}
 	schemas := seeds(t)
 	for i, s := range schemas {
@@ -63,7 +63,7 @@ func TestDefinitions(t *testing.T) {
 		if i%2 == 0 { // and another version with the schema of a neighbour, or the same
 			doc = fmt.Appendf(doc, `,{"name":"v1beta1","served":true,"storage":false,"subresources":{"status":{}},"schema":{"openAPIV3Schema":%s}}`, schemas[max(i-i%4, 0)].JSON)
 		}
-		cfg.Whole = append(cfg.Whole, corpus.Definition{Name: s.Name, Source: "testdata", JSON: append(doc, `]}}`...)})
+		cfg.Whole = append(cfg.Whole, corpus.CRD{Name: s.Name, Source: "testdata", JSON: append(doc, `]}}`...)})
 	}
 	counts, found, err := compare.Run(context.Background(), schemas, cfg)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestDefinitions(t *testing.T) {
 	for _, d := range found {
 		t.Error(d)
 	}
-	c, n := &counts.DefinitionCounts, int64(cfg.Definitions)
+	c, n := &counts.CRDCounts, int64(cfg.CRDs)
 	t.Log(c)
 	if c.Created.Load() != n || c.Changed.Load() != n || c.Warned.Load() == 0 || c.Refused.Load() == 0 || c.Refused.Load()+c.Undecoded.Load()+c.Crashed.Load() >= 2*n {
 		t.Error("that is not what was to be compared")
@@ -119,7 +119,7 @@ func FuzzDifferential(f *testing.F) {
 }
 
 // FuzzValidate hands the fuzzer's bytes to both sides as an object and what it was before, with one of the seed schemas.
-// Bytes that are no objects are none of its business.
+// It ignores bytes that are no objects.
 func FuzzValidate(f *testing.F) {
 	var pairs []*compare.Pair
 	for i, s := range seeds(f) {

@@ -14,8 +14,8 @@ import (
 	"github.com/espalier-dev/espalier/conformance/engine"
 	"github.com/espalier-dev/espalier/conformance/oracle"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/cel"
 	"github.com/espalier-dev/espalier/finding"
-	"github.com/espalier-dev/espalier/rules"
 )
 
 // Every line of DIVERGENCES.md names a test of this file or, with its folder, one of another package, and every test of
@@ -192,8 +192,8 @@ func TestValueNegativeZero(t *testing.T) {
 	}
 }
 
-// verdicts returns whether each side accepts an object of a schema with one field, x.
-func verdicts(t *testing.T, x, value string) (ours, theirs bool) {
+// accepts returns whether each side accepts an object of a schema with one field, x.
+func accepts(t *testing.T, x, value string) (ours, theirs bool) {
 	t.Helper()
 	a, b := both(t, `{"type":"object","properties":{"x":`+x+`}}`)
 	object := []byte(`{"x":` + value + `}`)
@@ -218,14 +218,14 @@ func strictly(t *testing.T, x, value string) bool {
 func TestNumberForm(t *testing.T) {
 	const x = `{"type":"number","minimum":2.5}`
 	for value, want := range map[string][2]bool{`2`: {true, true}, `2.0`: {true, false}} {
-		ours, theirs := verdicts(t, x, value)
+		ours, theirs := accepts(t, x, value)
 		if got := [2]bool{ours, theirs}; got != want {
 			t.Errorf("%s is accepted by us and them: %v, want %v", value, got, want)
 		}
 	}
 	const nested = `{"type":"array","items":{"type":"number"},"enum":[[2.0]]}`
 	for value, want := range map[string][2]bool{`[2]`: {false, false}, `[2.0]`: {false, true}} {
-		ours, theirs := verdicts(t, nested, value)
+		ours, theirs := accepts(t, nested, value)
 		if got := [2]bool{ours, theirs}; got != want || !strictly(t, nested, value) {
 			t.Errorf("%s is accepted by us and them: %v, want %v, and strictly", value, got, want)
 		}
@@ -245,7 +245,7 @@ func TestFractionalBounds(t *testing.T) {
 		{`{"type":"number","not":{"maximum":1e300}}`, `3`, true, true, false},
 		{`{"type":"number","oneOf":[{},{"multipleOf":0.5}]}`, `3`, true, true, false},
 	} {
-		ours, theirs := verdicts(t, c.x, c.value)
+		ours, theirs := accepts(t, c.x, c.value)
 		if strict := strictly(t, c.x, c.value); ours != c.ours || theirs != c.theirs || strict != c.strict {
 			t.Errorf("%s on %s: ours %v, theirs %v, strict %v", c.x, c.value, ours, theirs, strict)
 		}
@@ -261,7 +261,7 @@ func TestEnumNull(t *testing.T) {
 		{`{"type":"string","nullable":true,"enum":["a"]}`, false, false},
 		{`{"type":"string","enum":["a",null]}`, false, false},
 	} {
-		if ours, theirs := verdicts(t, c.x, `null`); ours != c.ours || theirs != c.theirs {
+		if ours, theirs := accepts(t, c.x, `null`); ours != c.ours || theirs != c.theirs {
 			t.Errorf("%s on null: ours %v, theirs %v", c.x, ours, theirs)
 		}
 	}
@@ -269,7 +269,7 @@ func TestEnumNull(t *testing.T) {
 
 func TestEnumConversion(t *testing.T) {
 	for x, value := range map[string]string{`{"type":"number","enum":[1]}`: `1.5`, `{"x-kubernetes-int-or-string":true,"enum":["A"]}`: `65`} {
-		if ours, theirs := verdicts(t, x, value); !ours || !theirs || strictly(t, x, value) {
+		if ours, theirs := accepts(t, x, value); !ours || !theirs || strictly(t, x, value) {
 			t.Errorf("%s on %s: ours %v, theirs %v, strict %v", x, value, ours, theirs, strictly(t, x, value))
 		}
 	}
@@ -277,7 +277,7 @@ func TestEnumConversion(t *testing.T) {
 
 func TestFormatArrays(t *testing.T) {
 	const x, value = `{"type":"string","format":"date"}`, `["whatever"]`
-	if ours, theirs := verdicts(t, x, value); !ours || !theirs || strictly(t, x, value) {
+	if ours, theirs := accepts(t, x, value); !ours || !theirs || strictly(t, x, value) {
 		t.Errorf("ours %v, theirs %v, strict %v", ours, theirs, strictly(t, x, value))
 	}
 }
@@ -318,7 +318,7 @@ func TestUnions(t *testing.T) {
 }
 
 func TestRuleTypeName(t *testing.T) {
-	findings, err := rules.Check([]byte(`{"type":"object","properties":{"x":{"type":"object","x-kubernetes-validations":[{"rule":"self == 1"}]}}}`), rules.CheckOptions{})
+	findings, err := cel.Check([]byte(`{"type":"object","properties":{"x":{"type":"object","x-kubernetes-validations":[{"rule":"self == 1"}]}}}`), cel.CheckOptions{})
 	if err != nil || len(findings) != 1 || !strings.Contains(findings[0].Detail, "'selfType'") && !strings.Contains(findings[0].Detail, "(selfType, int)") {
 		t.Error(findings, err)
 	}
@@ -333,11 +333,11 @@ func TestRuleTypeSize(t *testing.T) {
 		rule = strings.ReplaceAll(rule, "a0", "self.a")
 		return whole(`{"type":"object","properties":{"spec":{"type":"object","properties":{"a":{"type":"string"}},"x-kubernetes-validations":[{"rule":"`+rule+`"}]}}}`, "")
 	}
-	if v := oracle.Definition(nested(8), oracle.DefinitionOptions{}); len(v.Errors) > 0 { // with 16 it is busy for a minute
+	if v := oracle.CRD(nested(8), oracle.CRDOptions{}); len(v.Errors) > 0 { // with 16 it is busy for a minute
 		t.Errorf("the reference: %v", v)
 	}
 	for depth, refused := range map[int]bool{4: false, 8: true, 16: true, 40: true} {
-		v := engine.Definition(nested(depth), oracle.DefinitionOptions{})
+		v := engine.CRD(nested(depth), oracle.CRDOptions{})
 		if got := slices.ContainsFunc(v.Errors, func(e string) bool { return strings.Contains(e, "the types of its parts are too large") }); got != refused {
 			t.Errorf("ours, %d: %.300v", depth, v)
 		}
@@ -359,30 +359,30 @@ func TestSelectableFieldsCrash(t *testing.T) {
 		{`{"type":"object"}`, "." + strings.Repeat("a", 1<<16)},
 	} {
 		doc := whole(c.schema, `,"selectableFields":[{"jsonPath":"`+c.path+`"}]`)
-		if v := oracle.Definition(doc, oracle.DefinitionOptions{}); v.Panic == nil && len(c.path) < 100 {
+		if v := oracle.CRD(doc, oracle.CRDOptions{}); v.Panic == nil && len(c.path) < 100 {
 			t.Errorf("%.50s: the reference does not crash: %v", c.path, v)
 		}
-		v := engine.Definition(doc, oracle.DefinitionOptions{})
+		v := engine.CRD(doc, oracle.CRDOptions{})
 		if !slices.ContainsFunc(v.Errors, func(e string) bool { return strings.Contains(e, "is an invalid path") }) {
 			t.Errorf("%.50s: ours: %.200v", c.path, v)
 		}
 	}
 }
 
-func TestDuplicateDefinitionKeys(t *testing.T) {
+func TestDuplicateCRDKeys(t *testing.T) {
 	doc := whole(`{"type":"object"}`, `,"subresources":{"status":{}},"subresources":{"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n"}}`)
 	other := []byte(strings.Replace(string(doc), `{"type":"object"}`, `{"type":"object","nullable":false,"anyOf":[]}`, 1))
-	if v := oracle.Definition(other, oracle.DefinitionOptions{}); len(v.Errors) == 0 {
+	if v := oracle.CRD(other, oracle.CRDOptions{}); len(v.Errors) == 0 {
 		t.Errorf("the reference does not see the first status: %v", v)
 	}
-	if v := engine.Definition(other, oracle.DefinitionOptions{}); len(v.Errors) > 0 {
+	if v := engine.CRD(other, oracle.CRDOptions{}); len(v.Errors) > 0 {
 		t.Errorf("ours: %v", v)
 	}
 }
 
-func TestDefinitionLimit(t *testing.T) {
+func TestCRDLimit(t *testing.T) {
 	doc := strings.Replace(string(whole(`{"type":"object"}`, "")), `"metadata":{`, `"metadata":{"ownerReferences":[`+strings.Repeat(`{},`, 400)+`{}],`, 1)
-	theirs := oracle.Definition([]byte(doc), oracle.DefinitionOptions{})
+	theirs := oracle.CRD([]byte(doc), oracle.CRDOptions{})
 	d, err := crd.Parse([]byte(doc))
 	if err != nil {
 		t.Fatal(err)
@@ -391,7 +391,7 @@ func TestDefinitionLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	noted := slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Rule == "too-many-findings" })
+	noted := slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Check == "too-many-findings" })
 	if n := len(findings) - 1; !noted || n >= len(theirs.Errors) || n < 200 {
 		t.Errorf("%d findings, said so: %v; the reference has %d", n, noted, len(theirs.Errors))
 	}

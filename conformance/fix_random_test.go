@@ -123,12 +123,12 @@ func TestFixRandom(t *testing.T) {
 				return
 			}
 			fixed := schemaOf(t, r.JSON)
-			j := judges(t, []byte(schema), fixed, assumption(t, r, fixed))
+			j := validators(t, []byte(schema), fixed, assumption(t, r, fixed))
 			if j == nil {
 				return
 			}
 			for range objects {
-				if j.judge(t, []byte(g.object()), fixed) {
+				if j.validate(t, []byte(g.object()), fixed) {
 					counts.objects++
 				}
 				if t.Failed() {

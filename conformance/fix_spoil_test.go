@@ -31,7 +31,7 @@ func (s spoiler) spoil(schema *tree.Node, n int) *tree.Node {
 	return out
 }
 
-// objects are the schemas outside of junctors that have properties.
+// objects are the schemas outside allOf, anyOf, oneOf and not that have properties.
 func objects(list []*tree.Node, s *tree.Node) []*tree.Node {
 	if s == nil || s.Kind != tree.Object {
 		return list
@@ -61,7 +61,7 @@ func (s spoiler) pick(o *tree.Node) (string, *tree.Node) {
 	return name, p.Kids[i]
 }
 
-// branch adds a branch to a junctor.
+// branch adds a branch to allOf, anyOf, oneOf or not.
 func branch(o *tree.Node, junctor string, b *tree.Node) {
 	if junctor == "not" {
 		if o.Get("not") == nil {
@@ -175,7 +175,7 @@ var spoilers = []func(spoiler, *tree.Node){
 		}
 		o.Del("type")
 	},
-	// Keywords that do not belong into junctors.
+	// Keywords that do not belong into allOf, anyOf, oneOf and not.
 	func(s spoiler, o *tree.Node) {
 		name, p := s.pick(o)
 		if p == nil {
@@ -214,7 +214,7 @@ var spoilers = []func(spoiler, *tree.Node){
 			p.Del("items")
 		}
 	},
-	// An object is closed. It is always possible, and not to be the only thing that ever happens.
+	// Close an object. This always applies, so that it is chosen less often than the others.
 	func(s spoiler, o *tree.Node) {
 		if o.Get("x-kubernetes-embedded-resource") == nil && s.one(8) {
 			o.Set("additionalProperties", tree.Lit("false"))
@@ -231,7 +231,7 @@ var spoilers = []func(spoiler, *tree.Node){
 	},
 }
 
-// TestFixSpoiled makes schemas that are not structural of ones that are, by moving types and fields into junctors,
+// TestFixSpoiled makes schemas that are not structural of ones that are, by moving types and fields into allOf and the like,
 // dropping types, and so on, and fixes them: those of testdata, and, if the archive is there, real ones.
 func TestFixSpoiled(t *testing.T) {
 	rounds := 30
@@ -268,7 +268,7 @@ func TestFixSpoiled(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", source.Name, seed), func(t *testing.T) {
 				r := runFix(t, fixCase{Schema: spoiled}, 40, &counts)
 				for _, note := range r.Notes {
-					if note.Kind == fix.Cannot && !explained(note.Rule) {
+					if note.Kind == fix.Cannot && !explained(note.Check) {
 						t.Errorf("is expected to be fixable: %+v\n%s", note, spoiled)
 					}
 				}

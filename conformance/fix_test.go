@@ -91,12 +91,12 @@ func fixDocuments(t *testing.T) []fixCase {
 
 // unfixable are the examples of the documents that cannot be fixed, and why.
 var unfixable = map[string]finding.ID{
-	// The definitions it refers to stand among the properties.
+	// The schemas it refers to stand among the properties.
 	"documents/validation-proposal-noxu-as-written": "unsupported-ref",
 }
 
-// definitionOf puts a schema into a definition.
-func definitionOf(schema []byte, status bool) []byte {
+// crdOf puts a schema into a CRD.
+func crdOf(schema []byte, status bool) []byte {
 	subresources := ""
 	if status {
 		subresources = `"subresources":{"status":{}},`
@@ -109,9 +109,9 @@ func definitionOf(schema []byte, status bool) []byte {
 
 const schemaPointer = "/spec/versions/0/schema/openAPIV3Schema"
 
-func schemaOf(t *testing.T, definition []byte) []byte {
+func schemaOf(t *testing.T, doc []byte) []byte {
 	t.Helper()
-	n, err := tree.Parse(definition)
+	n, err := tree.Parse(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,14 +121,14 @@ func schemaOf(t *testing.T, definition []byte) []byte {
 // fixCounts is what a run has seen.
 type fixCounts struct {
 	fixed, unfixable int // schemas
-	inferred         int // schemas of the fixed ones, of which a note names a type that was inferred
-	judged           int // schemas that clusters could be asked about before they were fixed
+	inferred         int // fixed schemas with a note that names an inferred type
+	validated        int // schemas that clusters could be asked about before they were fixed
 	objects          int // that the old schema accepts, and so does the new one
 }
 
 func (c fixCounts) String() string {
 	return fmt.Sprintf("%d schemas fixed (%d with inferred types), %d that cannot be; %d of them with %d objects that the old schema accepts",
-		c.fixed, c.inferred, c.unfixable, c.judged, c.objects)
+		c.fixed, c.inferred, c.unfixable, c.validated, c.objects)
 }
 
 // TestFix fixes every case. Upstream accepts the result as structural, the new schema accepts the generated objects that
@@ -160,7 +160,7 @@ func TestFix(t *testing.T) {
 func cannotRule(r fix.Result) *finding.ID {
 	for _, n := range r.Notes {
 		if n.Kind == fix.Cannot {
-			return &n.Rule
+			return &n.Check
 		}
 	}
 	return nil
@@ -173,15 +173,15 @@ func runFix(t *testing.T, c fixCase, objects int, counts *fixCounts) fix.Result 
 	if len(before.All()) == 0 && before.Undecodable == nil {
 		t.Errorf("nothing is wrong with the schema: %s", c.Schema)
 	}
-	definition := definitionOf(c.Schema, c.Status)
-	r, err := fix.Definition(definition)
+	doc := crdOf(c.Schema, c.Status)
+	r, err := fix.CRD(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if cannotRule(r) != nil {
 		counts.unfixable++
-		if r.Changed || !bytes.Equal(r.JSON, definition) {
-			t.Error("a definition that cannot be fixed was changed")
+		if r.Changed || !bytes.Equal(r.JSON, doc) {
+			t.Error("a CRD that cannot be fixed was changed")
 		}
 		return r
 	}
@@ -195,7 +195,7 @@ func runFix(t *testing.T, c fixCase, objects int, counts *fixCounts) fix.Result 
 		t.Errorf("upstream does not accept the result: %v\n%s", after, fixed)
 		return r
 	}
-	again, err := fix.Definition(r.JSON)
+	again, err := fix.CRD(r.JSON)
 	if err != nil || again.Changed {
 		t.Errorf("fixing the result changes it again: %v %+v", err, again.Edits)
 	}
@@ -203,11 +203,11 @@ func runFix(t *testing.T, c fixCase, objects int, counts *fixCounts) fix.Result 
 	if assumed != nil {
 		counts.inferred++
 	}
-	j := judges(t, c.Schema, fixed, assumed)
+	j := validators(t, c.Schema, fixed, assumed)
 	if j == nil {
 		return r // no cluster ever accepted the old schema: there are no objects
 	}
-	counts.judged++
+	counts.validated++
 	counts.objects += j.run(t, c.Schema, fixed, objects)
 	return r
 }
@@ -254,17 +254,17 @@ func assumption(t *testing.T, r fix.Result, fixed []byte) []byte {
 	return all.Bytes()
 }
 
-// fixJudges answer for both schemas, upstream's validator and the engine.
-type fixJudges struct {
+// fixValidators are upstream's validator and the engine, each for both schemas.
+type fixValidators struct {
 	before, after, assumed validation.SchemaValidator
 	was, is                *espalier.Schema
 	pruner                 *oracle.Schema
 	mentioned              *tree.Node
 }
 
-func judges(t *testing.T, old, fixed, assumed []byte) *fixJudges {
+func validators(t *testing.T, old, fixed, assumed []byte) *fixValidators {
 	t.Helper()
-	j := &fixJudges{}
+	j := &fixValidators{}
 	var err error
 	if neverSupported(old) {
 		return nil
@@ -293,7 +293,7 @@ func judges(t *testing.T, old, fixed, assumed []byte) *fixJudges {
 func neverSupported(schema []byte) bool {
 	found, err := espalier.Check(schema, espalier.CheckOptions{})
 	return err != nil || slices.ContainsFunc(found, func(f finding.Finding) bool {
-		return strings.HasPrefix(string(f.Rule), "unsupported-") || slices.Contains([]finding.ID{"items-tuple", "type-unknown", "type-null", "unique-items"}, f.Rule)
+		return strings.HasPrefix(string(f.Check), "unsupported-") || slices.Contains([]finding.ID{"items-tuple", "type-unknown", "type-null", "unique-items"}, f.Check)
 	})
 }
 
@@ -311,7 +311,7 @@ func validatorOf(t *testing.T, schema []byte) validation.SchemaValidator {
 }
 
 // run generates objects from both schemas and returns how many the old one accepts.
-func (j *fixJudges) run(t *testing.T, old, fixed []byte, objects int) (accepted int) {
+func (j *fixValidators) run(t *testing.T, old, fixed []byte, objects int) (accepted int) {
 	t.Helper()
 	for _, schema := range [][]byte{old, fixed} {
 		plan, err := generate.Compile(schema)
@@ -324,7 +324,7 @@ func (j *fixJudges) run(t *testing.T, old, fixed []byte, objects int) (accepted 
 				o.Mode = generate.Breach
 			}
 			object := plan.Append(nil, uint64(seed), o)
-			if j.judge(t, object, fixed) {
+			if j.validate(t, object, fixed) {
 				accepted++
 			}
 			if t.Failed() {
@@ -335,8 +335,8 @@ func (j *fixJudges) run(t *testing.T, old, fixed []byte, objects int) (accepted 
 	return accepted
 }
 
-// judge reports whether the old schema accepts an object, and fails if the new one then does not.
-func (j *fixJudges) judge(t *testing.T, object, fixed []byte) bool {
+// validate reports whether the old schema accepts an object, and fails if the new one then does not.
+func (j *fixValidators) validate(t *testing.T, object, fixed []byte) bool {
 	t.Helper()
 	obj, err := oracle.Decode(object)
 	if err != nil {
@@ -430,7 +430,7 @@ func lostField(schemas []*tree.Node, before, after any, path string) string {
 	return ""
 }
 
-// withBranches adds the branches of all junctors.
+// withBranches adds the branches of allOf, anyOf, oneOf and not.
 func withBranches(schemas []*tree.Node) []*tree.Node {
 	for i := 0; i < len(schemas); i++ {
 		for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {

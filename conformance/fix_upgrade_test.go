@@ -18,8 +18,8 @@ import (
 	"github.com/espalier-dev/espalier/crd/fix"
 )
 
-// betaDefinitions are the definitions of v1beta1 in testdata.
-func betaDefinitions(t *testing.T) [][]byte {
+// betaCRDs are the CRDs of v1beta1 in testdata.
+func betaCRDs(t *testing.T) [][]byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/fix/v1beta1/definitions.yaml")
 	if err != nil {
@@ -36,25 +36,25 @@ func betaDefinitions(t *testing.T) [][]byte {
 	return list
 }
 
-// TestFixUpgrade turns definitions of v1beta1 into v1. Upstream accepts the result, and reads it as it reads the old one,
+// TestFixUpgrade turns CRDs of v1beta1 into v1. Upstream accepts the result, and reads it as it reads the old one,
 // but for the schemas where unknown fields were preserved.
 func TestFixUpgrade(t *testing.T) {
-	for i, definition := range betaDefinitions(t) {
+	for i, doc := range betaCRDs(t) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			r, err := fix.Definition(definition)
+			r, err := fix.CRD(doc)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !r.Changed || cannotRule(r) != nil {
 				t.Fatalf("not fixed: %+v", r.Notes)
 			}
-			if v := oracle.Definition(r.JSON, oracle.DefinitionOptions{}); v.Undecodable != nil || v.Panic != nil || len(v.Errors) > 0 {
+			if v := oracle.CRD(r.JSON, oracle.CRDOptions{}); v.Undecodable != nil || v.Panic != nil || len(v.Errors) > 0 {
 				t.Fatalf("upstream does not accept the result: %+v\n%s", v, r.JSON)
 			}
-			if again, err := fix.Definition(r.JSON); err != nil || again.Changed {
+			if again, err := fix.CRD(r.JSON); err != nil || again.Changed {
 				t.Errorf("fixing the result changes it again: %v %+v", err, again.Edits)
 			}
-			old, now := betaSpec(t, definition), stableSpec(t, r.JSON)
+			old, now := betaSpec(t, doc), stableSpec(t, r.JSON)
 			preserved := old.PreserveUnknownFields != nil && *old.PreserveUnknownFields
 			for _, spec := range []*apiextensions.CustomResourceDefinitionSpec{old, now} {
 				spec.PreserveUnknownFields = nil
@@ -63,14 +63,14 @@ func TestFixUpgrade(t *testing.T) {
 				}
 			}
 			if !equality.Semantic.DeepEqual(old, now) {
-				t.Errorf("upstream reads the old definition as\n%+v\nand the new one as\n%+v", old, now)
+				t.Errorf("upstream reads the old CRD as\n%+v\nand the new one as\n%+v", old, now)
 			}
 			for _, v := range stable(t, r.JSON).Spec.Versions {
 				if root := v.Schema.OpenAPIV3Schema; preserved && (root.XPreserveUnknownFields == nil || !*root.XPreserveUnknownFields) {
 					t.Errorf("version %s no longer preserves unknown fields", v.Name)
 				}
 			}
-			said := slices.ContainsFunc(r.Notes, func(n fix.Note) bool { return n.Rule == "preserve-unknown-fields" || n.Rule == "schema-required" })
+			said := slices.ContainsFunc(r.Notes, func(n fix.Note) bool { return n.Check == "preserve-unknown-fields" || n.Check == "schema-required" })
 			if preserved != said {
 				t.Errorf("unknown fields were preserved: %v, but the notes are %+v", preserved, r.Notes)
 			}
@@ -85,7 +85,7 @@ func forgetSchemas(spec *apiextensions.CustomResourceDefinitionSpec) {
 	}
 }
 
-// betaSpec is the internal form of a definition of v1beta1, with what stands for all versions in each of them.
+// betaSpec is the internal form of a CRD of v1beta1, with what stands for all versions in each of them.
 func betaSpec(t *testing.T, doc []byte) *apiextensions.CustomResourceDefinitionSpec {
 	t.Helper()
 	var crd v1beta1.CustomResourceDefinition

@@ -15,12 +15,12 @@ import (
 	"github.com/espalier-dev/espalier/conformance/generate"
 	"github.com/espalier-dev/espalier/conformance/oracle"
 	"github.com/espalier-dev/espalier/crd"
-	"github.com/espalier-dev/espalier/openapi"
+	"github.com/espalier-dev/espalier/crd/openapi"
 )
 
-// editor is a JSON Schema of ours in the hands of somebody else's validator.
+// editor is a JSON Schema of ours, compiled by a third-party validator.
 func editor(schema []byte, o openapi.Options) (*jsonschema.Schema, error) {
-	d, err := crd.Parse(definition(schema))
+	d, err := crd.Parse(wrapSchema(schema))
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func TestJSONSchema(t *testing.T) {
 var noFormat = regexp.MustCompile(`in body must be of type (byte|duration|uuid)`)
 
 // excused reports whether our schema may refuse an object that a server accepts: formats are read more strictly by
-// others; a server takes null as left out before it looks at junctors; and it accepts embedded resources without any
+// others; a server takes null as left out before it looks at anyOf and the like; and it accepts embedded resources without any
 // field, and arrays for strings with a format.
 func excused(object []byte, err error) bool {
 	text := err.Error()

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 )
 
-// TestExtensionsInJunctors is about schemas that only v1beta1 has: in a junctor, embedded resources and list types mean
+// TestExtensionsInJunctors is about schemas that only v1beta1 has: in allOf, anyOf, oneOf and not, embedded resources and list types mean
 // nothing to the reference's validator.
 func TestExtensionsInJunctors(t *testing.T) {
 	const list = `{"properties":{"l":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}`

@@ -12,11 +12,11 @@ import (
 
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/crd"
-	"github.com/espalier-dev/espalier/openapi"
+	"github.com/espalier-dev/espalier/crd/openapi"
 )
 
-// definition wraps a schema in a definition.
-func definition(schema []byte) []byte {
+// wrapSchema wraps a schema in a CRD.
+func wrapSchema(schema []byte) []byte {
 	raw, err := json.Marshal(map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": "trees.orchard.example"},
@@ -48,7 +48,7 @@ func TestPublished(t *testing.T) {
 	}
 	compared := 0
 	for _, s := range schemas {
-		raw := definition(s.JSON)
+		raw := wrapSchema(s.JSON)
 		var theirs v1.CustomResourceDefinition
 		if err := json.Unmarshal(raw, &theirs); err != nil {
 			continue // not a schema for either

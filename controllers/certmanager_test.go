@@ -26,7 +26,7 @@ type certManager struct {
 }
 
 // withCertManager installs and starts cert-manager, once.
-func (w *world) withCertManager(t *testing.T) *certManager {
+func (w *environment) withCertManager(t *testing.T) *certManager {
 	t.Helper()
 	if w.certManager != nil {
 		return w.certManager
@@ -66,7 +66,7 @@ func (w *world) withCertManager(t *testing.T) *certManager {
 }
 
 // startInjector starts cert-manager's injector twice: without APIServices it ends at once, with a stand-in for them it lives.
-func (w *world) startInjector(t *testing.T, binary string) *program {
+func (w *environment) startInjector(t *testing.T, binary string) *program {
 	t.Helper()
 	args := []string{"--kubeconfig", w.kubeconfig(t, "cert-manager", "cert-manager-cainjector"), "--v=2", "--leader-election-namespace=kube-system"}
 	if _, err := w.kubectl(t.Context(), "", "get", "apiservices"); err == nil {
@@ -115,8 +115,8 @@ spec:
   issuerRef: {name: authority}
 `
 
-// cert-manager issues a self-signed authority and a certificate of it, issues anew when the secret is deleted and when it is told to renew,
-// and its webhooks judge what users write.
+// cert-manager issues a self-signed CA and a certificate of it, issues anew when the secret is deleted and when it is told to renew,
+// and its webhooks validate what users write.
 func TestCertManager(t *testing.T) {
 	c := here.withCertManager(t)
 	if want := []string{"Deployment.apps", "Job.batch", "Service"}; !slices.Equal(c.missing, want) {
@@ -176,7 +176,7 @@ spec:
   issuerRef: {name: authority}
 `, []string{"create", "-f", "-"}, `admission webhook "webhook.cert-manager.io" denied the request`, "spec.duration")
 
-	// A request carries the name of who made it, written by the mutating webhook and not to be changed afterwards.
+	// A request carries the name of its creator, written by the mutating webhook and not to be changed afterwards.
 	name, err := here.get(t.Context(), "certificaterequest", "shop", `{.items[0].metadata.name}`)
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ spec:
 }
 
 // certificate reads the certificate that a secret holds.
-func (w *world) certificate(t *testing.T, name string) *x509.Certificate {
+func (w *environment) certificate(t *testing.T, name string) *x509.Certificate {
 	t.Helper()
 	secret, err := w.kube.CoreV1().Secrets("shop").Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -209,7 +209,7 @@ func leaf(secret *corev1.Secret) (*x509.Certificate, error) {
 }
 
 // reissued waits for another certificate than the one before.
-func (w *world) reissued(t *testing.T, before *x509.Certificate) *x509.Certificate {
+func (w *environment) reissued(t *testing.T, before *x509.Certificate) *x509.Certificate {
 	t.Helper()
 	var now *x509.Certificate
 	eventually(t, "another certificate", func(ctx context.Context) error {

@@ -16,9 +16,9 @@ import (
 const clusterAPIModule = "sigs.k8s.io/cluster-api"
 
 // startClusterAPI installs what cluster-api ships and starts its manager. cert-manager issues its certificate, and cert-manager's injector
-// tells the webhooks and definitions about it: as in a cluster, only that here the test does what the kubelet would do, and puts the
+// tells the webhooks and CRDs about it: as in a cluster, only that here the test does what the kubelet would do, and puts the
 // secret into a folder.
-func (w *world) startClusterAPI(t *testing.T) *program {
+func (w *environment) startClusterAPI(t *testing.T) *program {
 	t.Helper()
 	binary := build(t, "clusterapi", clusterAPIModule+"/core", "cluster-api")
 	w.withCertManager(t)
@@ -48,7 +48,7 @@ func (w *world) startClusterAPI(t *testing.T) *program {
 }
 
 // mount waits for a secret and writes it into a folder.
-func (w *world) mount(t *testing.T, namespace, name, dir string) {
+func (w *environment) mount(t *testing.T, namespace, name, dir string) {
 	t.Helper()
 	eventually(t, "the secret "+name, func(ctx context.Context) error {
 		secret, err := w.kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -157,7 +157,7 @@ func clusterAPIMachines(t *testing.T) {
 }
 
 // machines waits until there are so many, each with infrastructure of its own.
-func (w *world) machines(t *testing.T, want int) {
+func (w *environment) machines(t *testing.T, want int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d machines with infrastructure", want), func(ctx context.Context) error {
 		machines, err := w.get(ctx, "machines", "fleet", "{.items[*].spec.infrastructureRef.name}")

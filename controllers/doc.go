@@ -1,7 +1,7 @@
 // Package controllers has no code of its own, only tests: real controllers, as their projects ship them, run against the server.
 //
 //	module cache ──go build──▶ controller, a process of its own ──token of its ServiceAccount──▶ espalier serve ──▶ etcd
-//	      └──────chart or kustomization──▶ roles, definitions, webhooks ──as an administrator──────────▲
+//	      └──────chart or kustomization──▶ roles, CRDs, webhooks ──as an administrator─────────────────▲
 //
 // # Invariants
 //

@@ -28,7 +28,7 @@ require (
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
-	github.com/espalier-dev/espalier v0.0.0 // indirect
+	github.com/espalier-dev/espalier/server v0.0.0 // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
 	github.com/felixge/httpsnoop v1.0.4 // indirect
 	github.com/fsnotify/fsnotify v1.9.0 // indirect
@@ -123,3 +123,7 @@ replace (
 	github.com/espalier-dev/espalier => ../
 	github.com/espalier-dev/espalier/conformance => ../conformance
 )
+
+replace github.com/espalier-dev/espalier/crd => ../crd
+
+replace github.com/espalier-dev/espalier/server => ../server

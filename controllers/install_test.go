@@ -29,7 +29,7 @@ func toURL(clientConfig any, port int) {
 }
 
 // install applies what a project ships. It returns the kinds that the server does not have.
-func (w *world) install(t *testing.T, all objects) []string {
+func (w *environment) install(t *testing.T, all objects) []string {
 	t.Helper()
 	missing, err := w.tryInstall(t, all)
 	if err != nil {
@@ -38,8 +38,8 @@ func (w *world) install(t *testing.T, all objects) []string {
 	return missing
 }
 
-// tryInstall applies namespaces and definitions first, and stops at the first object that is refused.
-func (w *world) tryInstall(t *testing.T, all objects) ([]string, error) {
+// tryInstall applies namespaces and CRDs first, and stops at the first object that is refused.
+func (w *environment) tryInstall(t *testing.T, all objects) ([]string, error) {
 	t.Helper()
 	rank := map[string]int{"Namespace": -2, "CustomResourceDefinition": -1}
 	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int { return rank[a.GetKind()] - rank[b.GetKind()] })
@@ -47,7 +47,7 @@ func (w *world) tryInstall(t *testing.T, all objects) ([]string, error) {
 	for _, o := range all {
 		resource, err := w.resource(o)
 		if meta.IsNoMatchError(err) {
-			// Perhaps its definition is new.
+			// Perhaps its CRD is new.
 			w.mapper.Reset()
 			resource, err = w.resource(o)
 		}
@@ -69,13 +69,13 @@ func (w *world) tryInstall(t *testing.T, all objects) ([]string, error) {
 	return kinds(missing), nil
 }
 
-func (w *world) established(t *testing.T, name string) {
+func (w *environment) established(t *testing.T, name string) {
 	t.Helper()
 	w.do(t, "", "wait", "--for=condition=Established", "--timeout=60s", "crd/"+name)
 }
 
 // resource returns the client for an object.
-func (w *world) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+func (w *environment) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
 	mapping, err := w.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
@@ -92,7 +92,7 @@ func (w *world) resource(o *unstructured.Unstructured) (dynamic.ResourceInterfac
 }
 
 // may waits until a ServiceAccount has a right: roles that are aggregated from others are so a moment after these exist.
-func (w *world) may(t *testing.T, namespace, account string, what ...string) {
+func (w *environment) may(t *testing.T, namespace, account string, what ...string) {
 	t.Helper()
 	eventually(t, account+" may "+strings.Join(what, " "), func(ctx context.Context) error {
 		return w.canI(ctx, namespace, account, what)
@@ -100,14 +100,14 @@ func (w *world) may(t *testing.T, namespace, account string, what ...string) {
 }
 
 // mayNot expects that a ServiceAccount does not have a right: the controller has its roles and not more.
-func (w *world) mayNot(t *testing.T, namespace, account string, what ...string) {
+func (w *environment) mayNot(t *testing.T, namespace, account string, what ...string) {
 	t.Helper()
 	if w.canI(t.Context(), namespace, account, what) == nil {
 		t.Errorf("%s may %s", account, strings.Join(what, " "))
 	}
 }
 
-func (w *world) canI(ctx context.Context, namespace, account string, what []string) error {
+func (w *environment) canI(ctx context.Context, namespace, account string, what []string) error {
 	_, err := w.kubectl(ctx, "", append([]string{"auth", "can-i", "--as", "system:serviceaccount:" + namespace + ":" + account}, what...)...)
 	return err
 }

@@ -10,7 +10,7 @@ import (
 
 const kroModule = "github.com/kubernetes-sigs/kro"
 
-// kro makes a definition out of a graph of resources, checks the graph against the schemas that the server publishes, serves instances of
+// kro makes a CRD out of a graph of resources, checks the graph against the schemas that the server publishes, serves instances of
 // it through informers that it starts and stops by itself, and has only the rights that were aggregated for it.
 func TestKro(t *testing.T) {
 	binary := build(t, "kro", kroModule+"/cmd/controller", "kro")

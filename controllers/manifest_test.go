@@ -55,7 +55,7 @@ type chart struct {
 }
 
 // render returns the objects of a chart, as `helm template --include-crds` would print them.
-func (w *world) render(t *testing.T, c chart) objects {
+func (w *environment) render(t *testing.T, c chart) objects {
 	t.Helper()
 	var files []*archive.BufferedFile
 	for from, to := range c.files {
@@ -119,7 +119,7 @@ func packaged(t *testing.T, from, to string) []*archive.BufferedFile {
 }
 
 // kustomize returns the objects of a kustomization.
-func (w *world) kustomize(t *testing.T, dir string) objects {
+func (w *environment) kustomize(t *testing.T, dir string) objects {
 	t.Helper()
 	return parse(t, []byte(w.do(t, "", "kustomize", dir)))
 }

@@ -54,7 +54,7 @@ func build(t *testing.T, folder, pkg, name string) string {
 }
 
 // run starts a controller. It lives until stop is called, at the latest until all tests are over.
-func (w *world) run(t *testing.T, name, binary string, env []string, args ...string) *program {
+func (w *environment) run(t *testing.T, name, binary string, env []string, args ...string) *program {
 	t.Helper()
 	p := &program{name: name, log: w.path(name + ".log"), done: make(chan struct{})}
 	file, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -83,7 +83,7 @@ func (w *world) run(t *testing.T, name, binary string, env []string, args ...str
 }
 
 // givesUp starts a controller that gives up by itself, and expects it to say why.
-func (w *world) givesUp(t *testing.T, why, name, binary string, env []string, args ...string) {
+func (w *environment) givesUp(t *testing.T, why, name, binary string, env []string, args ...string) {
 	t.Helper()
 	p := w.run(t, name, binary, env, args...)
 	eventually(t, name+" gives up", func(context.Context) error {
@@ -146,7 +146,7 @@ func (p *program) tail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// lacking matches what a controller prints when it asks for a resource that is not there, forbidden when it has no right to one.
+// lacking matches what a controller prints when it asks for a resource that does not exist, forbidden when it has no right to one.
 var (
 	lacking   = regexp.MustCompile(`could not find the requested resource|no matches for kind|[Nn]ot running in-cluster`)
 	forbidden = regexp.MustCompile(`is forbidden: User`)
@@ -180,7 +180,7 @@ func (p *program) account(t *testing.T) {
 }
 
 // kubeconfig writes a kubeconfig with a token of a ServiceAccount: what a pod would find mounted.
-func (w *world) kubeconfig(t *testing.T, namespace, account string) string {
+func (w *environment) kubeconfig(t *testing.T, namespace, account string) string {
 	t.Helper()
 	day := int64(24 * 60 * 60)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}
@@ -211,13 +211,13 @@ func port(t *testing.T) int {
 }
 
 // kubectl runs kubectl as the administrator and returns what it prints. An error has what it complains about.
-func (w *world) kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
+func (w *environment) kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	out, _, err := w.kubectlWarned(ctx, stdin, args...)
 	return out, err
 }
 
 // kubectlWarned returns the warnings that kubectl shows too.
-func (w *world) kubectlWarned(ctx context.Context, stdin string, args ...string) (out, warnings string, err error) {
+func (w *environment) kubectlWarned(ctx context.Context, stdin string, args ...string) (out, warnings string, err error) {
 	binary, err := launch.Tool("kubectl")
 	if err != nil {
 		return "", "", err

@@ -30,18 +30,18 @@ type replica struct {
 // garden is the sample with two replicas: the first one leads, the second one serves the webhooks.
 type garden struct {
 	first, second replica
-	authority     *launch.Authority
+	signer        *launch.CA
 }
 
-func (w *world) startGarden(t *testing.T) garden {
+func (w *environment) startGarden(t *testing.T) garden {
 	t.Helper()
 	binary := build(t, ".", "./sample", "sample")
-	authority, err := launch.NewAuthority()
+	signer, err := launch.NewCA()
 	if err != nil {
 		t.Fatal(err)
 	}
 	certs := w.path("garden-certs")
-	writePair(t, authority, certs)
+	writePair(t, signer, certs)
 	hook := port(t)
 	var all objects
 	for _, file := range []string{"crd.yaml", "rbac.yaml", "webhooks.yaml"} {
@@ -52,7 +52,7 @@ func (w *world) startGarden(t *testing.T) garden {
 		all = append(all, parse(t, data)...)
 	}
 	onLocalhost(t, all, hook)
-	trust(t, all, authority.CA)
+	trust(t, all, signer.CA)
 	if missing := w.install(t, all); len(missing) > 0 {
 		t.Errorf("the sample needs what the server does not have: %v", missing)
 	}
@@ -63,14 +63,14 @@ func (w *world) startGarden(t *testing.T) garden {
 			fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics), fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", port(t)),
 			fmt.Sprintf("--webhook-port=%d", hook), "--webhook-cert-dir="+certs), metrics}
 	}
-	g := garden{first: start("sample-first", port(t)), authority: authority}
+	g := garden{first: start("sample-first", port(t)), signer: signer}
 	w.leads(t, "")
 	g.second = start("sample-second", hook)
 	return g
 }
 
 // leads waits until another replica than before leads, and returns who it is.
-func (w *world) leads(t *testing.T, before string) string {
+func (w *environment) leads(t *testing.T, before string) string {
 	t.Helper()
 	var holder string
 	eventually(t, "a leader", func(ctx context.Context) error {
@@ -87,9 +87,9 @@ func (w *world) leads(t *testing.T, before string) string {
 	return holder
 }
 
-func writePair(t *testing.T, authority *launch.Authority, dir string) {
+func writePair(t *testing.T, signer *launch.CA, dir string) {
 	t.Helper()
-	pair, err := authority.Server("127.0.0.1", "localhost")
+	pair, err := signer.Server("127.0.0.1", "localhost")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func writePair(t *testing.T, authority *launch.Authority, dir string) {
 	}
 }
 
-// trust writes the authority into everything that calls a webhook.
+// trust writes the CA into everything that calls a webhook.
 func trust(t *testing.T, all objects, ca []byte) {
 	t.Helper()
 	bundle := base64.StdEncoding.EncodeToString(ca)
@@ -187,11 +187,11 @@ spec: {plant: rose, size: {rows: 1000, columns: 1000}}
 	}
 }
 
-// gardenMetrics reads metrics as nobody, as somebody without the right, and as somebody who has it.
+// gardenMetrics reads metrics without credentials, as a user without the right, and as a user who has it.
 func gardenMetrics(t *testing.T, g garden) {
 	url := fmt.Sprintf("https://127.0.0.1:%d/metrics", g.first.metrics)
 	for account, want := range map[string]int{"": http.StatusUnauthorized, "trellis": http.StatusForbidden, "metrics": http.StatusOK} {
-		config := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: g.authority.CA}, Timeout: 30 * time.Second}
+		config := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: g.signer.CA}, Timeout: 30 * time.Second}
 		if account != "" {
 			token, err := here.kube.CoreV1().ServiceAccounts("garden-system").CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 			if err != nil {

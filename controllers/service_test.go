@@ -2,7 +2,7 @@ package controllers_test
 
 import "testing"
 
-// A webhook that is named by a Service cannot be called: there are no Services. The server says so to whoever is refused because of it, and
+// The server cannot call a webhook that names a Service: there are no Services. It says so when it refuses a request because of this, and
 // everything that projects ship this way has to get a URL instead (onLocalhost).
 func TestWebhookByService(t *testing.T) {
 	here.do(t, `

@@ -42,7 +42,7 @@ spec:
     configMap: {key: roots.pem}
 `
 
-// trust-manager copies an authority of cert-manager's into a ConfigMap of each namespace, by server-side apply, and keeps it there.
+// trust-manager copies a CA of cert-manager's into a ConfigMap of each namespace, by server-side apply, and keeps it there.
 func TestTrustManager(t *testing.T) {
 	binary := build(t, "trustmanager", trustManagerModule+"/cmd/trust-manager", "trust-manager")
 	here.withCertManager(t)
@@ -56,22 +56,22 @@ func TestTrustManager(t *testing.T) {
 		files:     map[string]string{filepath.Join(moduleDir(t, "trustmanager", trustManagerModule), "deploy", "charts", "trust-manager"): ""},
 	})
 	onLocalhost(t, all, hook)
-	authority, err := launch.NewAuthority()
+	signer, err := launch.NewCA()
 	if err != nil {
 		t.Fatal(err)
 	}
-	trust(t, all, authority.CA)
+	trust(t, all, signer.CA)
 	certs := here.path("trust-manager-certs")
-	writePair(t, authority, certs)
+	writePair(t, signer, certs)
 	if missing, want := here.install(t, all), []string{"Deployment.apps", "Service"}; !slices.Equal(missing, want) {
 		t.Errorf("trust-manager ships kinds that the server does not have: %v, and not %v", missing, want)
 	}
-	// Outside of a cluster nobody tells it in which namespace to elect, so the only replica leads.
+	// Outside a cluster it does not know in which namespace to elect, so the only replica leads.
 	manager := here.run(t, "trust-manager", binary, nil, "--kubeconfig="+here.kubeconfig(t, "cert-manager", "trust-manager"),
 		"--leader-elect=false", fmt.Sprintf("--metrics-port=%d", port(t)), fmt.Sprintf("--readiness-probe-port=%d", port(t)),
 		"--webhook-host=127.0.0.1", fmt.Sprintf("--webhook-port=%d", hook), "--webhook-certificate-dir="+certs)
 
-	here.apply(t, "an authority and a bundle of it", bundle)
+	here.apply(t, "a CA and a bundle of it", bundle)
 	here.shows(t, "bundle/trusted", "default", `{.status.conditions[?(@.type=="Synced")].status}`, "True")
 	root, err := here.kube.CoreV1().Secrets("cert-manager").Get(t.Context(), "trusted", metav1.GetOptions{})
 	if err != nil {
@@ -94,7 +94,7 @@ func TestTrustManager(t *testing.T) {
 }
 
 // trusts waits until a namespace has the root.
-func (w *world) trusts(t *testing.T, namespace, root string) {
+func (w *environment) trusts(t *testing.T, namespace, root string) {
 	t.Helper()
 	eventually(t, "the root in "+namespace, func(ctx context.Context) error {
 		target, err := w.kube.CoreV1().ConfigMaps(namespace).Get(ctx, "trusted", metav1.GetOptions{})

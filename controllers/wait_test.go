@@ -38,7 +38,7 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 }
 
 // do runs kubectl and expects it to succeed.
-func (w *world) do(t *testing.T, stdin string, args ...string) string {
+func (w *environment) do(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	out, err := w.kubectl(t.Context(), stdin, args...)
 	if err != nil {
@@ -47,8 +47,8 @@ func (w *world) do(t *testing.T, stdin string, args ...string) string {
 	return out
 }
 
-// apply has kubectl apply a manifest, and tries again while webhooks are not there yet.
-func (w *world) apply(t *testing.T, what, manifest string) {
+// apply has kubectl apply a manifest, and tries again while webhooks do not answer yet.
+func (w *environment) apply(t *testing.T, what, manifest string) {
 	t.Helper()
 	eventually(t, "applied: "+what, func(ctx context.Context) error {
 		_, err := w.kubectl(ctx, manifest, "apply", "-f", "-")
@@ -57,7 +57,7 @@ func (w *world) apply(t *testing.T, what, manifest string) {
 }
 
 // refused expects kubectl to fail with a message that contains each of the parts.
-func (w *world) refused(t *testing.T, stdin string, args []string, parts ...string) {
+func (w *environment) refused(t *testing.T, stdin string, args []string, parts ...string) {
 	t.Helper()
 	out, err := w.kubectl(t.Context(), stdin, args...)
 	if err == nil {
@@ -71,7 +71,7 @@ func (w *world) refused(t *testing.T, stdin string, args []string, parts ...stri
 }
 
 // shows waits until a jsonpath of an object has a value.
-func (w *world) shows(t *testing.T, object, namespace, path, want string) {
+func (w *environment) shows(t *testing.T, object, namespace, path, want string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s %s = %s", object, path, want), func(ctx context.Context) error {
 		got, err := w.get(ctx, object, namespace, path)
@@ -83,13 +83,13 @@ func (w *world) shows(t *testing.T, object, namespace, path, want string) {
 }
 
 // get returns a jsonpath of an object.
-func (w *world) get(ctx context.Context, object, namespace, path string) (string, error) {
+func (w *environment) get(ctx context.Context, object, namespace, path string) (string, error) {
 	args := append([]string{"get"}, strings.Fields(object)...)
 	return w.kubectl(ctx, "", append(args, "--namespace", namespace, "--output", "jsonpath="+path)...)
 }
 
 // condition waits until an object has a condition with a status.
-func (w *world) condition(t *testing.T, object, namespace, kind, status string) {
+func (w *environment) condition(t *testing.T, object, namespace, kind, status string) {
 	t.Helper()
 	w.shows(t, object, namespace, fmt.Sprintf(`{.status.conditions[?(@.type=="%s")].status}`, kind), status)
 }

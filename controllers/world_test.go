@@ -18,8 +18,8 @@ import (
 	"github.com/espalier-dev/espalier/conformance/launch"
 )
 
-// A world is one server with all the controllers that the tests have started. They share it, as they would share a cluster.
-type world struct {
+// An environment is one server with all the controllers that the tests have started. They share it, as they would share a cluster.
+type environment struct {
 	server  *launch.Server
 	dir     string // of kubeconfigs and certificates
 	kube    kubernetes.Interface
@@ -30,10 +30,10 @@ type world struct {
 	certManager *certManager // once it is started
 }
 
-var here *world
+var here *environment
 
 func TestMain(m *testing.M) {
-	code, err := inWorld(m.Run)
+	code, err := inEnvironment(m.Run)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func inWorld(run func() int) (int, error) {
+func inEnvironment(run func() int) (int, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	dir, err := os.MkdirTemp("", "espalier-controllers-")
@@ -63,7 +63,7 @@ func inWorld(run func() int) (int, error) {
 		return 0, err
 	}
 	defer server.Stop()
-	if here, err = newWorld(server, dir); err != nil {
+	if here, err = newEnvironment(server, dir); err != nil {
 		return 0, err
 	}
 	defer here.stop()
@@ -74,7 +74,7 @@ func inWorld(run func() int) (int, error) {
 	return code, nil
 }
 
-func newWorld(server *launch.Server, dir string) (*world, error) {
+func newEnvironment(server *launch.Server, dir string) (*environment, error) {
 	kube, err := kubernetes.NewForConfig(server.Config)
 	if err != nil {
 		return nil, err
@@ -88,17 +88,17 @@ func newWorld(server *launch.Server, dir string) (*world, error) {
 		return nil, err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))
-	return &world{server: server, dir: dir, kube: kube, dynamic: dyn, mapper: mapper}, nil
+	return &environment{server: server, dir: dir, kube: kube, dynamic: dyn, mapper: mapper}, nil
 }
 
-// stop ends the controllers, the last one first: a webhook must be there for as long as somebody may need it.
-func (w *world) stop() {
+// stop ends the controllers, the last one first: a webhook must run for as long as a client may need it.
+func (w *environment) stop() {
 	for i := len(w.programs) - 1; i >= 0; i-- {
 		_ = w.programs[i].stop()
 	}
 }
 
-// path returns the name of a file or folder of this world.
-func (w *world) path(elem ...string) string {
+// path returns the name of a file or folder of this environment.
+func (w *environment) path(elem ...string) string {
 	return filepath.Join(append([]string{w.dir}, elem...)...)
 }

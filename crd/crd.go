@@ -16,7 +16,7 @@ import (
 const (
 	apiVersionV1      = "apiextensions.k8s.io/v1"
 	apiVersionV1beta1 = "apiextensions.k8s.io/v1beta1"
-	kindDefinition    = "CustomResourceDefinition"
+	kindCRD           = "CustomResourceDefinition"
 )
 
 // ErrNotCRD is returned, wrapped, for documents that are something else.
@@ -158,7 +158,7 @@ func ParseWithin(data []byte, limits espalier.Limits) (*CRD, error) {
 	root := jsondoc.Root
 	d := &CRD{APIVersion: r.text(root, "apiVersion"), JSON: data}
 	kind := r.text(root, "kind")
-	if kind != kindDefinition || d.APIVersion != apiVersionV1 && d.APIVersion != apiVersionV1beta1 {
+	if kind != kindCRD || d.APIVersion != apiVersionV1 && d.APIVersion != apiVersionV1beta1 {
 		doc.Release()
 		return nil, fmt.Errorf("%w: apiVersion is %q, kind is %q", ErrNotCRD, d.APIVersion, kind)
 	}
@@ -228,7 +228,7 @@ func (d *CRD) StorageVersion() *Version {
 }
 
 // Compile prepares the schema of the version for running; see [CompileSchema].
-func (v *Version) Compile(o espalier.CompileOptions) (*espalier.Schema, espalier.Rules, error) {
+func (v *Version) Compile(o espalier.CompileOptions) (*espalier.Schema, *espalier.Rules, error) {
 	if v.Schema == nil {
 		return nil, nil, fmt.Errorf("version %q has no schema", v.Name)
 	}

@@ -87,7 +87,7 @@ func TestParseBeta(t *testing.T) {
 }
 
 // TestParseLeniently checks that Parse reads what it can and refuses only what
-// is no definition.
+// is no CRD.
 func TestParseLeniently(t *testing.T) {
 	const head = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition"`
 	for _, doc := range []string{

@@ -8,7 +8,7 @@
 // # Data flow
 //
 //	JSON ── Parse ──▶ CRD ─┬─ shape ─▶ model ──▶ checker ──▶ findings
-//	                       │                       └─ syntax tree ─▶ compile.Judge ─▶ rules.CheckParsed
+//	                       │                       └─ syntax tree ─▶ compile.Validate ─▶ cel.Check
 //	                       └─ internal/crdtree ─▶ crd/lint, crd/diff, openapi, documentation, catalog
 //
 // A CRD has one index of its JSON and one syntax tree per schema, parsed when it is first
@@ -16,8 +16,8 @@
 //
 // # Invariants
 //
-// Paths, values and words of findings are the API server's; pointers and offsets
-// lead to the place in the definition as it was sent. A server names fields
-// after its own, older types: a schema that all versions share, or the only one,
-// is spec.validation.openAPIV3Schema to it.
+// Findings have the API server's paths, values and texts. Pointers and offsets
+// refer to the CRD as the client sent it. The API server's paths come from its
+// internal types: it calls a schema that all versions share, or the only one,
+// spec.validation.openAPIV3Schema.
 package crd

@@ -8,9 +8,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
-// The functions below tell what API servers hold for equal: what means the same
-// once decoded. An empty list or map is as good as none; keywords that servers
-// do not know are not there.
+// The functions below compare as API servers do, after decoding: an empty list or
+// map equals a missing one, and unknown keywords are ignored.
 
 func equalValidations(a, b *validation) bool {
 	switch {

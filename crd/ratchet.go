@@ -1,45 +1,45 @@
 package crd
 
 import (
+	"github.com/espalier-dev/espalier/crd/cel"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/syntax"
-	"github.com/espalier-dev/espalier/rules"
 )
 
-// ratchet is what an API server does not hold against a changed definition,
-// because it was so before. The zero value is for new definitions.
+// ratchet is the errors that an API server tolerates in an update of a CRD,
+// because the old CRD already had them. The zero value is for new CRDs.
 type ratchet struct {
 	names           bool // kind and scope may still change
 	reviewVersions  bool // the webhook need not understand a known ConversionReview
 	withoutSchema   bool // versions need no schema
 	nonStructural   bool
 	tolerance       compile.Tolerance
-	stored          rules.Expressions
+	stored          cel.Expressions
 	invalidBundle   bool
 	unchangedSchema map[string]bool // by version
 	tooManyFields   map[string]bool // by version; "" if all have the same
 	warned          map[string]bool // what servers warn of when it is new
 }
 
-// newDefinition is the ratchet of a definition that is created.
-func newDefinition() ratchet { return ratchet{names: true, invalidBundle: true} }
+// newCRD is the ratchet of a CRD that is created.
+func newCRD() ratchet { return ratchet{names: true, invalidBundle: true} }
 
-// changed is the ratchet of a definition that takes the place of old.
+// changed is the ratchet of a CRD that takes the place of old.
 func changed(m, old *model) ratchet {
 	r := ratchet{
 		names:          !old.established,
 		reviewVersions: len(old.Conversion.ReviewVersions) > 0 && !understoodAny(old.Conversion.ReviewVersions),
 		withoutSchema:  !old.everySchema(),
 		invalidBundle:  !old.established || old.Conversion.Webhook != nil && len(old.Conversion.Webhook.CABundle) > 0 && bundleProblem(old.Conversion.Webhook.CABundle) != "",
-		stored:         rules.Expressions{Rules: map[string]bool{}, Messages: map[string]bool{}},
+		stored:         cel.Expressions{Rules: map[string]bool{}, Messages: map[string]bool{}},
 		warned:         map[string]bool{},
 	}
 	old.trees(func(s *syntax.Schema) {
-		v := compile.Judge(s, compile.CheckOptions{Pruning: true})
+		v := compile.Validate(s, compile.CheckOptions{Pruning: true})
 		r.nonStructural = r.nonStructural || v.Unstructural
 		r.tolerance.UnprunedDefaults = r.tolerance.UnprunedDefaults || v.Unpruned
 		for i := range v.Findings {
-			if f := &v.Findings[i]; f.Rule == "format-unrecognized" || f.Rule == "list-set-objects" {
+			if f := &v.Findings[i]; f.Check == "format-unrecognized" || f.Check == "list-set-objects" {
 				r.warned[f.Detail] = true
 			}
 		}
@@ -50,7 +50,7 @@ func changed(m, old *model) ratchet {
 	return r
 }
 
-// look notes what one schema of the old definition has.
+// look notes what one schema of the old CRD has.
 func (r *ratchet) look(s *syntax.Schema) {
 	r.tolerance.Types = r.tolerance.Types || !compile.KnownType(s.Type)
 	r.tolerance.ListSets = r.tolerance.ListSets || nonAtomicSet(s)

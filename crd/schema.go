@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/crd/cel"
 	"github.com/espalier-dev/espalier/finding"
+	"github.com/espalier-dev/espalier/internal/bridge"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
 	"github.com/espalier-dev/espalier/internal/syntax"
-	"github.com/espalier-dev/espalier/rules"
 )
 
 // Props is a schema as a Go value, of either version of the API.
@@ -27,21 +28,21 @@ type CheckOptions struct {
 	// Path is the field path of the schema, put before the paths of findings:
 	// spec.versions[0].schema.openAPIV3Schema, say.
 	Path string
-	// StatusSubresource applies the rules for schemas of resources whose
+	// StatusSubresource applies the checks of schemas of resources whose
 	// status subresource is enabled.
 	StatusSubresource bool
 	// Strict asks for more warnings; see [espalier.CheckOptions].
 	Strict bool
 	// CompatibilityVersion is the Kubernetes version, such as "1.36", whose
-	// functions rules may use; see [rules.CheckOptions].
+	// functions rules may use; see [cel.CheckOptions].
 	CompatibilityVersion string
 	Limits               espalier.Limits
 }
 
-// Check reports everything that an API server has against schema, the JSON of
-// the openAPIV3Schema of a new definition: its structure, its defaults and its
-// validation rules. Warnings come with it. Findings are sorted by path and
-// text. The error is for input that cannot be read as a schema at all.
+// Check reports the errors that an API server finds in schema, the JSON of the
+// openAPIV3Schema of a new CRD: in its structure, its defaults and its CEL rules.
+// It also reports warnings. Findings are sorted by path and text. Check fails if
+// the input is not a schema.
 func Check(schema []byte, o CheckOptions) ([]finding.Finding, error) {
 	doc, err := jsondoc.Parse(schema, jsondoc.Limits(o.Limits))
 	if err != nil {
@@ -55,22 +56,22 @@ func Check(schema []byte, o CheckOptions) ([]finding.Finding, error) {
 	}
 	found, err := examine(schema, s,
 		compile.CheckOptions{StatusSubresource: o.StatusSubresource, Strict: o.Strict},
-		rules.CheckOptions{Path: o.Path, CompatibilityVersion: o.CompatibilityVersion})
+		cel.CheckOptions{Path: o.Path, CompatibilityVersion: o.CompatibilityVersion})
 	sortFindings(found)
 	return found, err
 }
 
 // examine returns everything that is to be found in a schema of a document, with
 // pointers that start at the schema.
-func examine(document []byte, s *syntax.Schema, o compile.CheckOptions, r rules.CheckOptions) ([]finding.Finding, error) {
+func examine(document []byte, s *syntax.Schema, o compile.CheckOptions, r cel.CheckOptions) ([]finding.Finding, error) {
 	if r.Path != "" {
 		o.Path = field.NewPath(r.Path)
 	}
-	v := compile.Judge(s, o)
+	v := compile.Validate(s, o)
 	if !v.Rules {
 		return v.Findings, nil
 	}
-	expressions, err := rules.CheckParsed(document, s, &v, r)
+	expressions, err := bridge.CheckRules(document, s, &v, r)
 	return append(v.Findings, expressions...), err
 }
 
@@ -88,7 +89,7 @@ func CheckSchema[P Props](props P, o CheckOptions) ([]finding.Finding, error) {
 // be given to Validate and Admit, come with it; they are nil if the schema has
 // none. Rules are not checked: one that does not compile is reported for the
 // objects that it applies to, as API servers do.
-func CompileSchema[P Props](props P, o espalier.CompileOptions) (*espalier.Schema, espalier.Rules, error) {
+func CompileSchema[P Props](props P, o espalier.CompileOptions) (*espalier.Schema, *espalier.Rules, error) {
 	raw, err := encode(props)
 	if err != nil {
 		return nil, nil, err
@@ -96,15 +97,15 @@ func CompileSchema[P Props](props P, o espalier.CompileOptions) (*espalier.Schem
 	return compileJSON(raw, o)
 }
 
-func compileJSON(raw []byte, o espalier.CompileOptions) (*espalier.Schema, espalier.Rules, error) {
+func compileJSON(raw []byte, o espalier.CompileOptions) (*espalier.Schema, *espalier.Rules, error) {
 	schema, err := espalier.Compile(raw, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	if schema.Plan().Flags&plan.RulesBelow == 0 {
+	if bridge.Plan(schema).Flags&plan.RulesBelow == 0 {
 		return schema, nil, nil
 	}
-	set, err := rules.Compile(schema, rules.Options{})
+	set, err := cel.Compile(schema)
 	if err != nil {
 		return nil, nil, err
 	}

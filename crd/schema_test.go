@@ -30,8 +30,8 @@ func ExampleCompileSchema() {
 	}
 	out, err := schema.Normalize([]byte(`{"kind":"Web","spec":{"colour":"red"}}`), espalier.NormalizeOptions{})
 	fmt.Println(string(out.Bytes), out.Changes, err)
-	verdict, err := schema.Validate([]byte(`{"kind":"Web","spec":{"replicas":10}}`), espalier.ValidateOptions{Rules: rules})
-	fmt.Println(verdict.Err(), err)
+	validation, err := schema.Validate([]byte(`{"kind":"Web","spec":{"replicas":10}}`), espalier.ValidateOptions{Rules: rules})
+	fmt.Println(validation.Err(), err)
 	// Output:
 	// {"kind":"Web","spec":{"replicas":1}} pruned,defaulted <nil>
 	// spec.replicas: Invalid value: 10: ten are too many <nil>
@@ -42,7 +42,7 @@ func ExampleCheck() {
 		"level": {"type":"integer", "default":"high"},
 		"until": {"type":"string", "format":"datum"}}}`), crd.CheckOptions{Path: "schema"})
 	for _, f := range findings {
-		fmt.Println(f.Severity, f.Rule, f.Error())
+		fmt.Println(f.Severity, f.Check, f.Error())
 	}
 	fmt.Println(err)
 	// Output:
@@ -51,9 +51,9 @@ func ExampleCheck() {
 	// <nil>
 }
 
-// TestCompleteVerdict checks that findings come from all three sources, each
+// TestAllFindings checks that findings come from all three sources, each
 // only where the API server gets as far.
-func TestCompleteVerdict(t *testing.T) {
+func TestAllFindings(t *testing.T) {
 	for _, c := range []struct {
 		name, schema string
 		want         []string
@@ -74,7 +74,7 @@ func TestCompleteVerdict(t *testing.T) {
 		}
 		var got []string
 		for _, f := range found {
-			got = append(got, string(f.Rule))
+			got = append(got, string(f.Check))
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v", c.name, found)

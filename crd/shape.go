@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/spelling"
 )
 
-// shape says what a value of a definition has to be for an API server's decoder.
+// shape says what a value of a CRD has to be for an API server's decoder.
 // null is accepted for everything and means nothing.
 type shape struct {
 	kind    shapeKind
@@ -104,13 +104,13 @@ var metadataShape = objectOf(append(allText("name", "generateName", "namespace",
 	member{"managedFields", listOf(objectOf(append(allText("manager", "operation", "apiVersion", "fieldsType", "subresource"), member{"time", aTime}, member{"fieldsV1", &shape{}})...))},
 )...)
 
-var definitionShape = objectOf(
+var crdShape = objectOf(
 	member{"apiVersion", aText}, member{"kind", aText}, member{"metadata", metadataShape}, member{"spec", specShape}, member{"status", statusShape})
 
 // shaper compares a document with its shape.
 type shaper struct {
 	doc  *jsondoc.Doc
-	note func(rule finding.ID, e *field.Error, w where) // of what is unknown or written twice; may be nil
+	note func(check finding.ID, e *field.Error, w where) // of what is unknown or written twice; may be nil
 	path []byte
 	at   []byte // the pointer
 }
@@ -166,7 +166,7 @@ func (s *shaper) object(v jsondoc.Value, want *shape) *espalier.SyntaxError {
 		s.at = appendToken(s.at, string(key))
 		if m.Duplicate && s.note != nil {
 			s.note("duplicate-key", &field.Error{Type: field.ErrorTypeDuplicate, Field: string(s.path), BadValue: string(key),
-				Detail: "written twice: the last one counts"}, where{doc: s.doc, at: m.Key, pointer: string(s.at)})
+				Detail: "duplicate field: API servers use the last value"}, where{doc: s.doc, at: m.Key, pointer: string(s.at)})
 		}
 		if !known {
 			s.unknown(m.Key, key, want)
@@ -186,7 +186,7 @@ func (s *shaper) unknown(k jsondoc.Value, key []byte, want *shape) {
 	if near := nearest(string(key), want.members); near != "" {
 		detail += "; did you mean " + strconv.Quote(near) + "?"
 	}
-	s.note(Rules[unknownField].ID, &field.Error{Type: field.ErrorTypeForbidden, Field: string(s.path), BadValue: "", Detail: detail},
+	s.note(Checks[unknownField].ID, &field.Error{Type: field.ErrorTypeForbidden, Field: string(s.path), BadValue: "", Detail: detail},
 		where{doc: s.doc, at: k, pointer: string(s.at)})
 }
 

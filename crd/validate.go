@@ -23,7 +23,7 @@ type ValidateOptions struct {
 	// Strict asks for more warnings; see [espalier.CheckOptions].
 	Strict bool
 	// CompatibilityVersion is the Kubernetes version, such as "1.36", whose
-	// functions rules may use; see [rules.CheckOptions].
+	// functions rules may use; see [cel.CheckOptions].
 	CompatibilityVersion string
 }
 
@@ -44,13 +44,13 @@ func Validate(d *CRD, o ValidateOptions) ([]finding.Finding, error) {
 	if c.new, err = load(d, c.note); err != nil {
 		return nil, err
 	}
-	c.ratchet = newDefinition()
+	c.ratchet = newCRD()
 	if o.Old != nil {
 		if o.Old.APIVersion == apiVersionV1beta1 {
-			return nil, fmt.Errorf("the CRD before the change is of %s; give it as a server returns it, in %s", apiVersionV1beta1, apiVersionV1)
+			return nil, fmt.Errorf("the old CRD is in %s; use it as the API server returns it, in %s", apiVersionV1beta1, apiVersionV1)
 		}
 		if c.old, err = load(o.Old, nil); err != nil {
-			return nil, fmt.Errorf("the CRD before the change: %w", err)
+			return nil, fmt.Errorf("the old CRD: %w", err)
 		}
 	}
 	if !o.Verbatim {
@@ -70,13 +70,13 @@ func Validate(d *CRD, o ValidateOptions) ([]finding.Finding, error) {
 // load checks the shape of a CRD and reads it.
 func load(d *CRD, note func(finding.ID, *field.Error, where)) (*model, error) {
 	s := shaper{doc: d.index.get(), note: note}
-	if err := s.check(jsondoc.Root, definitionShape); err != nil {
+	if err := s.check(jsondoc.Root, crdShape); err != nil {
 		return nil, err
 	}
 	return newModel(d)
 }
 
-// checker collects what an API server has against a definition.
+// checker collects the errors that an API server finds in a CRD.
 type checker struct {
 	o        ValidateOptions
 	crd      *CRD
@@ -93,7 +93,7 @@ type checker struct {
 // those about schemas, which have their own bound.
 const maxRendered = 16 << 20
 
-// at returns the spot of a member of the definition.
+// at returns the spot of a member of the CRD.
 func (c *checker) at(names ...string) spot {
 	s := spot{where: where{doc: c.doc}.to(names...)}
 	for i, n := range names {
@@ -105,9 +105,9 @@ func (c *checker) at(names ...string) spot {
 	return s
 }
 
-// note adds a finding under the identifier of its rule.
+// note adds a finding with the identifier of its check.
 func (c *checker) note(id finding.ID, e *field.Error, w where) {
-	c.keep(finding.Finding{Rule: id, Severity: finding.Warning, Type: e.Type, Path: e.Field, BadValue: e.BadValue, Detail: e.Detail, Pointer: w.pointer, Offset: w.offset()})
+	c.keep(finding.Finding{Check: id, Severity: finding.Warning, Type: e.Type, Path: e.Field, BadValue: e.BadValue, Detail: e.Detail, Pointer: w.pointer, Offset: w.offset()})
 }
 
 func (c *checker) keep(f finding.Finding) {
@@ -143,27 +143,27 @@ func sizeOf(bad any) int {
 	return 0
 }
 
-func (c *checker) add(r rule, s spot, kind field.ErrorType, bad any, detail string) {
+func (c *checker) add(r checkID, s spot, kind field.ErrorType, bad any, detail string) {
 	c.keep(finding.Finding{
-		Rule: Rules[r].ID, Severity: Rules[r].Severity, Type: kind, Path: s.path, BadValue: bad, Detail: detail,
+		Check: Checks[r].ID, Severity: Checks[r].Severity, Type: kind, Path: s.path, BadValue: bad, Detail: detail,
 		Pointer: s.pointer, Offset: s.offset(),
 	})
 }
 
-func (c *checker) invalid(r rule, s spot, bad any, detail string) {
+func (c *checker) invalid(r checkID, s spot, bad any, detail string) {
 	c.add(r, s, field.ErrorTypeInvalid, bad, detail)
 }
 
-func (c *checker) required(r rule, s spot, detail string) {
+func (c *checker) required(r checkID, s spot, detail string) {
 	c.add(r, s, field.ErrorTypeRequired, "", detail)
 }
 
-func (c *checker) forbidden(r rule, s spot, detail string) {
+func (c *checker) forbidden(r checkID, s spot, detail string) {
 	c.add(r, s, field.ErrorTypeForbidden, "", detail)
 }
 
 // oneOf reports a value that is not among the supported ones.
-func (c *checker) oneOf(r rule, s spot, value string, supported ...string) {
+func (c *checker) oneOf(r checkID, s spot, value string, supported ...string) {
 	switch {
 	case value == "":
 		c.required(r, s, "")
@@ -175,14 +175,14 @@ func (c *checker) oneOf(r rule, s spot, value string, supported ...string) {
 
 func (c *checker) apiVersion() {
 	c.invalid(apiVersionRemoved, c.at("apiVersion"), apiVersionV1beta1,
-		"no API server serves it since Kubernetes 1.22; write the definition in "+apiVersionV1)
+		"no API server serves it since Kubernetes 1.22; write the CRD in "+apiVersionV1)
 }
 
 // sorted returns the findings, sorted by path and text.
 func (c *checker) sorted() []finding.Finding {
 	if c.shortened || c.room[finding.Error] <= 0 || c.room[finding.Warning] <= 0 {
 		c.found = append(c.found, finding.Finding{
-			Rule: Rules[tooManyFindings].ID, Severity: finding.Warning, Type: field.ErrorTypeTooMany, BadValue: len(c.found),
+			Check: Checks[tooManyFindings].ID, Severity: finding.Warning, Type: field.ErrorTypeTooMany, BadValue: len(c.found),
 			Detail: "further findings are left out",
 		})
 	}

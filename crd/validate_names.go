@@ -49,7 +49,7 @@ func (c *checker) prepare() {
 
 const mismatch = `must be spec.names.plural+"."+spec.group`
 
-// metadata checks the metadata of the definition itself.
+// metadata checks the metadata of the CRD itself.
 func (c *checker) metadata() {
 	name := func(name string, prefix bool) []string {
 		list := meta.NameIsDNSSubdomain(name, prefix)

@@ -3,13 +3,13 @@ package crd
 import (
 	"encoding/json"
 
+	"github.com/espalier-dev/espalier/crd/cel"
 	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/syntax"
-	"github.com/espalier-dev/espalier/rules"
 )
 
-// schemas checks the schemas of a definition.
+// schemas checks the schemas of a CRD.
 type schemas struct {
 	*checker
 	nonStructural bool
@@ -40,7 +40,7 @@ func (c *schemas) check(x *validation, s spot, status bool, version string) erro
 	}
 	found, err := examine(c.crd.JSON, x.tree,
 		compile.CheckOptions{StatusSubresource: status, NonStructural: c.nonStructural, Strict: c.o.Strict, Tolerance: c.ratchet.tolerance},
-		rules.CheckOptions{Path: s.path, CompatibilityVersion: c.o.CompatibilityVersion, Stored: c.ratchet.stored, Unlimited: key.unlimited})
+		cel.CheckOptions{Path: s.path, CompatibilityVersion: c.o.CompatibilityVersion, Stored: c.ratchet.stored, Unlimited: key.unlimited})
 	if err != nil {
 		return err
 	}

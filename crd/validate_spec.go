@@ -241,7 +241,7 @@ func (c *checker) columns(list []Column, at spot) {
 
 // simplePath checks that a path begins with a dot, which is all that servers ask
 // for.
-func (c *checker) simplePath(r rule, s spot, path string) bool {
+func (c *checker) simplePath(r checkID, s spot, path string) bool {
 	if path[0] == '.' {
 		return true
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/finding"
 )
 
-// tree is a definition that nothing is wrong with.
+// tree is a CRD that nothing is wrong with.
 const tree = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"trees.orchard.example"},
 "spec":{"group":"orchard.example","scope":"Namespaced","names":{"plural":"trees","kind":"Tree"},"versions":[
 {"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"age":{"type":"integer"},"sort":{"type":"string"}}}}}}}]}}`
@@ -55,7 +55,7 @@ func edited(pairs ...string) string {
 func summary(list []finding.Finding) string {
 	var lines []string
 	for _, f := range list {
-		lines = append(lines, string(f.Rule)+" "+f.Path+" "+f.Pointer)
+		lines = append(lines, string(f.Check)+" "+f.Path+" "+f.Pointer)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -63,7 +63,7 @@ func summary(list []finding.Finding) string {
 func ExampleValidate() {
 	findings, err := validate([]byte(edited(`"trees.orchard.example"`, `"tree.orchard.example"`, `"storage":true`, `"storge":true`)), crd.ValidateOptions{})
 	for _, f := range findings {
-		fmt.Println(f.Severity, f.Rule, f.Pointer)
+		fmt.Println(f.Severity, f.Check, f.Pointer)
 	}
 	fmt.Println(err)
 	// Output:
@@ -130,7 +130,7 @@ func TestOffsets(t *testing.T) {
 	var got []string
 	for _, f := range found {
 		text := doc[f.Offset:]
-		got = append(got, fmt.Sprintf("%s %d %s", f.Rule, strings.Count(doc[:f.Offset], `"name":"v`), text[:min(len(text), 9)]))
+		got = append(got, fmt.Sprintf("%s %d %s", f.Check, strings.Count(doc[:f.Offset], `"name":"v`), text[:min(len(text), 9)]))
 	}
 	slices.Sort(got)
 	want := []string{`names-invalid 0 "No Tree"`, `names-invalid 0 {"plural"`, `names-invalid 0 {"plural"`,
@@ -216,7 +216,7 @@ func TestMalformed(t *testing.T) {
 			t.Errorf("%v instead of %s: %s", err, c.pointer, c.msg)
 		}
 		if _, err := validate([]byte(tree), crd.ValidateOptions{}, []byte(c.doc)); !errors.As(err, &syntax) {
-			t.Errorf("as the old definition: %v", err)
+			t.Errorf("as the old CRD: %v", err)
 		}
 	}
 	if _, err := validate([]byte(`{"kind":"List"}`), crd.ValidateOptions{}); !errors.Is(err, crd.ErrNotCRD) {
@@ -231,7 +231,7 @@ func TestRemovedVersion(t *testing.T) {
 		t.Error(got, err)
 	}
 	if _, err := validate([]byte(tree), crd.ValidateOptions{}, beta); err == nil {
-		t.Error("a definition of v1beta1 is taken for what a server has stored")
+		t.Error("a CRD of v1beta1 is accepted as the stored CRD")
 	}
 }
 
@@ -240,7 +240,7 @@ func TestNearestField(t *testing.T) {
 		`"additionalPrinterColums":[]`: `"additionalPrinterColumns"`, `"Served":true`: `"served"`, `"selectableField":[]`: `"selectableFields"`, `"entirelyUnlike":1`: "",
 	} {
 		found, err := validate([]byte(edited(`"storage":true`, `"storage":true,`+wrong)), crd.ValidateOptions{})
-		if err != nil || len(found) != 1 || found[0].Rule != "unknown-field" || found[0].Severity != finding.Warning {
+		if err != nil || len(found) != 1 || found[0].Check != "unknown-field" || found[0].Severity != finding.Warning {
 			t.Fatal(found, err)
 		}
 		_, got, _ := strings.Cut(found[0].Detail, "did you mean ")
@@ -250,9 +250,9 @@ func TestNearestField(t *testing.T) {
 	}
 }
 
-func TestRulesTable(t *testing.T) {
+func TestChecksTable(t *testing.T) {
 	seen := map[finding.ID]bool{}
-	for _, r := range crd.Rules {
+	for _, r := range crd.Checks {
 		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`).MatchString(string(r.ID)) || seen[r.ID] || r.Source == "" || !strings.HasSuffix(r.Explanation, ".") {
 			t.Errorf("%+v", r)
 		}
@@ -260,9 +260,9 @@ func TestRulesTable(t *testing.T) {
 	}
 }
 
-// TestHostileDefinitions checks that what is made to have as many and as long
+// TestHostileCRDs checks that what is made to have as many and as long
 // findings as possible takes neither long nor much memory.
-func TestHostileDefinitions(t *testing.T) {
+func TestHostileCRDs(t *testing.T) {
 	many := func(n int, item func(i int) string) string {
 		parts := make([]string, n)
 		for i := range parts {
@@ -332,7 +332,7 @@ func FuzzValidate(f *testing.F) {
 			return
 		}
 		for i, x := range found {
-			if x.Offset < 0 || x.Offset >= len(doc) || x.Error() == "" || x.Rule == "" || x.Pointer != "" && x.Pointer[0] != '/' {
+			if x.Offset < 0 || x.Offset >= len(doc) || x.Error() == "" || x.Check == "" || x.Pointer != "" && x.Pointer[0] != '/' {
 				t.Errorf("finding %+v", x)
 			}
 			if i > 0 && found[i-1].Path > x.Path {

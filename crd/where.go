@@ -7,8 +7,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
-// where is a place in a definition. What is not there has the place where it
-// would be, and the offset of what is around it.
+// where is a place in a CRD. A missing value has the place where it would be, and
+// the offset of its parent.
 type where struct {
 	doc     *jsondoc.Doc
 	at      jsondoc.Value

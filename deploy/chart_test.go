@@ -90,7 +90,7 @@ func manifest(t *testing.T, release string, given values) string {
 // There is one source: the manifests are the chart with its defaults.
 func TestManifestsAreTheChart(t *testing.T) {
 	header := "# Made from deploy/helm/espalier with its defaults, by `go test -run TestManifestsAreTheChart -write` in deploy/.\n" +
-		"# Change the image, the servers of etcd and the issuer; deploy/README.md says which secrets must be there.\n"
+		"# Change the image, the servers of etcd and the issuer; deploy/README.md lists the secrets that it needs.\n"
 	same(t, manifestFile, []byte(header+manifest(t, "espalier", nil)))
 }
 

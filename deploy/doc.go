@@ -1,6 +1,6 @@
-// Package deploy holds what it takes to run the server in earnest (an image, a chart
-// and its manifests, a systemd unit, alerts and a dashboard), and the tests that hold
-// all of it against the server as it is.
+// Package deploy holds everything to run the server in production (an image, a chart
+// and its manifests, a systemd unit, alerts and a dashboard), and tests that compare
+// all of it with a running server.
 //
 //	helm/espalier ──render──▶ kubernetes/server.yaml ──┐
 //	systemd/espalier.service ──────────────────────────┼─▶ arguments ──▶ a real `espalier serve` on a real etcd

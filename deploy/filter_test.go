@@ -68,7 +68,7 @@ func TestUnitAllowsWhatTheServerDoes(t *testing.T) {
 	if out, err := exec.Command("strace", "-f", "-qq", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
 		t.Skipf("strace may not trace here (%v): %s", err, out)
 	}
-	w, dir := newWorld(t), t.TempDir()
+	w, dir := newTestEnvironment(t), t.TempDir()
 	trace := filepath.Join(dir, "trace")
 	s := w.unit(t, dir, nil, func(cmd *exec.Cmd) {
 		strace, _ := exec.LookPath("strace")

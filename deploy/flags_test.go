@@ -117,7 +117,7 @@ func TestFlagsOfTheChartAreItsOwn(t *testing.T) {
 	}
 }
 
-// ownFlags are those that the schema keeps out of the map of flags.
+// ownFlags are those that the schema forbids in the map of flags.
 func ownFlags(t *testing.T) []string {
 	t.Helper()
 	var schema struct {

@@ -23,18 +23,18 @@ import (
 
 // resources that the load uses.
 var (
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	webhooks    = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
-	levels      = schema.GroupVersionResource{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Resource: "prioritylevelconfigurations"}
-	flows       = schema.GroupVersionResource{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Resource: "flowschemas"}
-	webs        = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "webs"}
-	websV2      = schema.GroupVersionResource{Group: "example.com", Version: "v2", Resource: "webs"}
-	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	secrets     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	crds       = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	webhooks   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
+	levels     = schema.GroupVersionResource{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Resource: "prioritylevelconfigurations"}
+	flows      = schema.GroupVersionResource{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Resource: "flowschemas"}
+	webs       = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "webs"}
+	websV2     = schema.GroupVersionResource{Group: "example.com", Version: "v2", Resource: "webs"}
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// A definition whose second version nobody can convert to.
-const webDefinition = `
+// A CRD whose second version has no working conversion webhook.
+const webCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: webs.example.com}
@@ -70,7 +70,7 @@ webhooks:
   rules: [{apiGroups: [example.com], apiVersions: ["*"], resources: [webs], operations: [DELETE]}]
 `
 
-// A level with as few seats as there can be, and somebody who is in it.
+// A level with as few seats as possible, and a user who is in it.
 const noSeats = `
 apiVersion: flowcontrol.apiserver.k8s.io/v1
 kind: PriorityLevelConfiguration
@@ -93,9 +93,9 @@ spec:
 // A load makes everything happen that a metric of the rules or of the dashboard counts.
 type load struct {
 	*testing.T
-	world  *world
-	server *server
-	admin  dynamic.Interface
+	environment *testEnvironment
+	server      *server
+	admin       dynamic.Interface
 	// stopWatching ends the watch that is open meanwhile.
 	stopWatching func()
 }
@@ -103,7 +103,7 @@ type load struct {
 // newLoad starts a server with the chart's settings and encryption, whose audit log goes to a disk that is full.
 func newLoad(t *testing.T) *load {
 	t.Helper()
-	w := newWorld(t)
+	w := newTestEnvironment(t)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skipf("%v: audit errors cannot be made on this system, and the metrics of what cannot be made to happen cannot be looked at", err)
@@ -111,12 +111,12 @@ func newLoad(t *testing.T) *load {
 	t.Cleanup(func() { _ = full.Close() })
 	s := w.pod(t, w.cluster(t), manifest(t, "espalier", values{"encryption": values{"secretName": "espalier-encryption"}}),
 		func(cmd *exec.Cmd) { cmd.Stdout = full })
-	return &load{T: t, world: w, server: s, admin: w.dynamic(t, s.url)}
+	return &load{T: t, environment: w, server: s, admin: w.dynamic(t, s.url)}
 }
 
-// as is a client for somebody with no rights.
+// as is a client for a user with no rights.
 func (l *load) as(user string) dynamic.Interface {
-	config := l.world.config(l.server.url)
+	config := l.environment.config(l.server.url)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -150,8 +150,8 @@ func (l *load) create(resource schema.GroupVersionResource, text string) *unstru
 
 // run does it all once.
 func (l *load) run() {
-	l.create(definitions, webDefinition)
-	eventually(l.T, "the definition is not established", func() error {
+	l.create(crds, webCRD)
+	eventually(l.T, "the CRD is not established", func() error {
 		_, err := l.admin.Resource(webs).Namespace("default").List(l.Context(), metav1.ListOptions{})
 		return err
 	})
@@ -185,11 +185,11 @@ func (l *load) webhooksFail() {
 		l.Fatal(err)
 	}
 	if _, err := l.admin.Resource(websV2).Namespace("default").Get(l.Context(), "w1", metav1.GetOptions{}); err == nil {
-		l.Fatal("an object is converted by a webhook that is not there")
+		l.Fatal("the server converted an object although its webhook does not run")
 	}
 }
 
-// othersAsk has somebody without rights, somebody greedy and somebody unknown send requests.
+// othersAsk has a user without rights, a greedy user and an unauthenticated client send requests.
 func (l *load) othersAsk() {
 	if _, err := l.as("bob").Resource(configMaps).Namespace("default").List(l.Context(), metav1.ListOptions{}); err == nil {
 		l.Fatal("bob may list")
@@ -202,14 +202,14 @@ func (l *load) othersAsk() {
 		l.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer unknown")
-	if err := l.answers(l.world.client(l.T, ""), req, http.StatusUnauthorized); err != nil {
+	if err := l.answers(l.environment.client(l.T, ""), req, http.StatusUnauthorized); err != nil {
 		l.Fatal(err)
 	}
 }
 
 // greedy sends requests all at once: a level has one seat at least, and this one has no queue. client-go would try again.
 func (l *load) greedy() error {
-	client := l.world.client(l.T, "admin")
+	client := l.environment.client(l.T, "admin")
 	results := make(chan error)
 	for range 30 {
 		go func() {
@@ -265,7 +265,7 @@ func (l *load) valuesAreUnreadable() {
 	l.create(secrets, "{apiVersion: v1, kind: Secret, metadata: {name: fine}, stringData: {a: b}}")
 	encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	body := fmt.Sprintf(`{"key":%q,"value":%q}`, encode("/registry/secrets/default/junk"), encode("k8s:enc:secretbox:v1:first:"+strings.Repeat("junk", 20)))
-	req, err := http.NewRequestWithContext(l.Context(), http.MethodPost, l.world.etcd.plain+"/v3/kv/put", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(l.Context(), http.MethodPost, l.environment.etcd.plain+"/v3/kv/put", strings.NewReader(body))
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -287,18 +287,18 @@ func (l *load) requestsTakeTooLong() {
 		l.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if err := l.answers(l.world.client(l.T, "admin"), req, http.StatusGatewayTimeout); err != nil {
+	if err := l.answers(l.environment.client(l.T, "admin"), req, http.StatusGatewayTimeout); err != nil {
 		l.Fatal(err)
 	}
 }
 
 // etcdStops holds etcd until a request has failed because of it.
 func (l *load) etcdStops() {
-	if err := l.world.etcd.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := l.environment.etcd.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		l.Fatal(err)
 	}
-	_, err := get(l.world.client(l.T, "admin"), l.server.url+"/api/v1/namespaces/default/configmaps/owner?timeout=1s")
-	if resume := l.world.etcd.cmd.Process.Signal(syscall.SIGCONT); resume != nil {
+	_, err := get(l.environment.client(l.T, "admin"), l.server.url+"/api/v1/namespaces/default/configmaps/owner?timeout=1s")
+	if resume := l.environment.etcd.cmd.Process.Signal(syscall.SIGCONT); resume != nil {
 		l.Fatal(resume)
 	}
 	if err == nil || strings.Contains(err.Error(), "404") {

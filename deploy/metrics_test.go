@@ -306,7 +306,7 @@ func TestQueriesFindMetrics(t *testing.T) {
 	l.run()
 	s := &scrapes{T: t, data: teststorage.New(t), last: time.Unix(1_000_000, 0), series: map[string]map[string]bool{},
 		engine: promqltest.NewTestEngine(t, false, 5*time.Minute, 50_000_000)}
-	prometheus := l.world.client(t, "metrics")
+	prometheus := l.environment.client(t, "metrics")
 	for range 3 {
 		text, err := get(prometheus, l.server.url+"/metrics")
 		if err != nil {

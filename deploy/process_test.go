@@ -52,7 +52,10 @@ func build(t *testing.T, name, module string, args ...string) string {
 		}
 		path := filepath.Join(dir, name)
 		cmd := exec.Command("go", append([]string{"build", "-C", filepath.Join(root, module), "-o", path}, args...)...)
-		cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+		if module == "." {
+			cmd.Env = append(cmd.Env, "GOWORK="+absolute(t, root+"/go.work"))
+		}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			_ = os.RemoveAll(dir)
 			return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
@@ -72,7 +75,7 @@ func program(t *testing.T) string {
 	if path := os.Getenv("ESPALIER_BIN"); path != "" {
 		return absolute(t, path)
 	}
-	return build(t, "espalier", ".", "-trimpath", "-ldflags=-s -w", "./cmd/espalier")
+	return build(t, "espalier-server", ".", "-trimpath", "-ldflags=-s -w", "./cmd/espalier-server")
 }
 
 // packages are what tools are built from, at the versions that the conformance module pins.
@@ -211,7 +214,7 @@ type etcd struct {
 	secure, plain string // addresses
 }
 
-// startEtcd runs etcd with a certificate of the authority in dir whose name is ca.
+// startEtcd runs etcd with a certificate of the CA in dir whose name is ca.
 func startEtcd(t *testing.T, dir, ca string) *etcd {
 	t.Helper()
 	home := t.TempDir()

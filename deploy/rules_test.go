@@ -221,7 +221,7 @@ func wholeText(t *testing.T, alert string, annotations labels.Labels) {
 
 var camel = regexp.MustCompile(`^Espalier[A-Z][A-Za-z]+$`)
 
-// Who is woken by an alert is told what it is and what to do.
+// An alert says what is wrong and what to do.
 func TestAlertsSayWhatToDo(t *testing.T) {
 	loader, err := promqltest.NewLazyLoader("load 1m\n", promqltest.LazyLoaderOpts{})
 	if err != nil {

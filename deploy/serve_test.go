@@ -35,22 +35,22 @@ func shell(t *testing.T, dir, commands string, env ...string) {
 	}
 }
 
-// A world is what README.md has its reader make: certificates in a folder, and an etcd that wants them.
-type world struct {
+// A testEnvironment is what README.md has its reader make: certificates in a folder, and an etcd that wants them.
+type testEnvironment struct {
 	dir  string
 	etcd *etcd
 }
 
-func newWorld(t *testing.T) *world {
+func newTestEnvironment(t *testing.T) *testEnvironment {
 	t.Helper()
-	w := &world{dir: t.TempDir()}
+	w := &testEnvironment{dir: t.TempDir()}
 	shell(t, w.dir, block(t, "openssl req"))
 	w.etcd = startEtcd(t, w.dir, "etcd-ca")
 	return w
 }
 
 // client speaks to a server with a certificate that README.md makes; "" has none, as kubelet's probes.
-func (w *world) client(t *testing.T, name string) *http.Client {
+func (w *testEnvironment) client(t *testing.T, name string) *http.Client {
 	t.Helper()
 	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "espalier.espalier.svc", MinVersion: tls.VersionTLS12}
 	config.RootCAs.AppendCertsFromPEM(read(t, filepath.Join(w.dir, "espalier-ca.crt")))
@@ -67,7 +67,7 @@ func (w *world) client(t *testing.T, name string) *http.Client {
 }
 
 // config is that of an administrator.
-func (w *world) config(url string) *rest.Config {
+func (w *testEnvironment) config(url string) *rest.Config {
 	return &rest.Config{Host: url, QPS: -1, TLSClientConfig: rest.TLSClientConfig{
 		ServerName: "espalier.espalier.svc", CAFile: filepath.Join(w.dir, "espalier-ca.crt"),
 		CertFile: filepath.Join(w.dir, "admin.crt"), KeyFile: filepath.Join(w.dir, "admin.key"),
@@ -75,7 +75,7 @@ func (w *world) config(url string) *rest.Config {
 }
 
 // dynamic is an administrator's client.
-func (w *world) dynamic(t *testing.T, url string) dynamic.Interface {
+func (w *testEnvironment) dynamic(t *testing.T, url string) dynamic.Interface {
 	t.Helper()
 	client, err := dynamic.NewForConfig(w.config(url))
 	if err != nil {
@@ -92,7 +92,7 @@ type server struct {
 }
 
 // serve runs arguments as they are, but for the port and the address of etcd. The working folder is empty.
-func (w *world) serve(t *testing.T, args, env []string, change func(*exec.Cmd)) *server {
+func (w *testEnvironment) serve(t *testing.T, args, env []string, change func(*exec.Cmd)) *server {
 	t.Helper()
 	port := freePort(t)
 	s := &server{url: fmt.Sprintf("https://127.0.0.1:%d", port), home: t.TempDir()}
@@ -120,7 +120,7 @@ func (w *world) serve(t *testing.T, args, env []string, change func(*exec.Cmd)) 
 
 // cluster stands in for the Kubernetes cluster whose secrets pods mount: a server of ours, which has secrets too. The commands of
 // README.md are run against it.
-func (w *world) cluster(t *testing.T) dynamic.Interface {
+func (w *testEnvironment) cluster(t *testing.T) dynamic.Interface {
 	t.Helper()
 	file := func(name string) string { return filepath.Join(w.dir, name) }
 	s := w.serve(t, []string{"serve", "--secure-port=", "--etcd-servers=", "--etcd-prefix=/cluster", "--etcd-cafile=" + file("etcd-ca.crt"),
@@ -195,7 +195,7 @@ func volume(t *testing.T, cluster dynamic.Interface, all []runtime.Object, pod c
 }
 
 // pod runs the container of manifests.
-func (w *world) pod(t *testing.T, cluster dynamic.Interface, text string, change func(*exec.Cmd)) *server {
+func (w *testEnvironment) pod(t *testing.T, cluster dynamic.Interface, text string, change func(*exec.Cmd)) *server {
 	t.Helper()
 	all, dir := objects(t, text), t.TempDir()
 	mount(t, cluster, all, dir)
@@ -212,19 +212,19 @@ func (w *world) pod(t *testing.T, cluster dynamic.Interface, text string, change
 
 // The manifests, with what README.md has its reader create, run a server that is reached as they say and ends as they say.
 func TestManifestsServe(t *testing.T) {
-	w := newWorld(t)
+	w := newTestEnvironment(t)
 	cluster := w.cluster(t)
 	out := &lockedBuffer{}
 	s := w.pod(t, cluster, string(read(t, manifestFile)), func(cmd *exec.Cmd) { cmd.Stdout = out })
-	anybody, metrics := w.client(t, ""), w.client(t, "metrics")
+	anonymous, metrics := w.client(t, ""), w.client(t, "metrics")
 
 	for _, path := range []string{"/livez", "/readyz"} {
-		if _, err := get(anybody, s.url+path); err != nil {
+		if _, err := get(anonymous, s.url+path); err != nil {
 			t.Errorf("a probe fails: %v", err)
 		}
 	}
-	if _, err := get(anybody, s.url+"/metrics"); err == nil {
-		t.Error("everybody may read the metrics")
+	if _, err := get(anonymous, s.url+"/metrics"); err == nil {
+		t.Error("an anonymous client may read the metrics")
 	}
 	if _, err := get(metrics, s.url+"/metrics"); err != nil {
 		t.Errorf("Prometheus may not read the metrics: %v", err)
@@ -245,25 +245,25 @@ func TestManifestsServe(t *testing.T) {
 		}
 		return nil
 	})
-	endsGently(t, s, anybody)
+	endsGently(t, s, anonymous)
 	if files, err := os.ReadDir(s.home); err != nil || len(files) != 0 {
 		t.Errorf("the server wrote %v into its working folder (%v), and cannot in the image", files, err)
 	}
 }
 
 // endsGently sends the signal and sees what load balancers see: not ready, alive, gone.
-func endsGently(t *testing.T, s *server, anybody *http.Client) {
+func endsGently(t *testing.T, s *server, anonymous *http.Client) {
 	t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a server that ends says that it is ready", func() error {
-		if _, err := get(anybody, s.url+"/readyz"); err == nil {
+		if _, err := get(anonymous, s.url+"/readyz"); err == nil {
 			return errors.New("ready")
 		}
 		return nil
 	})
-	if _, err := get(anybody, s.url+"/livez"); err != nil {
+	if _, err := get(anonymous, s.url+"/livez"); err != nil {
 		t.Errorf("a server that ends would be restarted: %v", err)
 	}
 	select {
@@ -277,7 +277,7 @@ func endsGently(t *testing.T, s *server, anybody *http.Client) {
 }
 
 // unit runs what the unit runs, with its folders below dir. The files have the names under which README.md installs them.
-func (w *world) unit(t *testing.T, dir string, env []string, change func(*exec.Cmd)) *server {
+func (w *testEnvironment) unit(t *testing.T, dir string, env []string, change func(*exec.Cmd)) *server {
 	t.Helper()
 	for _, sub := range []string{"credentials", "log/espalier", "state/espalier", "etc"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
@@ -311,7 +311,7 @@ func (w *world) unit(t *testing.T, dir string, env []string, change func(*exec.C
 
 // The unit does the same, and tells systemd when it serves.
 func TestUnitServes(t *testing.T) {
-	w, dir := newWorld(t), t.TempDir()
+	w, dir := newTestEnvironment(t), t.TempDir()
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)

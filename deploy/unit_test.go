@@ -143,7 +143,7 @@ func TestUnitVerifies(t *testing.T) {
 	}
 	// It looks whether the program is there, which is not installed here.
 	copied := filepath.Join(t.TempDir(), filepath.Base(unitFile))
-	text := strings.ReplaceAll(string(read(t, unitFile)), "/usr/local/bin/espalier", program(t))
+	text := strings.ReplaceAll(string(read(t, unitFile)), "/usr/local/bin/espalier-server", program(t))
 	if err := os.WriteFile(copied, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,10 @@
-// Package docs holds the pages about rules, for the program to show.
+// Package docs embeds the pages about the checks, for the program to show.
 //
-// docs/rules/ID.md is the page of the rule with that identifier: why it exists,
-// an example that breaks it and one that keeps it, which a test runs if they are
-// about definitions, and how to mend a violation. The first paragraph of the last part is also what
-// commands print as the fix.
+// docs/checks/ID.md is the page of the check with that identifier: why it exists,
+// an example that fails the check and one that passes it, and how to fix a
+// violation. A test runs the examples that are CRDs. Commands print the first
+// paragraph of the last part as the fix.
 //
-// The tests of this package also hold other pages to what they say: the Go code
-// of guides is compiled and run, the arithmetic of scale.md is done again, and links
-// lead somewhere.
+// The tests of this package also check other pages: they compile and run the Go
+// code of guides, repeat the arithmetic of scale.md, and follow links.
 package docs

@@ -13,8 +13,8 @@ import (
 // programs are the guides about Go packages, and the files that have what they
 // show.
 var programs = map[string]string{
-	"guides/engine.md":    "engine_test.go",
-	"guides/embedding.md": "embedding_test.go",
+	"guides/engine.md":    "../crd/guides/engine_test.go",
+	"guides/embedding.md": "../server/guides/embedding_test.go",
 }
 
 var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```\n")

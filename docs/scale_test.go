@@ -15,15 +15,15 @@ import (
 var units = map[string]struct{ row, number string }{
 	"server":     {"a server at rest", `([\d.]+) MB`},
 	"goroutines": {"a server at rest", `to ([\d.]+) goroutines`},
-	"definition": {"a definition", `([\d.]+) KB, no goroutine`},
-	"watched":    {"a definition that is watched", `([\d.]+) KB \(`},
-	"routines":   {"a definition that is watched", `([\d.]+) goroutines`},
+	"definition": {"a CRD", `([\d.]+) KB, no goroutine`},
+	"watched":    {"a CRD that is watched", `([\d.]+) KB \(`},
+	"routines":   {"a CRD that is watched", `([\d.]+) goroutines`},
 	"object":     {"an object of 1 KB in a watch cache", `([\d.]+) KB \(`},
 	"watch":      {"a watch", `([\d.]+) KB \(`},
 	"perWatch":   {"a watch", `([\d.]+) goroutines`},
 	"stored":     {"an object of 1 KB", `([\d.]+) KB`},
 	"stored2":    {"an object of 2.4 KB", `([\d.]+) KB`},
-	"schema":     {"a definition", `([\d.]+) KB on average`},
+	"schema":     {"a CRD", `([\d.]+) KB on average`},
 }
 
 // TestScale: the worked examples are what the costs of the page come to, and so
@@ -44,10 +44,10 @@ func TestScale(t *testing.T) {
 	}
 	for _, row := range examples {
 		n := func(i int) float64 { return number(t, row[i]) }
-		definitions, watched, objects, further := n(1), n(2), n(3), n(4)
-		resident := u["server"] + (u["definition"]*definitions+u["watched"]*watched+u["object"]*objects+u["watch"]*further)/1000
+		crds, watched, objects, further := n(1), n(2), n(3), n(4)
+		resident := u["server"] + (u["definition"]*crds+u["watched"]*watched+u["object"]*objects+u["watch"]*further)/1000
 		routines := u["goroutines"] + u["routines"]*watched + u["perWatch"]*further
-		stored := (u["stored"]*objects + u["schema"]*definitions) / 1e6
+		stored := (u["stored"]*objects + u["schema"]*crds) / 1e6
 		// Rounding goes up where memory is given: what is too little fails.
 		for i, want := range map[int]string{
 			5: grouped(resident) + " MB",

@@ -1,6 +1,6 @@
-// Package finding has the vocabulary in which every tool says what it found: how grave it is, by
-// which check, where, and what is wrong.
+// Package finding has the common types of all tools that report problems: a [Finding] has a
+// severity, the identifier of a check, a place and a text.
 //
-// The engine, package rules, package crd and its tools return findings of this type, and describe
-// what they look for by values of type [Check].
+// The engine, package cel, package crd and its tools return findings, and list their checks as
+// values of type [Check].
 package finding

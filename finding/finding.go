@@ -14,7 +14,7 @@ type Severity uint8
 const (
 	// Error: API servers refuse it.
 	Error Severity = iota
-	// Warning: API servers accept it, and it is probably not what is meant.
+	// Warning: API servers accept it, but it is probably a mistake.
 	Warning
 	// Info: it is worth knowing.
 	Info
@@ -49,12 +49,12 @@ func ParseSeverity(name string) (Severity, error) {
 // settings select and suppress findings by them.
 type ID string
 
-// Check describes something that is looked for.
+// Check describes a check.
 type Check struct {
 	ID          ID
-	Severity    Severity // of what it finds
-	Explanation string   // what must be so, in one sentence
-	Source      string   // the document that demands it, or an issue where people met it
+	Severity    Severity // of its findings
+	Explanation string   // the requirement, in one sentence
+	Source      string   // the document that requires it, or an issue about it
 }
 
 // New is a row of a table of checks.
@@ -64,13 +64,13 @@ func New(id ID, severity Severity, explanation, source string) Check {
 
 // Finding is one thing that is wrong with a schema or a CRD.
 type Finding struct {
-	Rule     ID              // the check
+	Check    ID              // the check
 	Severity Severity        //
 	Type     field.ErrorType // the API server's error type; empty for advice
 	Path     string          // the API server's field path, such as spec.properties[spec].type
 	BadValue any             // the API server's bad value
 	Detail   string          // what is wrong; the API server's words where it has some
-	Fix      string          // what to write instead, where that can be said: a sentence, or YAML
+	Fix      string          // what to write instead, if known: a sentence, or YAML
 	Pointer  string          // RFC 6901 pointer into the document
 	Offset   int             // byte offset in the document
 }

@@ -112,7 +112,7 @@ func addDigest(digests map[string]string, flag, path string) {
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		klog.ErrorS(err, "A file is not compared with that of other replicas", "flag", flag)
+		klog.ErrorS(err, "Failed to read a file, not comparing it with other replicas", "flag", flag)
 		return
 	}
 	digests[flag] = digest(content)
@@ -149,7 +149,7 @@ func (a *agreement) bytes() []byte { return a.current().Bytes() }
 func (a *agreement) conflict(other []byte) error {
 	theirs, err := settings.Parse(other)
 	if err != nil {
-		klog.ErrorS(err, "Settings of another replica were not compared") // of a later version, perhaps
+		klog.ErrorS(err, "Failed to compare the settings of another replica") // of a later version, perhaps
 		return nil
 	}
 	conflicts, _ := settings.Compare(a.current(), theirs)

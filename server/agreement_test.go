@@ -15,9 +15,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/client-go/util/keyutil"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
 	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 // site is what the replicas of a test have in common.
@@ -116,7 +116,7 @@ func TestReplicasMustAgree(t *testing.T) {
 				o.Authorization.Modes, o.Authorization.WebhookConfigFile = []string{"RBAC", "Webhook"}, webhookKubeconfig(t)
 			},
 			func(o *server.Options) {
-				o.Authorization.Modes, o.Authorization.WebhookConfigFile = []string{"RBAC", "Webhook"}, judge(t, new(atomic.Int64))
+				o.Authorization.Modes, o.Authorization.WebhookConfigFile = []string{"RBAC", "Webhook"}, authorizationWebhook(t, new(atomic.Int64))
 			}, "--authorization-webhook-config-file",
 		},
 		"authorization mismatch allowed": {nil, func(o *server.Options) {
@@ -235,7 +235,7 @@ func TestReplicasWarn(t *testing.T) {
 func TestDeadReplicaDoesNotKeepOthersOut(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	// What a killed replica leaves behind: a key that nobody renews.
+	// A killed replica leaves a key behind, which no replica renews.
 	client, _ := etcdtest.Client(t)
 	lease, err := client.Grant(t.Context(), 2)
 	if err != nil {

@@ -45,10 +45,10 @@ func (o *Options) RecordAudit() {
 	log.MaxSize, log.MaxBackups, log.MaxAge = 100, 10, 30
 }
 
-// defaultAuditPolicy is in force without --audit-policy-file: who changed what, and
-// who read secrets, without contents. Reads are most requests, and tell little; those
-// that were denied are recorded by withDenials. Failed authentication is not recorded:
-// anybody who reaches the port could push everything else out of the log.
+// defaultAuditPolicy is in force without --audit-policy-file. It records which user
+// changed an object and which user read a Secret, without contents. Most requests are
+// reads and tell little; withDenials records the denied ones. Failed authentication is
+// not recorded: any client that reaches the port could push everything else out of the log.
 //
 //go:embed audit-policy.yaml
 var defaultAuditPolicy []byte
@@ -126,7 +126,7 @@ func wrapped(b audit.Backend, batch *options.AuditBatchOptions, limit *options.A
 	case options.ModeBatch:
 		b = newQueue(b, batch.BatchConfig)
 	case options.ModeBlocking:
-		b = forgiving{b}
+		b = tolerant{b}
 	}
 	if limit.Enabled {
 		b = truncate.NewBackend(b, limit.TruncateConfig, version)
@@ -134,17 +134,18 @@ func wrapped(b audit.Backend, batch *options.AuditBatchOptions, limit *options.A
 	return b
 }
 
-// forgiving is a backend whose failures do not fail requests. They are counted.
-type forgiving struct{ audit.Backend }
+// tolerant is a backend whose failures do not fail requests. They are counted.
+type tolerant struct{ audit.Backend }
 
 // ProcessEvents implements audit.Sink.
-func (f forgiving) ProcessEvents(events ...*auditapi.Event) bool {
+func (f tolerant) ProcessEvents(events ...*auditapi.Event) bool {
 	f.Backend.ProcessEvents(events...)
 	return true
 }
 
-// withDenials records read requests that were denied, which the default policy leaves
-// out: it is asked before anybody knows. It costs a look at the request's audit context.
+// withDenials records denied read requests. The default policy omits reads, because the
+// server evaluates it before it authorizes the request. It costs a look at the request's
+// audit context.
 func withDenials(handler http.Handler, sink audit.Sink) http.Handler {
 	if sink == nil {
 		return handler
@@ -225,7 +226,7 @@ func (d denying) Authorize(ctx context.Context, a authorizer.Attributes) (author
 		if err != nil {
 			status.Message = deniedText(a, err.Error())
 		}
-		// As the filters answer: whoever cannot be found to be allowed to impersonate is not.
+		// The impersonation filter treats an error of the authorizer as a denial.
 		if err != nil && !strings.HasPrefix(a.GetVerb(), "impersonate") {
 			status.Reason, status.Code = metav1.StatusReasonInternalError, http.StatusInternalServerError
 		}

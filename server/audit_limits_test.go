@@ -19,8 +19,8 @@ import (
 	"github.com/espalier-dev/espalier/server"
 )
 
-// A URI is kept by the audit log, by traces and by logs: a long one is refused before
-// any of them sees it, whoever sends it.
+// The audit log, traces and logs keep the URI of a request. The server refuses a long
+// one before any of them sees it, from any client.
 func TestLongURIsAreRefused(t *testing.T) {
 	r := start(t)
 	const path = "/api/v1/namespaces/default/configmaps?x="

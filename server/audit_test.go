@@ -150,7 +150,7 @@ func TestAuditExemptsLittle(t *testing.T) {
 	}
 }
 
-// pretend asks as somebody else.
+// pretend sends a request that impersonates another user.
 func pretend(t *testing.T, client *http.Client, url string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

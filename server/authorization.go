@@ -21,8 +21,8 @@ const (
 
 const authorizationConfigFlag = "--authorization-config"
 
-// Authorization is what the flags say about who may do what. Whoever no mode
-// lets in stays outside.
+// Authorization configures the authorization modes from flags. A request that no mode
+// allows is denied.
 type Authorization struct {
 	// Modes are asked one after the other, until one knows.
 	Modes []string
@@ -45,19 +45,19 @@ func newAuthorization() *Authorization {
 // addFlags binds the flags, which are kube-apiserver's.
 func (a *Authorization) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&a.Modes, "authorization-mode", a.Modes,
-		"Who decides what clients may do, asked in this order until one knows: RBAC (the roles and bindings that the server holds), Webhook. "+
-			"What none of them allows is denied. Members of system:masters may do everything.")
+		"Authorization modes, asked in this order until one decides: RBAC (the roles and bindings on this server), Webhook. "+
+			"A request that none of them allows is denied. Members of system:masters may do everything.")
 	flags.StringVar(&a.WebhookConfigFile, "authorization-webhook-config-file", a.WebhookConfigFile,
 		"File in the form of a kubeconfig that says where the webhook of --authorization-mode is and how to talk to it.")
 	flags.StringVar(&a.WebhookVersion, "authorization-webhook-version", a.WebhookVersion,
 		"Version of authorization.k8s.io of the reviews that the webhook gets: v1 or v1beta1.")
 	flags.DurationVar(&a.WebhookAllowed, "authorization-webhook-cache-authorized-ttl", a.WebhookAllowed,
-		"How long it is remembered that the webhook allowed something.")
+		"How long to cache decisions of the webhook that allow a request.")
 	flags.DurationVar(&a.WebhookDenied, "authorization-webhook-cache-unauthorized-ttl", a.WebhookDenied,
-		"How long it is remembered that the webhook did not.")
+		"How long to cache decisions of the webhook that do not allow a request.")
 	flags.StringVar(&a.ConfigFile, authorizationConfigFlag[2:], a.ConfigFile,
 		"File with an AuthorizationConfiguration (apiserver.config.k8s.io/v1 or v1beta1): RBAC and any number of webhooks, each with conditions on the requests that it is asked about, "+
-			"and what is decided while it does not answer. It takes the place of the other flags about authorization. The file is read again when it changes.")
+			"and the decision while it does not answer. It replaces the other flags about authorization. The server reloads the file when it changes.")
 	if a.flags == nil { // the options are bound again to be compared with those of other replicas
 		a.flags = flags
 	}
@@ -85,15 +85,15 @@ func (a *Authorization) validate() []error {
 	}
 	var errs []error
 	if len(a.Modes) == 0 {
-		errs = append(errs, errors.New("--authorization-mode is empty: nobody could do anything; leave it out for RBAC"))
+		errs = append(errs, errors.New("--authorization-mode is empty: every request would be denied; leave it out for RBAC"))
 	}
 	for i, mode := range a.Modes {
 		switch {
 		case mode == "AlwaysAllow":
-			errs = append(errs, errors.New("--authorization-mode cannot be AlwaysAllow: everybody with a certificate or a token could do everything; "+
+			errs = append(errs, errors.New("--authorization-mode must not be AlwaysAllow: every user with a certificate or a token could do everything; "+
 				"bind the group system:authenticated to the ClusterRole cluster-admin if that is what you want"))
 		case mode != modeRBAC && mode != modeWebhook:
-			errs = append(errs, fmt.Errorf("--authorization-mode has %q, which there is not; give %s, %s or both", mode, modeRBAC, modeWebhook))
+			errs = append(errs, fmt.Errorf("--authorization-mode has the unknown mode %q; give %s, %s or both", mode, modeRBAC, modeWebhook))
 		case slices.Contains(a.Modes[:i], mode):
 			errs = append(errs, fmt.Errorf("--authorization-mode has %s twice; give it once", mode))
 		}

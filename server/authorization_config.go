@@ -91,8 +91,8 @@ func (a *authorization) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// reload keeps what was in force if the new file is wrong, or what it names is not there
-// yet: it is tried again, and the same mistake is logged once.
+// reload keeps the previous configuration if the new file is wrong or names a file that
+// does not exist yet. It tries again, and logs the same mistake once.
 func (a *authorization) reload(context.Context) {
 	config, source, err := loadAuthorization(a.path)
 	if source != nil && bytes.Equal(source, a.source) {
@@ -104,7 +104,7 @@ func (a *authorization) reload(context.Context) {
 		next, err = newDeciders(config, a.roles)
 	}
 	if err == nil && a.current.Load().roles && !next.roles {
-		err = errors.New("RBAC is missing: who has rights by roles would lose them all; restart the server if that is meant")
+		err = errors.New("RBAC is missing: users would lose all rights that they have by roles; restart the server if you intend that")
 	}
 	if err != nil {
 		reloads.RecordAuthorizationConfigAutomaticReloadFailure(a.serverID)
@@ -143,8 +143,9 @@ func (a *authorization) RulesFor(ctx context.Context, u user.Info, namespace str
 	return a.current.Load().rules.RulesFor(ctx, u, namespace)
 }
 
-// newDeciders are asked in the order of the configuration, until one knows. Members of
-// system:masters, and everybody who asks for health, are let through before.
+// newDeciders returns the authorizers in the order of the configuration; the first one with
+// an opinion decides. Members of system:masters and requests to the health paths are allowed
+// before that.
 func newDeciders(config *apiserver.AuthorizationConfiguration, roles roleAuthorizer) (*deciders, error) {
 	all := []union.NamedAuthorizer{
 		{AuthorizerName: "masters", Authorizer: authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)},
@@ -198,8 +199,8 @@ type remote struct {
 func (r *remote) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	decision, reason, err := r.hook.Authorize(ctx, a)
 	if err != nil {
-		klog.ErrorS(err, "An authorization webhook could not be asked", "webhook", r.name)
-		err = fmt.Errorf("the authorization webhook %q could not be asked; the log of the server says why", r.name)
+		klog.ErrorS(err, "Failed to call an authorization webhook", "webhook", r.name)
+		err = fmt.Errorf("calling the authorization webhook %q failed; the server's log has the cause", r.name)
 	}
 	return decision, reason, err
 }
@@ -264,7 +265,7 @@ func loadAuthorization(path string) (*apiserver.AuthorizationConfiguration, []by
 	if errs := validation.ValidateAuthorizationConfiguration(cel.NewDefaultCompiler(), nil, config, known, repeatable); len(errs) > 0 {
 		err := error(errs.ToAggregate())
 		if slices.ContainsFunc(config.Authorizers, func(c apiserver.AuthorizerConfiguration) bool { return c.Type == "AlwaysAllow" }) {
-			err = fmt.Errorf("%w; to let everybody do everything, bind the group system:authenticated to the ClusterRole cluster-admin", err)
+			err = fmt.Errorf("%w; to allow every user everything, bind the group system:authenticated to the ClusterRole cluster-admin", err)
 		}
 		return nil, source, fmt.Errorf("%s: %w", path, err)
 	}
@@ -273,7 +274,7 @@ func loadAuthorization(path string) (*apiserver.AuthorizationConfiguration, []by
 		case c.Type != apiserver.TypeWebhook && c.Name != name:
 			return nil, source, fmt.Errorf("%s: expected name %s for authorizer %s instead of %s", path, name, c.Type, c.Name)
 		case c.Type == apiserver.TypeWebhook && c.Webhook.ConnectionInfo.KubeConfigFile == nil:
-			return nil, source, fmt.Errorf("%s: webhook %s has the connection type %s, which is for servers inside of a cluster; give a KubeConfigFile", path, c.Name, c.Webhook.ConnectionInfo.Type)
+			return nil, source, fmt.Errorf("%s: webhook %s has the connection type %s, which works only in a cluster; give a KubeConfigFile", path, c.Name, c.Webhook.ConnectionInfo.Type)
 		}
 	}
 	return config, source, nil

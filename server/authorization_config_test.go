@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
 	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 // hook is a webhook of an AuthorizationConfiguration.
@@ -59,7 +59,7 @@ func nowhere(t *testing.T) string {
 // without a restart, and a wrong one does not.
 func TestAuthorizationConfiguration(t *testing.T) {
 	var first, second atomic.Int64
-	allowing, other := judge(t, &first), judge(t, &second)
+	allowing, other := authorizationWebhook(t, &first), authorizationWebhook(t, &second)
 	gone := nowhere(t)
 	const onlyPaths, onlySecrets = "has(request.nonResourceAttributes)", "has(request.resourceAttributes) && request.resourceAttributes.resource == 'secrets'"
 	rbac := "- {type: RBAC, name: rbac}\n"
@@ -72,7 +72,7 @@ func TestAuthorizationConfiguration(t *testing.T) {
 	if code, body := get(t, somebody, r.url+"/api/v1/namespaces"); code != http.StatusForbidden || first.Load() != 1 || second.Load() != 1 {
 		t.Errorf("what nobody allows: %d after %d and %d questions: %s", code, first.Load(), second.Load(), body)
 	}
-	// As kube-apiserver answers: nobody knows what the webhook would have said.
+	// As kube-apiserver answers: the decision of the webhook is unknown.
 	if code, body := get(t, somebody, r.url+"/api/v1/secrets"); code != http.StatusInternalServerError || second.Load() != 1 {
 		t.Errorf("what a webhook that does not answer denies: %d: %s", code, body)
 	}
@@ -105,8 +105,8 @@ func TestAuthorizationConfiguration(t *testing.T) {
 	}
 }
 
-// A webhook that cannot be asked, and denies: that is in the audit log, though no policy
-// asks for it, and nobody is told where the webhook is.
+// A webhook call that fails, and denies on failure, is in the audit log though no policy
+// asks for it. The client does not learn the address of the webhook.
 func TestRefusalsByErrorAreRecorded(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "audit.log")
 	const onlyMaps = "has(request.resourceAttributes) && request.resourceAttributes.resource == 'configmaps'"
@@ -146,7 +146,7 @@ func TestRefusalsByErrorAreRecorded(t *testing.T) {
 // What a configuration names may appear later than the configuration itself.
 func TestAuthorizationReloadIsRetried(t *testing.T) {
 	var asked atomic.Int64
-	content, err := os.ReadFile(judge(t, &asked))
+	content, err := os.ReadFile(authorizationWebhook(t, &asked))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func put(t *testing.T, path, text string) {
 // What is wrong with the file is said before the server starts.
 func TestAuthorizationConfigurationIsValidated(t *testing.T) {
 	var asked atomic.Int64
-	kubeconfig := judge(t, &asked)
+	kubeconfig := authorizationWebhook(t, &asked)
 	good := hook("one", kubeconfig, "Deny", "")
 	for _, test := range []struct{ text, want string }{
 		{authorizers + good, ""},

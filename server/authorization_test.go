@@ -17,9 +17,9 @@ import (
 	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
 )
 
-// judge is a webhook that lets everybody read /metrics, and has no opinion about
-// anything else.
-func judge(t *testing.T, asked *atomic.Int64) (kubeconfig string) {
+// authorizationWebhook allows every user to read /metrics and has no opinion about other
+// requests.
+func authorizationWebhook(t *testing.T, asked *atomic.Int64) (kubeconfig string) {
 	t.Helper()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		asked.Add(1)
@@ -51,7 +51,7 @@ func judge(t *testing.T, asked *atomic.Int64) (kubeconfig string) {
 // neither allows is denied. A webhook that is gone denies nothing that roles allow.
 func TestAuthorizationWebhook(t *testing.T) {
 	var asked atomic.Int64
-	file := judge(t, &asked)
+	file := authorizationWebhook(t, &asked)
 	r := start(t, func(o *server.Options) {
 		o.Authorization.Modes, o.Authorization.WebhookConfigFile = []string{"RBAC", "Webhook"}, file
 	})

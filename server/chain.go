@@ -17,11 +17,11 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
 
-	"github.com/espalier-dev/espalier/internal/stack"
 	"github.com/espalier-dev/espalier/server/admission/flowcontrol"
 	"github.com/espalier-dev/espalier/server/auth/authentication"
 	"github.com/espalier-dev/espalier/server/endpoints/limit"
 	"github.com/espalier-dev/espalier/server/endpoints/reply"
+	"github.com/espalier-dev/espalier/server/stackgrow"
 )
 
 // chain returns the filters that every request passes, in the order of
@@ -30,12 +30,12 @@ import (
 //
 //   - The latency of single filters is not tracked: each measurement is a span
 //     and a metric, and no filter here does anything slow.
-//   - Tracing is there if it is configured; otherwise each request would make
-//     a span that is thrown away.
-//   - A timeout needs no second goroutine (withEnd), which also asks for a
-//     recorder of warnings that does without one (withWarnings).
-//   - Requests before roles and definitions are known get 503 from withReady and
-//     from the router, not through a mark in their context.
+//   - Tracing is in the chain only if it is configured; otherwise each request
+//     would make a span that is thrown away.
+//   - A timeout needs no second goroutine (withTimeout), so the recorder of
+//     warnings needs none either (withWarnings).
+//   - Until roles and CRDs are known, withReady and the router answer 503. The
+//     default chain marks the request's context instead.
 //   - APIServingWithRoutine, an alpha feature, is not supported.
 func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.Handler {
 	handler = s.watches.Handler(handler)
@@ -63,7 +63,7 @@ func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.H
 	handler = genericapifilters.WithAuthentication(handler, c.Authentication.Authenticator, failed, c.Authentication.APIAudiences, c.Authentication.RequestHeaderConfig)
 	handler = genericfilters.WithCORS(handler, c.CorsAllowedOriginList, nil, nil, nil, "true")
 	handler = withWarnings(handler, s.writes)
-	handler = withEnd(handler, answerGrace)
+	handler = withTimeout(handler, answerGrace)
 	handler = genericapifilters.WithRequestDeadline(handler, c.AuditBackend, c.AuditPolicyRuleEvaluator, c.LongRunningFunc, c.Serializer, c.RequestTimeout)
 	handler = genericfilters.WithWaitGroup(handler, c.LongRunningFunc, c.NonLongRunningRequestWaitGroup)
 	if c.ShutdownWatchTerminationGracePeriod > 0 {
@@ -72,7 +72,7 @@ func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.H
 	if !c.SecureServing.DisableHTTP2 && c.GoawayChance > 0 {
 		handler = genericfilters.WithProbabilisticGoaway(handler, c.GoawayChance)
 	}
-	handler = s.withFarewell(handler)
+	handler = s.withGoAway(handler)
 	handler = s.withCount(handler, c.LongRunningFunc)
 	handler = genericapifilters.WithCacheControl(handler)
 	handler = genericfilters.WithHSTS(handler, c.HSTSDirectives)
@@ -84,13 +84,13 @@ func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.H
 	handler = genericapifilters.WithRequestInfo(handler, c.RequestInfoResolver)
 	handler = genericapifilters.WithRequestReceivedTimestamp(handler)
 	handler = genericfilters.WithPanicRecovery(handler, c.RequestInfoResolver)
-	return withRoom(s.withLast(withShortURI(genericapifilters.WithAuditInit(handler))))
+	return withStack(s.withLast(withShortURI(genericapifilters.WithAuditInit(handler))))
 }
 
 // maxRequestURI bounds the path and query of a request, which logs, traces and audit
-// events keep. Go's bound of all headers together is 1 MB, of which 10,000 events that
-// wait for a reader would be 10 GB. The longest URIs of real clients have selectors and
-// names, of a few KB.
+// events keep. Go bounds all headers together by 1 MB; with that, 10,000 queued audit
+// events would take 10 GB. The longest URIs of real clients have selectors and names, of
+// a few KB.
 const maxRequestURI = 16 << 10
 
 // withShortURI refuses requests with a longer URI, before anything looks at it.
@@ -121,7 +121,7 @@ func withLimit(handler http.Handler, c *genericapiserver.Config, counts *flowcon
 // told that they may not. The server itself, and the health paths, do not wait.
 func (s *signals) withReady(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if s.plane.ready() || s.plane.loop.Has(req) || authentication.IsHealth(req.URL.Path) {
+		if s.controlPlane.ready() || s.controlPlane.loop.Has(req) || authentication.IsHealth(req.URL.Path) {
 			handler.ServeHTTP(w, req)
 			return
 		}
@@ -129,10 +129,10 @@ func (s *signals) withReady(handler http.Handler) http.Handler {
 	})
 }
 
-// withFarewell has clients look for another replica while this one still answers: with
-// the answer to a request, HTTP/2 connections are told to go away, others are closed.
-// Who comes later than that is asked to wait for a second.
-func (s *signals) withFarewell(handler http.Handler) http.Handler {
+// withGoAway moves clients to another replica while this one still answers: with the
+// answer to a request, an HTTP/2 connection gets GOAWAY, an HTTP/1 connection is closed.
+// Clients that come later than that are asked to wait for a second.
+func (s *signals) withGoAway(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		select {
 		case <-s.leaving:
@@ -147,7 +147,7 @@ func (s *signals) withFarewell(handler http.Handler) http.Handler {
 // atomic additions for each.
 func (s *signals) withCount(handler http.Handler, longRunning request.LongRunningRequestCheck) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if s.plane.loop.Has(req) {
+		if s.controlPlane.loop.Has(req) {
 			handler.ServeHTTP(w, req)
 			return
 		}
@@ -166,16 +166,16 @@ func (s *signals) withCount(handler http.Handler, longRunning request.LongRunnin
 func (s *signals) withLast(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		handler.ServeHTTP(w, req)
-		if !s.plane.loop.Has(req) {
+		if !s.controlPlane.loop.Has(req) {
 			s.writes.Last(w, req)
 		}
 	})
 }
 
-// withRoom makes the stack of a request large enough for what follows.
-func withRoom(handler http.Handler) http.Handler {
+// withStack makes the stack of a request large enough for what follows.
+func withStack(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		stack.Reserve()
+		stackgrow.Reserve()
 		handler.ServeHTTP(w, req)
 	})
 }
@@ -183,9 +183,9 @@ func withRoom(handler http.Handler) http.Handler {
 // signals are what the filters know of the server's life. The library's own
 // are not exported.
 type signals struct {
-	tracing bool
-	plane   *plane
-	counts  *flowcontrol.Counts
+	tracing      bool
+	controlPlane *controlPlane
+	counts       *flowcontrol.Counts
 	// watches and writes bound what clients hold.
 	watches  *limit.Watches
 	writes   *limit.Writes

@@ -15,7 +15,7 @@ import (
 
 // genericConfig makes the configuration of k8s.io/apiserver's server of the
 // options. What it starts ends with the context.
-func genericConfig(ctx context.Context, o *Options, p *plane, s *signals) (*genericapiserver.Config, error) {
+func genericConfig(ctx context.Context, o *Options, p *controlPlane, s *signals) (*genericapiserver.Config, error) {
 	c := genericapiserver.NewConfig(reply.Codecs)
 	if err := o.Run.ApplyTo(c); err != nil {
 		return nil, err
@@ -45,10 +45,10 @@ func genericConfig(ctx context.Context, o *Options, p *plane, s *signals) (*gene
 		return nil, err
 	}
 	c.LoopbackClientConfig = p.loop.Config()
-	s.tracing, s.plane = o.Tracing.ConfigFile != "", p
+	s.tracing, s.controlPlane = o.Tracing.ConfigFile != "", p
 	c.BuildHandlerChainFunc = s.chain
 	c.RequestInfoResolver = requestinfo.Resolver{}
-	// /api, /apis and /openapi change with the definitions: the router has them.
+	// The router serves /api, /apis and /openapi, which change with the CRDs.
 	c.EnableDiscovery = false
 	c.SkipOpenAPIInstallation = true
 	if o.observe != nil {

@@ -28,7 +28,7 @@ import (
 
 // resources are those that are built in.
 func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Resources, error) {
-	p, authorizer := s.plane, c.Authorization.Authorizer
+	p, authorizer := s.controlPlane, c.Authorization.Authorizer
 	list := builtin.Standard()
 	for i := range list {
 		if list[i].Plural == "serviceaccounts" {
@@ -53,13 +53,13 @@ func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Res
 
 // controllers is what one of several servers does for all of them.
 func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *catalog.Catalog) task {
-	p, all, etcd, prefix := s.plane, s.plane.kinds.Load(), s.backend.Client(), o.Etcd.StorageConfig.Prefix
+	p, all, etcd, prefix := s.controlPlane, s.controlPlane.kinds.Load(), s.backend.Client(), o.Etcd.StorageConfig.Prefix
 	collector := garbagecollector.New(garbagecollector.Config{
 		Etcd: etcd, Prefix: prefix, Transformers: c.ResourceTransformers, Kinds: all, Client: p.metadata, Events: p.client,
 	})
 	namespaces := p.informers.Core().V1().Namespaces()
 	namespaces.Informer() // asked for before the informers are started
-	vacater := namespacecontroller.New(namespacecontroller.Config{
+	namespaceController := namespacecontroller.New(namespacecontroller.Config{
 		Etcd: etcd, Prefix: prefix, Kinds: all, Client: p.client, Metadata: p.metadata, Namespaces: namespaces, Unreadable: s.unreadable,
 	})
 	quotas := quota.New(quota.Config{
@@ -73,7 +73,7 @@ func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *cata
 		}
 		return leaderelection.Run(ctx, leaderelection.Config{Client: p.client, Name: "espalier-controllers", Identity: name()},
 			leaderelection.Task{Name: "garbage-collector", Run: collector.Run},
-			leaderelection.Task{Name: "namespace-controller", Run: vacater.Run},
+			leaderelection.Task{Name: "namespace-controller", Run: namespaceController.Run},
 			leaderelection.Task{Name: "quota-controller", Run: quotas.Run},
 			leaderelection.Task{Name: "service-account-controller", Run: func(ctx context.Context) error { return serviceaccount.Run(ctx, p.client, namespaces) }},
 			leaderelection.Task{Name: "certificate-signing", Run: certificates.New(p.client, o.Signing).Run},

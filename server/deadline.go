@@ -18,7 +18,7 @@ import (
 // write that it is over.
 const answerGrace = 5 * time.Second
 
-// withEnd ends requests whose context has a deadline when that has passed, in
+// withTimeout ends requests whose context has a deadline when that has passed, in
 // the goroutine they run in. grace is for the answer.
 //
 // k8s.io/apiserver runs every request in a second goroutine, to abandon it at
@@ -27,7 +27,7 @@ const answerGrace = 5 * time.Second
 // or moves bytes of the connection, which stops moving them when the time is
 // up: a client that sends its body too slowly gets 504, one that reads the
 // answer too slowly loses the connection.
-func withEnd(handler http.Handler, grace time.Duration) http.Handler {
+func withTimeout(handler http.Handler, grace time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		ctx := req.Context()
 		if _, limited := ctx.Deadline(); !limited {
@@ -126,8 +126,8 @@ func (e *ending) end(w http.ResponseWriter, req *http.Request, grace time.Durati
 	}
 	now := time.Now()
 	connection := http.NewResponseController(w)
-	// Errors say that the writer is none of a connection, as in tests: then
-	// there is nobody to be slow.
+	// An error means that the writer belongs to no connection, as in tests: then there is
+	// no slow client either.
 	//
 	// When there is nothing more of a body, net/http itself reads from an HTTP/1
 	// connection, and takes the deadline for the end of it.

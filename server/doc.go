@@ -1,15 +1,16 @@
-// Package server is the API server: `espalier serve`, and what tests start in
-// their own process.
+// Package server is the API server: `espalier serve`, and the server that tests start
+// in their own process.
 //
-//	connection ─▶ filters ─▶ router ─┬▶ discovery, publish        what there is
-//	  (chain)     who, how many,     ├▶ definition ─▶ store ─▶ etcd   CustomResourceDefinitions
-//	              how long           └▶ custom ─────▶ store ─▶ etcd   their objects
+//	connection ─▶ filters ─▶ router ─┬▶ discovery, openapihandler
+//	              (chain)            ├▶ builtin ───────────────────▶ store ─▶ etcd
+//	                                 ├▶ customresourcedefinition ──▶ store ─▶ etcd
+//	                                 └▶ customresource ────────────▶ store ─▶ etcd
 //
-//	etcd ─▶ catalog ─▶ lifecycle, discovery, publish, custom      a definition has changed
+//	etcd ─▶ catalog ─▶ crdcontroller, discovery, openapihandler, customresource   (a CRD changed)
 //
-// The stations are the packages below this one; this one puts them together
-// with k8s.io/apiserver's server, which has the port, TLS, health, metrics,
-// audit, tracing and the orderly end.
+// The handlers are the packages below this one; this one connects them (wiring.go) with
+// k8s.io/apiserver's server, which has the port, TLS, health, metrics, audit, tracing and
+// the graceful shutdown.
 //
 // # Invariants
 //

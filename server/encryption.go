@@ -34,7 +34,7 @@ func encrypt(ctx context.Context, o *options.EtcdOptions, c *genericapiserver.Co
 		return nil
 	}
 	if len(config.HealthChecks) != 1 {
-		return fmt.Errorf("--encryption-provider-config-automatic-reload: %d health checks where there is one for all", len(config.HealthChecks))
+		return fmt.Errorf("--encryption-provider-config-automatic-reload: got %d health checks, want one for all providers", len(config.HealthChecks))
 	}
 	dynamic := encryptionconfig.NewDynamicTransformers(config.Transformers, config.HealthChecks[0], stop, config.KMSCloseGracePeriod)
 	c.ResourceTransformers = dynamic

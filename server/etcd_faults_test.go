@@ -17,8 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 // ownEtcd runs an etcd for one test, and returns its URL and how to kill it.
@@ -40,8 +40,8 @@ func ownEtcd(t *testing.T, flags ...string) (endpoint string, kill func()) {
 	return client, kill
 }
 
-// While etcd is away, the health paths say why to those who may know, and errors are
-// proper statuses.
+// While etcd is away, the health paths tell the reason to authorized users, and errors
+// are proper statuses.
 func TestWithoutEtcd(t *testing.T) {
 	endpoint, kill := ownEtcd(t)
 	r := start(t, func(o *server.Options) {
@@ -90,8 +90,8 @@ func TestWithoutEtcd(t *testing.T) {
 	}
 }
 
-// A full etcd: writes say so and what to do, reads and deletes go on, and the server
-// stays ready, since somebody has to make room.
+// When etcd is full, writes fail with a message that says what to do, reads and deletes
+// succeed, and the server stays ready, so that an administrator can free space.
 func TestFullEtcd(t *testing.T) {
 	endpoint, _ := ownEtcd(t, "--quota-backend-bytes", fmt.Sprint(4<<20))
 	r := start(t, func(o *server.Options) { o.Etcd.StorageConfig.Transport.ServerList = []string{endpoint} })

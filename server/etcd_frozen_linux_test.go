@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 // interruption is how long clients may be interrupted. It is 5 s, and 3 s for a killed

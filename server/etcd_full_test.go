@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 // All replicas restart on an etcd that is full: they come up, serve reads, watches and
@@ -150,8 +150,8 @@ func deleted(t *testing.T, events watch.Interface, name string) {
 	}
 }
 
-// works waits until custom resources can be written again: nobody tells the server
-// that there is space.
+// works waits until custom resources can be written again: etcd does not notify the
+// server when it has space.
 func works(t *testing.T, client dynamic.Interface, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -23,7 +23,7 @@ const grace = 5 * time.Second
 // limited serves with a deadline for every request, over HTTP/2 or HTTP/1.
 func limited(t *testing.T, http2 bool, timeout time.Duration, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	ended := withEnd(handler, grace)
+	ended := withTimeout(handler, grace)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		limit := timeout
 		if req.URL.Path == "/next" {
@@ -219,7 +219,7 @@ func nextRequest(t *testing.T, http2 bool, method, path string) error {
 
 func TestRequestsWithoutDeadline(t *testing.T) {
 	called := false
-	handler := withEnd(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }), time.Second)
+	handler := withTimeout(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }), time.Second)
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 	if !called {
 		t.Error("not called")

@@ -11,13 +11,12 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 )
 
-// checkEvery is how often etcd is asked whether it is there, at most: the
-// health paths are open to everybody, and etcd is not to pay for that.
+// checkEvery is how often the server checks etcd, at most. The health paths are open to
+// unauthenticated clients, which must not load etcd.
 const checkEvery = time.Second
 
-// addHealthChecks makes /readyz and /healthz depend on etcd, on the definitions
-// being known for certain and on the roles being known. /livez does not: a server that is started anew does
-// not bring etcd back.
+// addHealthChecks makes /readyz and /healthz depend on etcd, on current CRDs and on known
+// roles. /livez does not: restarting the server does not bring etcd back.
 func addHealthChecks(c *genericapiserver.Config, etcd func(context.Context) error, unsynced func() error, ready func() bool) {
 	limited := &rareCheck{check: etcd}
 	checks := []healthz.HealthChecker{

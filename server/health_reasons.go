@@ -15,8 +15,8 @@ import (
 	"github.com/espalier-dev/espalier/server/auth/authentication"
 )
 
-// withheld is what k8s.io/apiserver says instead of why a check fails, to everybody:
-// the health paths are public.
+// withheld is what k8s.io/apiserver answers instead of the reason of a failed check: the
+// health paths are public.
 const withheld = " failed: reason withheld\n"
 
 // withReasons puts the reasons of failed checks into the answers of the health
@@ -76,7 +76,7 @@ func (s *signals) reasons(handler http.Handler, may authorizer.Authorizer, req *
 func allowed(req *http.Request, may authorizer.Authorizer, check string) bool {
 	who, ok := request.UserFrom(req.Context())
 	if !ok || slices.Contains(who.GetGroups(), user.AllUnauthenticated) {
-		return false // and nobody is asked, whoever comes how often
+		return false // without asking the authorizer, however often such clients come
 	}
 	decision, _, err := may.Authorize(req.Context(), authorizer.AttributesRecord{User: who, Verb: "get", Path: req.URL.Path + "/" + check})
 	return err == nil && decision == authorizer.DecisionAllow

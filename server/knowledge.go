@@ -75,7 +75,7 @@ func (k *knowledge) check(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if k.answered.Load() < int64(began) { // nobody else has had an answer since
+		if k.answered.Load() < int64(began) { // no other request has had an answer since
 			k.asked.Store(int64(replica.Clock()))
 			k.silent.CompareAndSwap(0, now)
 		}
@@ -84,9 +84,9 @@ func (k *knowledge) check(ctx context.Context) error {
 	return nil
 }
 
-// catchUp returns when this replica serves, and sends, by all changes of CRDs that were
-// made before the call. etcd is not silent then, whoever has asked it: the lease of this
-// replica does, too, and may be renewed long before the next request asks.
+// catchUp returns when this replica serves, and sends, all changes of CRDs that were made
+// before the call. Success resets silent, whether a request or the renewal of this replica's
+// lease called it: the lease may be renewed long before the next request comes.
 func (k *knowledge) catchUp(ctx context.Context) error {
 	began := replica.Clock()
 	if err := k.index.CatchUp(ctx); err != nil {

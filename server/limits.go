@@ -49,13 +49,13 @@ func (l *Limits) addFlags(flags *pflag.FlagSet) {
 	flags.Var(&l.WatchBehindSum, "max-watch-behind-sum",
 		"How many bytes of events all watches together may be behind, such as 128Mi; events that watches share count once. Beyond it, the watches that are furthest behind end.")
 	flags.DurationVar(&l.WriteTimeout, "client-write-timeout", l.WriteTimeout,
-		"How long a write to a client may be blocked because the client does not read, before the watch, the answer or the connection is ended. 0 is without end.")
+		"How long a write to a client may be blocked because the client does not read, before the server ends the watch, the answer or the connection. 0 for no limit.")
 	flags.IntVar(&l.WatchesPerUser, "max-watches-per-user", l.WatchesPerUser,
-		"How many watches one user may have open on this server; more are refused with 429. Members of system:masters are not counted. 0 is any number.")
+		"How many watches one user may have open on this server; more are refused with 429. Members of system:masters are not counted. 0 for no limit.")
 	flags.IntVar(&l.ConnectionsPerAddress, "max-connections-per-address", l.ConnectionsPerAddress,
-		"How many connections one client address (IPv6: one network of 64 bits) may have; more are closed at once. Behind a load balancer or proxy that hides the addresses of clients, all connections have its address: raise this to --max-connections there. 0 is any number.")
+		"How many connections one client address (IPv6: one network of 64 bits) may have; more are closed at once. Behind a load balancer or proxy that hides the addresses of clients, all connections have its address: raise this to --max-connections there. 0 for no limit.")
 	flags.IntVar(&l.Connections, "max-connections", l.Connections,
-		"How many connections all clients together may have; more are closed at once. Must be well below the limit of open files. 0 is any number.")
+		"How many connections all clients together may have; more are closed at once. Must be well below the limit of open files. 0 for no limit.")
 }
 
 func (l *Limits) validate() (errs []error) {
@@ -91,7 +91,7 @@ func (l *Limits) validate() (errs []error) {
 // control as well, so that administrators can always get in. Connections have no
 // user yet: none is exempt, neither is 127.0.0.1. The server itself has no
 // connection of that kind.
-func (s *signals) limit(l *Limits, p *plane, c *genericapiserver.Config) {
+func (s *signals) limit(l *Limits, p *controlPlane, c *genericapiserver.Config) {
 	s.watches = limit.NewWatches(l.WatchesPerUser, func(req *http.Request) bool {
 		if p.loop.Has(req) {
 			return true

@@ -80,8 +80,8 @@ func withWeb(t *testing.T, change ...func(*server.Options)) (*running, dynamic.I
 	return r, client
 }
 
-// Clients that do not read their watches lose them after the timeout, and nobody
-// else does.
+// Clients that do not read their watches lose them after the timeout; other clients do
+// not.
 func TestClientThatDoesNotReadLosesItsWatch(t *testing.T) {
 	r, client := withWeb(t, func(o *server.Options) { o.Limits.WriteTimeout = time.Second })
 	healthy, err := client.Resource(webs).Namespace("default").Watch(t.Context(), metav1.ListOptions{})

@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
-// The metrics of a server, read when somebody asks for them.
+// The metrics of a server, computed on each scrape.
 var (
 	buildInfo = metrics.NewDesc("espalier_build_info", "Version of the program; the value is always 1.",
 		[]string{"version", "go_version"}, nil, metrics.ALPHA, "")
@@ -55,7 +55,7 @@ var (
 // observe has the metrics read of a server, until the function is called.
 func observe(s *Server, o *Options, c *genericapiserver.Config) (end func()) {
 	registerMetrics()
-	now := &observed{version: o.Version, current: s.joined.Current, backend: s.backend, clients: s.plane.identity.ClientCA}
+	now := &observed{version: o.Version, current: s.joined.Current, backend: s.backend, clients: s.controlPlane.identity.ClientCA}
 	now.serving, _ = c.SecureServing.Cert.(*servingCertificate)
 	collected.of.Store(now)
 	return func() { collected.of.CompareAndSwap(now, nil) }

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 // The metrics tell what is served, by which version, for how long, and by whom.

@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
 	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 var (
@@ -62,7 +62,7 @@ func web(name, host string) *unstructured.Unstructured {
 	}}
 }
 
-// config is what client-go needs to be a member of the group that is let in.
+// config is the client-go configuration of a member of the authorized group.
 func (r *running) config(t *testing.T) *rest.Config {
 	t.Helper()
 	certificate, key := r.clients.Client(t, "alice", time.Hour, "system:masters")
@@ -81,7 +81,7 @@ func (r *running) dynamic(t *testing.T) dynamic.Interface {
 	return client
 }
 
-// define creates the definition and waits until it is established.
+// define creates the CRD and waits until it is established.
 func define(t *testing.T, client dynamic.Interface) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -43,7 +43,7 @@ type Options struct {
 	Metrics       *metrics.Options
 	Limits        *Limits
 
-	// ProtectInstances refuses to delete definitions that have instances.
+	// ProtectInstances refuses to delete CRDs that have instances.
 	ProtectInstances bool
 	// EtcdInsecure lets etcd be on another machine without encryption.
 	EtcdInsecure bool
@@ -105,8 +105,8 @@ func NewOptions() *Options {
 	return o
 }
 
-// meaningless are flags that come with the library's and that nobody needs
-// here; they are accepted with the values that mean nothing, and not shown.
+// meaningless are flags of k8s.io/apiserver that have no use here. They are accepted with
+// values that change nothing, and are hidden.
 var meaningless = []string{
 	"default-watch-cache-size", "delete-collection-workers", "emulation-forward-compatible", "enable-garbage-collector",
 	"etcd-count-metric-poll-period", "etcd-servers-overrides", "lease-reuse-duration-seconds",
@@ -125,13 +125,13 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	o.Serving.AddFlags(sets.FlagSet("secure serving"))
 	o.Etcd.AddFlags(sets.FlagSet("etcd"))
 	sets.FlagSet("etcd").BoolVar(&o.EtcdInsecure, "etcd-insecure", o.EtcdInsecure,
-		"Talk to etcd on other machines without encryption, if --etcd-servers says so. Only for networks that encrypt by themselves: who listens sees all objects, and who can connect to etcd changes them.")
+		"Talk to etcd on other machines without encryption, if --etcd-servers says so. Only for networks that encrypt by themselves: anyone on the network can read all objects, and anyone who can connect to etcd can change them.")
 	objects := sets.FlagSet("objects")
 	objects.StringVar(&o.FieldValidation, "field-validation", o.FieldValidation,
-		"What becomes of unknown and duplicate fields if a request does not say: warn (drop them, and say so), strict (refuse the request) or ignore (drop them).")
+		"How to treat unknown and duplicate fields if a request does not set fieldValidation: warn (drop them and return a warning), strict (reject the request) or ignore (drop them).")
 	objects.BoolVar(&o.ProtectInstances, "protect-instances", o.ProtectInstances,
 		"Refuse to delete a CustomResourceDefinition while there are objects of it, unless its annotation espalier.dev/allow-deletion is \"true\". "+
-			"Without it, the objects are deleted with the definition, as in Kubernetes.")
+			"Without it, the objects are deleted with the CRD, as in Kubernetes.")
 	objects.DurationVar(&o.EventTTL, "event-ttl", o.EventTTL, "How long events are kept.")
 	objects.DurationVar(&o.IdleTimeout, "idle-timeout", o.IdleTimeout,
 		"How long the handlers and the watch cache of a resource are kept without use.")

@@ -56,7 +56,7 @@ func TestOwnerReferencesNeedRights(t *testing.T) {
 	data := uidIn(t, try(admin, "POST", maps, object("v1", "ConfigMap", "owner", ""), 201, ""))
 	crd := uidIn(t, try(admin, "GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/webs.example.com", "", 200, ""))
 
-	// Who creates may set owners, but block only those they may finalize.
+	// A creator may set owners, but may block only those that they may finalize.
 	const noFinalizers = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: "
 	try(editor, "POST", maps, object("v1", "ConfigMap", "a", ref("v1", "ConfigMap", "owner", data, "")), 201, "")
 	try(editor, "POST", maps, object("v1", "ConfigMap", "b", ref("v1", "ConfigMap", "owner", data, blocking)), 403, noFinalizers)
@@ -67,7 +67,7 @@ func TestOwnerReferencesNeedRights(t *testing.T) {
 	try(editor, "POST", maps, object("v1", "ConfigMap", "d", ref("example.com/v9", "Web", "owner", web, blocking)), 403, "cannot find RESTMapping for APIVersion example.com/v9 Kind Web: ")
 	try(full, "POST", maps, object("v1", "ConfigMap", "e", ref("v1", "ConfigMap", "owner", data, blocking)), 201, "")
 
-	// Who changes owners must be able to delete.
+	// A user who changes owners must be able to delete the object.
 	const noDelete = "cannot set an ownerRef on a resource you can't delete: "
 	gone := `{"metadata":{"ownerReferences":[` + ref("v1", "Secret", "gone", "00000000-0000-0000-0000-000000000000", "") + `]}}`
 	for _, path := range []string{maps + "/owner", webs + "/owner"} {

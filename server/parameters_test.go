@@ -84,8 +84,8 @@ func (p parameterPolicy) bound(name, policy, ref string) string {
 	return fmt.Sprintf(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":"%sBinding","metadata":{"name":%q},"spec":{"policyName":%q%s%s}}`, p.kind, name, policy, ref, p.binding)
 }
 
-// TestParametersOfPoliciesAreAuthorized writes policies and bindings in all ways
-// as somebody who may read ConfigMaps and no Secrets.
+// TestParametersOfPoliciesAreAuthorized writes policies and bindings in all ways as a
+// user who may read ConfigMaps but not Secrets.
 func TestParametersOfPoliciesAreAuthorized(t *testing.T) {
 	r := start(t)
 	define(t, r.dynamic(t))

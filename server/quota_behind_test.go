@@ -25,12 +25,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
-// deaf is a link to etcd that can keep the changes of some keys from whoever watches
-// them. All else goes on.
+// deaf is a link to etcd that can withhold the changes of some keys from watches. All
+// else goes on.
 type deaf struct {
 	address string
 	keys    []byte // what the keys contain

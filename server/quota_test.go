@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
 	"github.com/espalier-dev/espalier/server/admission/quota"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 const (

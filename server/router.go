@@ -14,14 +14,14 @@ import (
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
-// definitionGroup is the API group of the definitions themselves.
+// definitionGroup is the API group of CustomResourceDefinition.
 const definitionGroup = "apiextensions.k8s.io"
 
-// router sends requests to the stations.
+// router sends requests to the handlers of their resources.
 //
 //	/api, /api/V, /apis, /apis/G, /apis/G/V           ──▶ discovery
 //	/api/v1/…, /apis/G/V/… of a built-in version      ──▶ builtin
-//	/apis/apiextensions.k8s.io/V/customresource…      ──▶ definitions
+//	/apis/apiextensions.k8s.io/V/customresource…      ──▶ CRDs
 //	/apis/G/V/…                                       ──▶ custom
 //	/openapi/v2, /openapi/v3, /openapi/v3/…           ──▶ publish
 type router struct {
@@ -70,8 +70,8 @@ func refuse(w http.ResponseWriter, req *http.Request, err error) {
 	reply.Error(w, req, version, err)
 }
 
-// builtInFirst answers requests to built-in resources, which need not wait for
-// the definitions: what decides about requests is among them.
+// builtInFirst answers requests to built-in resources without waiting for the CRDs:
+// authorization and admission read their configuration from these resources.
 func (r *router) builtInFirst(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		info, ok := request.RequestInfoFrom(req.Context())

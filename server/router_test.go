@@ -12,8 +12,8 @@ import (
 	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
 )
 
-// station answers with its name and the query it gets.
-func station(name string) http.Handler {
+// named answers with its name and the query it gets.
+func named(name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, _ = w.Write([]byte(strings.TrimSuffix(name+" "+req.URL.RawQuery, " ")))
 	})
@@ -25,7 +25,7 @@ type coreOnly struct{}
 func (coreOnly) Serves(group, _ string) bool { return group == "" }
 
 func (coreOnly) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	station("builtin").ServeHTTP(w, req)
+	named("builtin").ServeHTTP(w, req)
 }
 
 func ask(t *testing.T, r *router, method, target string) *httptest.ResponseRecorder {
@@ -43,7 +43,7 @@ func ask(t *testing.T, r *router, method, target string) *httptest.ResponseRecor
 func TestRouter(t *testing.T) {
 	r := &router{
 		validation: "Strict",
-		builtin:    coreOnly{}, discovery: station("discovery"), definitions: station("definitions"), custom: station("custom"),
+		builtin:    coreOnly{}, discovery: named("discovery"), definitions: named("definitions"), custom: named("custom"),
 	}
 	const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	for _, test := range []struct{ method, target, want string }{
@@ -71,8 +71,8 @@ func TestRouter(t *testing.T) {
 func TestBeforeDefinitionsAreRead(t *testing.T) {
 	k := &knowledge{index: catalog.New(nil)}
 	r := &router{
-		builtin: coreOnly{}, discovery: k.discoverable(station("discovery")),
-		definitions: k.read(station("definitions")), custom: k.known(station("custom")),
+		builtin: coreOnly{}, discovery: k.discoverable(named("discovery")),
+		definitions: k.read(named("definitions")), custom: k.known(named("custom")),
 	}
 	if w := ask(t, r, "GET", "/api/v1/namespaces"); w.Code != http.StatusOK {
 		t.Errorf("built-in resources wait: %d", w.Code)

@@ -81,7 +81,7 @@ const readyPoll = 20 * time.Millisecond
 
 // announce logs when /readyz answers 200 for the first time.
 func (s *Server) announce(ctx context.Context) {
-	client := s.plane.client.CoreV1().RESTClient()
+	client := s.controlPlane.client.CoreV1().RESTClient()
 	ready := func(ctx context.Context) (bool, error) {
 		return client.Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
 	}
@@ -120,7 +120,7 @@ func (s *stoppedTask) Error() string {
 // Unwrap returns why it has stopped.
 func (s *stoppedTask) Unwrap() error { return s.err }
 
-// failure is why the server has come to an end, unless it was asked to.
+// failure is why the server stopped, unless it was asked to.
 func (s *Server) failure(ctx context.Context) error {
 	if stopped := (*stoppedTask)(nil); errors.As(context.Cause(ctx), &stopped) {
 		return stopped

@@ -14,14 +14,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
 	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
-// secureEtcd runs an etcd that talks to clients of the authority alone, and
+// secureEtcd runs an etcd that accepts only clients with a certificate of the CA, and
 // returns its URL.
-func secureEtcd(t *testing.T, authority *certtest.Authority) string {
+func secureEtcd(t *testing.T, authority *certtest.CA) string {
 	t.Helper()
 	binary, err := etcdtest.Binary()
 	if err != nil {

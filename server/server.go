@@ -17,13 +17,13 @@ import (
 
 // Server is an API server for CustomResourceDefinitions and their objects.
 type Server struct {
-	generic  *genericapiserver.GenericAPIServer
-	prepared interface{ RunWithContext(context.Context) error }
-	signals  *signals
-	listener net.Listener
-	backend  *store.Backend
-	plane    *plane
-	agreed   *agreement
+	generic      *genericapiserver.GenericAPIServer
+	prepared     interface{ RunWithContext(context.Context) error }
+	signals      *signals
+	listener     net.Listener
+	backend      *store.Backend
+	controlPlane *controlPlane
+	agreed       *agreement
 	// knowledge is how well the CRDs are known.
 	knowledge *knowledge
 	started   time.Time
@@ -44,9 +44,9 @@ type task struct {
 	early bool
 }
 
-// New connects to etcd and opens the port, but does not serve yet. The options
-// are not to be used for a second server: they hold the port. Whoever does not
-// call Run calls Close.
+// New connects to etcd and opens the port, but does not serve yet. Do not use the
+// options for a second server: they hold the port. Callers that do not call Run must
+// call Close.
 func New(ctx context.Context, o *Options) (_ *Server, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -60,10 +60,10 @@ func New(ctx context.Context, o *Options) (_ *Server, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.plane, err = newPlane(); err != nil {
+	if s.controlPlane, err = newControlPlane(); err != nil {
 		return nil, err
 	}
-	config, err := genericConfig(life, o, s.plane, s.signals)
+	config, err := genericConfig(life, o, s.controlPlane, s.signals)
 	s.listener = o.Serving.Listener // open even if something later is wrong
 	if err != nil {
 		return nil, err
@@ -71,19 +71,19 @@ func New(ctx context.Context, o *Options) (_ *Server, err error) {
 	if s.backend, err = openBackend(ctx, o, config); err != nil {
 		return nil, err
 	}
-	routes, err := s.stations(ctx, o, config)
+	routes, err := s.wire(ctx, o, config)
 	if err != nil {
 		return nil, err
 	}
 	s.signals.outOfSpace, s.signals.members = s.backend.OutOfSpace, s.backend.MembersWarning
-	addHealthChecks(config, s.backend.Healthy, s.knowledge.unread, s.plane.ready)
+	addHealthChecks(config, s.backend.Healthy, s.knowledge.unread, s.controlPlane.ready)
 	generic, err := config.Complete(nil).New("espalier", genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, err
 	}
 	s.unobserve = observe(s, o, config)
 	routes.install(generic)
-	s.plane.identity.Issuer.Install(generic.Handler.NonGoRestfulMux)
+	s.controlPlane.identity.Issuer.Install(generic.Handler.NonGoRestfulMux)
 	s.generic, s.prepared = generic, generic.PrepareRun()
 	return s, nil
 }

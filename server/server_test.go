@@ -14,24 +14,24 @@ import (
 
 	"k8s.io/apimachinery/pkg/version"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server"
 	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// patience is how long a test waits for what has to come. It is long since a machine
-// that has other work can take many times as long, and nobody waits for it in vain.
+// patience is how long a test waits for an expected event. It is long, since a busy
+// machine can take many times as long; a test that passes does not wait for it.
 const patience = 2 * time.Minute
 
 // running is a server of a test.
 type running struct {
 	*server.Server
 	url     string
-	servers *certtest.Authority // signs the server's certificate
-	clients *certtest.Authority // signs those of clients
-	stop    func() error        // and waits
+	servers *certtest.CA // signs the server's certificate
+	clients *certtest.CA // signs those of clients
+	stop    func() error // and waits
 }
 
 // start runs a server on a free port with a prefix of its own in etcd, until
@@ -90,7 +90,7 @@ func newOptions(t *testing.T, r *running) *server.Options {
 	return o
 }
 
-// await waits until a path answers 200 to anybody.
+// await waits until a path answers 200 to an unauthenticated client.
 func (r *running) await(t *testing.T, path string) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

@@ -14,9 +14,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// certificateCheck is how often the files of the serving certificate are looked at. A
-// key that does not fit is complained about when it is found twice: somebody may be
-// writing.
+// certificateCheck is how often the server reads the files of the serving certificate. It
+// reports a key that does not fit when it finds it twice: the files may be half written
+// at first.
 const certificateCheck = 10 * time.Second
 
 // servingCertificate keeps the former certificate if the files come to hold one that
@@ -70,7 +70,7 @@ func (s *servingCertificate) wrong(cert, key []byte) error {
 		return err
 	}
 	var errs []error
-	for _, text := range s.files.judge(pair.Leaf) {
+	for _, text := range s.files.validateLeaf(pair.Leaf) {
 		errs = append(errs, errors.New(text))
 	}
 	return errors.Join(errs...)

@@ -109,7 +109,7 @@ func (a recordingAuthorizer) Authorize(ctx context.Context, attributes authorize
 		o.authorized = append(o.authorized, attributes)
 		o.mu.Unlock()
 		if attributes.GetVerb() == "watch" {
-			time.AfterFunc(25*time.Millisecond, o.cancel) // nobody waits for events
+			time.AfterFunc(25*time.Millisecond, o.cancel) // the test needs no events
 		}
 	}
 	return a.Authorizer.Authorize(ctx, attributes)

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 var (

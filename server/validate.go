@@ -34,16 +34,16 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("--field-validation is warn, strict or ignore, not %q", o.FieldValidation))
 	}
 	if o.IdleTimeout <= 0 {
-		errs = append(errs, fmt.Errorf("--idle-timeout is %v: what is used could not be kept; give a positive time, such as 5m", o.IdleTimeout))
+		errs = append(errs, fmt.Errorf("--idle-timeout is %v: watch caches and schemas in use would be dropped at once; give a positive time, such as 5m", o.IdleTimeout))
 	}
 	if o.Run.RequestTimeout == 0 {
-		errs = append(errs, errors.New("--request-timeout is 0s: every request would be over before it begins; give a positive time, such as 1m"))
+		errs = append(errs, errors.New("--request-timeout is 0s: every request would time out at once; give a positive time, such as 1m"))
 	}
 	if o.EventTTL < time.Minute {
-		errs = append(errs, fmt.Errorf("--event-ttl is %v: events would be gone before anybody sees them; give at least a minute, such as 1h", o.EventTTL))
+		errs = append(errs, fmt.Errorf("--event-ttl is %v: events would expire before a user sees them; give at least a minute, such as 1h", o.EventTTL))
 	}
 	if utilfeature.DefaultFeatureGate.Enabled(features.CBORServingAndStorage) {
-		errs = append(errs, fmt.Errorf("--feature-gates: %s cannot be true: objects are served and stored as JSON; leave it out", features.CBORServingAndStorage))
+		errs = append(errs, fmt.Errorf("--feature-gates: %s must not be true: objects are served and stored as JSON; leave it out", features.CBORServingAndStorage))
 	}
 	return errors.Join(errs...)
 }
@@ -63,7 +63,7 @@ func (o *Options) validateAccess() []error {
 // validateAudit refuses a policy by which nothing is recorded.
 func (o *Options) validateAudit() []error {
 	if o.Audit.PolicyFile != "" && o.Audit.LogOptions.Path == "" && o.Audit.WebhookOptions.ConfigFile == "" {
-		return []error{errors.New("--audit-policy-file is given without --audit-log-path and --audit-webhook-config-file: what is recorded would go nowhere; give one of them")}
+		return []error{errors.New("--audit-policy-file is given without --audit-log-path and --audit-webhook-config-file: audit events would be dropped; give one of them")}
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (o *Options) validateOrigins() []error {
 	var errs []error
 	for _, origin := range o.Run.CorsAllowedOriginList {
 		if r, err := regexp.Compile(origin); err == nil && origin != "" && r.MatchString("https://anybody.invalid:1") {
-			errs = append(errs, fmt.Errorf("--cors-allowed-origins has %q, which every web site matches: what a user may do, the scripts of any page could do in the user's browser; name the sites", origin))
+			errs = append(errs, fmt.Errorf("--cors-allowed-origins has %q, which matches every web site: a script of any page could act as the user in the user's browser; name the sites", origin))
 		}
 	}
 	return errs
@@ -96,14 +96,14 @@ func (o *Options) validateEtcd() []error {
 		}
 	}
 	if open := o.openEtcd(); len(open) > 0 && !secure && !o.EtcdInsecure {
-		errs = append(errs, fmt.Errorf("--etcd-servers: %s is on another machine and not encrypted: who listens would see all objects, secrets included, and who can connect to it could change them; "+
+		errs = append(errs, fmt.Errorf("--etcd-servers: %s is on another machine and not encrypted: anyone on the network could read all objects, secrets included, and anyone who can connect could change them; "+
 			"write https, and give --etcd-cafile, --etcd-certfile and --etcd-keyfile; or, if the network encrypts by itself, --etcd-insecure", strings.Join(open, ", ")))
 	}
 	if len(o.Etcd.EtcdServersOverrides) > 0 {
 		errs = append(errs, errors.New("--etcd-servers-overrides is not supported: all resources are in the etcd that --etcd-servers names; leave it out"))
 	}
 	if len(o.Etcd.WatchCacheSizes) > 0 {
-		errs = append(errs, errors.New("--watch-cache-sizes is not supported: watch caches are made when they are needed, and are as large as that; leave it out"))
+		errs = append(errs, errors.New("--watch-cache-sizes is not supported: the server makes watch caches on demand and sizes them itself; leave it out"))
 	}
 	if media := o.Etcd.DefaultStorageMediaType; media != "" && media != runtime.ContentTypeJSON {
 		errs = append(errs, fmt.Errorf("--storage-media-type is %s: objects are stored as %s; leave it out", media, runtime.ContentTypeJSON))

@@ -74,7 +74,7 @@ func (o *Options) validateFiles() []error {
 			errs = append(errs, fmt.Errorf("%s cannot be read: %w", file.flag, err))
 		case err != nil:
 		case othersMay(info, 0o002):
-			errs = append(errs, fmt.Errorf("%s: everybody on this machine can write to %s (mode %#o), and decide by it who may do what; take that from them: chmod o-w %s",
+			errs = append(errs, fmt.Errorf("%s: every user of this machine can write to %s (mode %#o), and so change who may do what; remove the permission: chmod o-w %s",
 				file.flag, file.path, info.Mode().Perm(), file.path))
 		case file.read != nil:
 			if err := file.read(file.path); err != nil {
@@ -85,13 +85,13 @@ func (o *Options) validateFiles() []error {
 	return errs
 }
 
-// othersMay reports whether a file is open to everybody on the machine. Windows has
+// othersMay reports whether all users of the machine have access to a file. Windows has
 // no such bits.
 func othersMay(info os.FileInfo, bits os.FileMode) bool {
 	return runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&bits != 0
 }
 
-// present is for files whose content is read by somebody else.
+// present is for files whose content is validated by their reader.
 func present(string) error { return nil }
 
 func readTracing(path string) error {

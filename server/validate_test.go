@@ -23,7 +23,7 @@ import (
 type ground struct {
 	t                         *testing.T
 	dir                       string
-	authority                 *certtest.Authority
+	authority                 *certtest.CA
 	clients, cert, key, token string
 }
 
@@ -87,13 +87,13 @@ func TestRefused(t *testing.T) {
 		flags func(g *ground) []string
 		want  string
 	}{
-		{"TLS 1.1", flags("--tls-min-version=VersionTLS11"), "--tls-min-version is VersionTLS11, which can be broken"},
-		{"no such TLS", flags("--tls-min-version=1.3"), `--tls-min-version is "1.3", which there is not`},
-		{"weak cipher", flags("--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA"), "--tls-cipher-suites has TLS_RSA_WITH_RC4_128_SHA, which can be broken"},
+		{"TLS 1.1", flags("--tls-min-version=VersionTLS11"), "--tls-min-version is VersionTLS11, which is broken"},
+		{"no such TLS", flags("--tls-min-version=1.3"), `--tls-min-version has the unknown version "1.3"`},
+		{"weak cipher", flags("--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA"), "--tls-cipher-suites has TLS_RSA_WITH_RC4_128_SHA, which is broken"},
 		{"mistyped cipher", flags("--tls-cipher-suites=TLS_AES_128_GCM_SHA265"), "did you mean TLS_AES_128_GCM_SHA256?"},
 		{"etcd for all to hear", flags("--etcd-servers=http://etcd:2379", "--etcd-cafile=", "--etcd-certfile=", "--etcd-keyfile="), "--etcd-servers: http://etcd:2379 is on another machine and not encrypted"},
 		{"no time for requests", flags("--request-timeout=0s"), "--request-timeout is 0s"},
-		{"all web sites", flags("--cors-allowed-origins=^.*$"), `--cors-allowed-origins has "^.*$", which every web site matches`},
+		{"all web sites", flags("--cors-allowed-origins=^.*$"), `--cors-allowed-origins has "^.*$", which matches every web site: a script of any page could act as the user in the user's browser; name the sites`},
 		{"two authorizations", func(g *ground) []string {
 			return []string{"--authorization-config=" + g.file("authorization", []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: RBAC, name: rbac}]\n")), "--authorization-mode=RBAC", "--authorization-webhook-version=v1"}
 		},
@@ -129,15 +129,15 @@ func TestRefused(t *testing.T) {
 		}, "is not for a client's use"},
 		{"expired authorities", func(g *ground) []string {
 			return []string{"--client-ca-file=" + g.file("old.crt", certtest.New(g.t, -time.Minute).PEM())}
-		}, "holds no authority that is valid now"},
+		}, "has no CA certificate that is valid now"},
 		{"expired authorities of etcd", func(g *ground) []string {
 			return []string{"--etcd-cafile=" + g.file("old.crt", certtest.New(g.t, -time.Minute).PEM())}
 		}, "--etcd-cafile: "},
 		{"tokens that all can write", func(g *ground) []string {
 			return []string{"--token-auth-file=" + g.open(g.file("tokens", []byte("secret,alice,1\n")), 0o602)}
-		}, "--token-auth-file: everybody on this machine can write to"},
+		}, "--token-auth-file: every user of this machine can write to"},
 		{"authorities that all can write", func(g *ground) []string { g.open(g.clients, 0o666); return []string{"--etcd-cafile=" + g.cert} },
-			"--client-ca-file: everybody on this machine can write to"},
+			"--client-ca-file: every user of this machine can write to"},
 		{"encryption of nothing", func(g *ground) []string {
 			return []string{"--encryption-provider-config=" + g.file("e", []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n"))}
 		},
@@ -236,7 +236,7 @@ func TestAdvice(t *testing.T) {
 		{"etcd for all to hear", flags("--etcd-servers=http://etcd:2379", "--etcd-insecure"), "--etcd-servers: http://etcd:2379 is on another machine and not encrypted"},
 		{"no certificate for etcd", flags("--etcd-certfile=", "--etcd-keyfile="), "--etcd-certfile is not given"},
 		{"no compaction", flags("--etcd-compaction-interval=0"), "--etcd-compaction-interval is 0"},
-		{"a certificate of its own", flags("--tls-cert-file=", "--tls-private-key-file="), "apiserver.crt as their authority"},
+		{"a certificate of its own", flags("--tls-cert-file=", "--tls-private-key-file="), "apiserver.crt as their CA"},
 		{"a key of its own", flags("--service-account-signing-key-file="), "another server on the same etcd does not accept the tokens"},
 		{"tokens in a file", func(g *ground) []string {
 			return []string{"--token-auth-file=" + g.file("tokens", []byte("secret,alice,1\n"))}
@@ -246,14 +246,14 @@ func TestAdvice(t *testing.T) {
 			cert, key := g.authority.Client(g.t, "server", time.Hour)
 			return []string{"--tls-cert-file=" + g.file("both.crt", cert), "--tls-private-key-file=" + g.file("both.key", key)}
 		},
-			"--tls-cert-file: a CA of --client-ca-file has signed the server's certificate for clients, too: who has its key is the user \"server\""},
+			"--tls-cert-file: a CA of --client-ca-file has signed the server's certificate for clients, too: a client with its key is the user \"server\""},
 		{"no roles", flags("--authorization-mode=Webhook"), "--authorization-mode is without RBAC"},
-		{"no limits", flags("--enable-priority-and-fairness=false", "--max-requests-inflight=0", "--max-mutating-requests-inflight=0"), "nothing keeps clients from asking"},
-		{"a key for all to read", func(g *ground) []string { g.open(g.key, 0o644); return nil }, "--tls-private-key-file: everybody on this machine can read"},
+		{"no limits", flags("--enable-priority-and-fairness=false", "--max-requests-inflight=0", "--max-mutating-requests-inflight=0"), "clients can send more requests at a time"},
+		{"a key for all to read", func(g *ground) []string { g.open(g.key, 0o644); return nil }, "--tls-private-key-file: every user of this machine can read"},
 		{"an audit log for all to read", func(g *ground) []string {
 			return []string{"--audit-log-path=" + g.open(g.file("audit.log", nil), 0o644)}
 		},
-			"--audit-log-path: everybody on this machine can read"},
+			"--audit-log-path: every user of this machine can read"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if strings.Contains(test.want, "can read") && runtime.GOOS == "windows" {

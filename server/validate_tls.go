@@ -29,7 +29,7 @@ func (o *Options) validateTLS() []error {
 		{flag: "--requestheader-client-ca-file", path: o.Identity.RequestHeader.ClientCAFile},
 		{flag: "--etcd-cafile", path: o.Etcd.StorageConfig.Transport.TrustedCAFile},
 	} {
-		errs = append(errs, file.authorities())
+		errs = append(errs, file.validateCA())
 	}
 	return errs
 }
@@ -40,22 +40,22 @@ func (o *Options) validateProtocol() []error {
 	switch v := o.Serving.MinTLSVersion; v {
 	case "", "VersionTLS12", "VersionTLS13":
 	case "VersionTLS10", "VersionTLS11":
-		errs = append(errs, fmt.Errorf("--tls-min-version is %s, which can be broken: who listens could read and change what is sent; give VersionTLS12 or VersionTLS13", v))
+		errs = append(errs, fmt.Errorf("--tls-min-version is %s, which is broken: an attacker on the network could read and change requests; give VersionTLS12 or VersionTLS13", v))
 	default:
-		errs = append(errs, fmt.Errorf("--tls-min-version is %q, which there is not; give VersionTLS12 or VersionTLS13", v))
+		errs = append(errs, fmt.Errorf("--tls-min-version has the unknown version %q; give VersionTLS12 or VersionTLS13", v))
 	}
 	safe, unsafe := cliflag.PreferredTLSCipherNames(), cliflag.InsecureTLSCipherNames()
 	for _, suite := range o.Serving.CipherSuites {
 		switch {
 		case slices.Contains(safe, suite):
 		case slices.Contains(unsafe, suite):
-			errs = append(errs, fmt.Errorf("--tls-cipher-suites has %s, which can be broken: who listens could read what is sent; leave it out", suite))
+			errs = append(errs, fmt.Errorf("--tls-cipher-suites has %s, which is broken: an attacker on the network could read requests; leave it out", suite))
 		default:
 			hint := "give one of " + strings.Join(safe, ", ")
 			if near := spelling.Nearest(suite, slices.Values(safe)); near != "" {
 				hint = "did you mean " + near + "?"
 			}
-			errs = append(errs, fmt.Errorf("--tls-cipher-suites has %q, which there is not; %s", suite, hint))
+			errs = append(errs, fmt.Errorf("--tls-cipher-suites has the unknown suite %q; %s", suite, hint))
 		}
 	}
 	return errs
@@ -71,7 +71,7 @@ type certificate struct {
 
 // pairs are all certificates that the options name.
 func (o *Options) pairs() []certificate {
-	const renew = "have the authority sign another one"
+	const renew = "have the CA sign another one"
 	transport := &o.Etcd.StorageConfig.Transport
 	serving := o.Serving.ServerCert.CertKey
 	all := []certificate{
@@ -117,16 +117,16 @@ func (c *certificate) validate() []error {
 		return []error{fmt.Errorf("%s, %s: %s, %s: %w; give a certificate and the key that belongs to it, both as PEM", c.flag, c.keyFlag, c.path, c.keyPath, err)}
 	}
 	var errs []error
-	for _, wrong := range c.judge(loaded.Leaf) {
+	for _, wrong := range c.validateLeaf(loaded.Leaf) {
 		errs = append(errs, fmt.Errorf("%s: %s %s; %s", c.flag, c.path, wrong, c.renew))
 	}
 	return errs
 }
 
-// judge says why others would not accept a certificate.
-func (c *certificate) judge(leaf *x509.Certificate) (wrong []string) {
+// validateLeaf returns the reasons why clients would reject a certificate.
+func (c *certificate) validateLeaf(leaf *x509.Certificate) (wrong []string) {
 	if period := outside(leaf); period != "" {
-		wrong = append(wrong, period+", so that nobody accepts it")
+		wrong = append(wrong, period+", so that it is always rejected")
 	}
 	if c.usage == x509.ExtKeyUsageServerAuth && len(leaf.DNSNames)+len(leaf.IPAddresses) == 0 {
 		wrong = append(wrong, "has no names: clients look for the server's name among its subject alternative names, and nowhere else")
@@ -136,7 +136,7 @@ func (c *certificate) judge(leaf *x509.Certificate) (wrong []string) {
 		if c.usage == x509.ExtKeyUsageClientAuth {
 			side = "a client's"
 		}
-		wrong = append(wrong, "is not for "+side+" use (extended key usage), so that nobody accepts it")
+		wrong = append(wrong, "is not for "+side+" use (extended key usage), so that it is always rejected")
 	}
 	return wrong
 }
@@ -152,9 +152,9 @@ func outside(c *x509.Certificate) string {
 	return ""
 }
 
-// authorities complains about a file of authorities of which none is valid now. What
-// is no such file is complained about elsewhere.
-func (f *namedFile) authorities() error {
+// validateCA reports a CA file that has no certificate that is valid now. Other checks
+// report a file that is no CA file.
+func (f *namedFile) validateCA() error {
 	if f.path == "" {
 		return nil
 	}
@@ -162,5 +162,5 @@ func (f *namedFile) authorities() error {
 	if err != nil || slices.ContainsFunc(all, func(c *x509.Certificate) bool { return outside(c) == "" }) {
 		return nil
 	}
-	return fmt.Errorf("%s: %s holds no authority that is valid now: the first one %s, and nobody could be verified by it; put a valid one there", f.flag, f.path, outside(all[0]))
+	return fmt.Errorf("%s: %s has no CA certificate that is valid now: the first one %s, so that no client could be verified; put a valid one there", f.flag, f.path, outside(all[0]))
 }

@@ -1,4 +1,3 @@
-// Command espalier says what an API server would say about
-// CustomResourceDefinitions and custom resources, offline. All it does is in
-// internal/cli.
+// Command espalier checks CRDs and custom resources as an API server does, without
+// a cluster. Its code is in cmd/internal/cli.
 package main

@@ -5,7 +5,7 @@ import (
 	"os"
 	"os/signal"
 
-	"github.com/espalier-dev/espalier/internal/cli"
+	"github.com/espalier-dev/espalier/cmd/internal/cli"
 )
 
 func main() {

@@ -35,7 +35,7 @@ var quotas = []Attack{{
 	Run: overrunByScale,
 }}
 
-// overrunByScale applies the scale of one object as many managers, each of which is noted in the object.
+// overrunByScale applies the scale of one object as many managers. The server notes each of them in the object.
 func overrunByScale(ctx context.Context, s *Site) (Result, error) {
 	if s.IsKubernetes() {
 		return Absent("it has no quota of bytes"), nil

@@ -10,7 +10,7 @@ import (
 type Attack struct {
 	ID   string // unique: the table and -run use it
 	What string // what the attacker wants, as one phrase
-	// Run prepares the attack as the administrator, attempts it as somebody else, and returns what came of it. An error means that it
+	// Run prepares the attack as the administrator, attempts it as another user, and returns the result. An error means that it
 	// could not be attempted.
 	Run func(ctx context.Context, s *Site) (Result, error)
 }
@@ -18,7 +18,7 @@ type Attack struct {
 // timeLimit is for one attack. Those that wear a server down bound themselves well below.
 const timeLimit = 3 * time.Minute
 
-// An Outcome is what came of an attack.
+// An Outcome is the result of an attack.
 type Outcome int
 
 // Outcomes of attacks.

@@ -18,7 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// auth are attempts to be somebody else, or to be somebody for longer than allowed.
+// auth are attempts to act as another user, or to use credentials for longer than allowed.
 var auth = []Attack{{
 	ID: "C10-server-certificate", What: "authenticate with a server certificate of the client CA",
 	Run: func(ctx context.Context, s *Site) (Result, error) {

@@ -52,7 +52,7 @@ func (s *Site) asAuthor(ctx context.Context, resource, object string) (Result, e
 
 // foreignCertificate is a client of system:masters by a CA that the server does not know.
 func (s *Site) foreignCertificate() (*Client, error) {
-	signer, err := launch.NewAuthority()
+	signer, err := launch.NewCA()
 	if err != nil {
 		return nil, err
 	}

@@ -176,7 +176,7 @@ func (s *Site) CRD(ctx context.Context, manifest string) error {
 
 // Webhook starts a TLS server that ends with the site, and returns its URL and the CA that signed its certificate.
 func (s *Site) Webhook(handler http.Handler) (url string, ca []byte, err error) {
-	signer, err := launch.NewAuthority()
+	signer, err := launch.NewCA()
 	if err != nil {
 		return "", nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// secrets is what strangers are after.
+// secrets is the path that unauthenticated clients try to read.
 const secrets = "/api/v1/secrets"
 
 // strangers come without credentials, or with some that they made up.

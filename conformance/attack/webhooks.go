@@ -17,7 +17,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/launch"
 )
 
-// webhooks are attacks by somebody who may write CRDs or webhook configurations: the server calls the URLs in them, from where it is and
+// webhooks are attacks by a user who may write CRDs or webhook configurations: the server calls the URLs in them, from where it is and
 // with what it has.
 var webhooks = []Attack{{
 	ID: "C6-webhook-credentials", What: "have the server send credentials to a conversion webhook",
@@ -173,7 +173,7 @@ func redirectedWebhook(ctx context.Context, s *Site) (Result, error) {
 	return Refused("%d", code), nil
 }
 
-// loopbackWebhook counts connections to a port of 127.0.0.2, where nobody has allowed webhooks.
+// loopbackWebhook counts connections to a port of 127.0.0.2, which no flag allows for webhooks.
 func loopbackWebhook(ctx context.Context, s *Site) (Result, error) {
 	var connections atomic.Int64
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.2:0")
@@ -216,10 +216,10 @@ func loopbackWebhook(ctx context.Context, s *Site) (Result, error) {
 	return Refused("no connection, codes %v", codes), nil
 }
 
-// internalText is what no user of the server can read by themselves.
+// internalText is a text that no user of the server can read directly.
 const internalText = "internal-dashboard-of-127.0.0.1-only"
 
-// internalService lets ask have the server call an HTTP service that is no webhook, and looks for its text in what the user is told.
+// internalService has the server call an HTTP service that is no webhook, by ask, and looks for its text in the user's answer.
 func (s *Site) internalService(ctx context.Context, ask func(ctx context.Context, url string, ca []byte) (string, error)) (Result, error) {
 	var calls atomic.Int64
 	url, ca, err := s.Webhook(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -281,7 +281,7 @@ func (s *Site) admissionError(ctx context.Context, url string, ca []byte) (strin
 // grownBy is how much a server may grow while it answers one list.
 const grownBy = 128 << 20
 
-// largeConversion lists 64 objects of some hundred bytes, each of which the webhook makes 1.5 MiB long.
+// largeConversion lists 64 objects of some hundred bytes. The conversion webhook makes each 1.5 MiB long.
 func largeConversion(ctx context.Context, s *Site) (Result, error) {
 	add := strings.Repeat("x", 3<<19)
 	url, ca, err := s.Webhook(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { convert(w, req, add) }))

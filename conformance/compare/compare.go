@@ -13,7 +13,7 @@ import (
 
 // A Difference is an input on which the two sides disagree.
 type Difference struct {
-	What   string // verdict, compile, normalize-request, normalize-storage, routes-…, validate-…, rules-costs
+	What   string // schema, compile, normalize-request, normalize-storage, routes-…, validate-…, rules-costs
 	Origin string // where the input came from
 	Schema []byte
 	Status bool
@@ -53,14 +53,14 @@ func printable(b []byte) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Verdict compares the errors of a schema, those of defaults and rules included. Documents that cannot be decoded need
+// Schema compares the errors of a schema, those of defaults and rules included. Documents that cannot be decoded need
 // only be refused by both. Where the reference crashes there is nothing to compare with.
-func Verdict(schema []byte, status bool) (*Difference, oracle.Verdict) {
+func Schema(schema []byte, status bool) (*Difference, oracle.Result) {
 	ours, theirs := engine.Check(schema, status), oracle.Check(schema, status)
 	if theirs.Panic != nil { // DIVERGENCES.md, reference-crash
 		return nil, theirs
 	}
-	for try := 0; !equalVerdicts(&ours, &theirs) && !sameContributors(schema, &ours, &theirs); try++ {
+	for try := 0; !equalResults(&ours, &theirs) && !sameContributors(schema, &ours, &theirs); try++ {
 		// Of several things wrong with a default the reference names a random one.
 		if try < calm && len(theirs.Defaults)+len(theirs.CEL) > 0 && len(ours.Errors) > 0 {
 			theirs = oracle.Check(schema, status)
@@ -70,18 +70,18 @@ func Verdict(schema []byte, status bool) (*Difference, oracle.Verdict) {
 			return nil, theirs
 		}
 		a, b := onlyDifferent(ours, theirs)
-		return &Difference{What: "verdict", Schema: schema, Status: status, Ours: a, Theirs: b}, theirs
+		return &Difference{What: "schema", Schema: schema, Status: status, Ours: a, Theirs: b}, theirs
 	}
 	return nil, theirs
 }
 
-func equalVerdicts(ours, theirs *oracle.Verdict) bool {
+func equalResults(ours, theirs *oracle.Result) bool {
 	return (ours.Undecodable != nil) == (theirs.Undecodable != nil) && slices.Equal(ours.Errors, theirs.All())
 }
 
-// sameContributors reports whether two verdicts differ in nothing but which of several rules with the same cost they name
+// sameContributors reports whether two results differ in nothing but which of several rules with the same cost they name
 // as the most expensive ones: the reference meets them in random order.
-func sameContributors(schema []byte, ours, theirs *oracle.Verdict) bool {
+func sameContributors(schema []byte, ours, theirs *oracle.Result) bool {
 	a, b := difference(ours.Errors, theirs.All()), difference(theirs.All(), ours.Errors)
 	if len(a) != len(b) || len(a) == 0 {
 		return false
@@ -115,8 +115,8 @@ func outOfRange(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "out of the range of a 64-bit float")
 }
 
-// onlyDifferent renders two verdicts without the errors that they share.
-func onlyDifferent(ours, theirs oracle.Verdict) (string, string) {
+// onlyDifferent renders two results without the errors that they share.
+func onlyDifferent(ours, theirs oracle.Result) (string, string) {
 	if ours.Undecodable != nil || theirs.Undecodable != nil {
 		return ours.String(), theirs.String()
 	}

@@ -60,9 +60,9 @@ type errText string
 
 func (e errText) Error() string { return string(e) }
 
-func TestVerdictsOfTheSame(t *testing.T) {
+func TestResultsOfTheSame(t *testing.T) {
 	for _, schema := range []string{`{"type":"object"}`, `{}`, `{"type":3}`} {
-		if d, _ := Verdict([]byte(schema), false); d != nil {
+		if d, _ := Schema([]byte(schema), false); d != nil {
 			t.Error(d)
 		}
 	}
@@ -72,7 +72,7 @@ func TestExplained(t *testing.T) {
 	for _, c := range []struct{ name, schema, object, row string }{
 		{"a truncated bound", `{"type":"object","properties":{"a":{"type":"number","maximum":2.5,"exclusiveMaximum":true}}}`, `{"a":2}`, "fractional-bounds"},
 		{"null in an enum", `{"type":"object","properties":{"a":{"type":"string","nullable":true,"enum":["x",null]}}}`, `{"a":null}`, "enum-null"},
-		{"within a junctor, where the reference is followed", `{"type":"object","properties":{"a":{"type":"number","not":{"maximum":2.5,"exclusiveMaximum":true}}}}`, `{"a":2}`, ""},
+		{"within not, where Espalier follows the reference", `{"type":"object","properties":{"a":{"type":"number","not":{"maximum":2.5,"exclusiveMaximum":true}}}}`, `{"a":2}`, ""},
 		{"nothing to explain", `{"type":"object","properties":{"a":{"type":"number","maximum":2.5}}}`, `{"a":3}`, ""},
 	} {
 		pair, d := Compile([]byte(c.schema))
@@ -104,7 +104,7 @@ func TestUnexplained(t *testing.T) {
 	if row := pair.explained(object, oracle.ValidateOptions{}, &oracle.Validation{Errors: []string{"x", "(3 errors omitted)"}}, &oracle.Validation{Errors: []string{"x", "y"}}); row != "error-limit" {
 		t.Errorf("a list cut short is explained by %q", row)
 	}
-	// Inside of a junctor the reference is followed.
+	// Inside allOf, anyOf, oneOf and not, Espalier follows the reference.
 	pair, d = Compile([]byte(`{"type":"object","properties":{"a":{"type":"number","nullable":true,"allOf":[{"maximum":2.5,"enum":[null,1]}]}}}`))
 	if pair == nil {
 		t.Fatal(d)
@@ -112,7 +112,7 @@ func TestUnexplained(t *testing.T) {
 	null := "FieldValueNotSupported|a|null|supported values: \"null\", \"1\"|a: Unsupported value"
 	for _, text := range []string{bound, null} {
 		if row := pair.explained(object, oracle.ValidateOptions{}, &oracle.Validation{}, &oracle.Validation{Errors: []string{text}}); row != "" {
-			t.Errorf("an error inside of a junctor is explained by %s: %s", row, text)
+			t.Errorf("an error inside allOf is explained by %s: %s", row, text)
 		}
 	}
 }

@@ -1,8 +1,8 @@
 // Package compare hands the same schemas and objects to Espalier (package engine) and to the reference (package oracle)
 // and reports where they differ.
 //
-//	Verdict(schema)            both sides' errors about a schema, its defaults and its rules, as multisets
-//	Definition(crd, old)       both sides' errors and warnings about a whole CRD, as multisets
+//	Schema(schema)             both sides' errors about a schema, its defaults and its rules, as multisets
+//	CRD(crd, old)              both sides' errors and warnings about a whole CRD, as multisets
 //	Costs(schema)              both sides' estimates of what rules cost
 //	Pair.Normalize(object)     both sides' bytes, dropped fields, refusals
 //	Pair.Validate(object, old) both sides' errors and warnings about an object, as multisets

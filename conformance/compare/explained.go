@@ -60,7 +60,7 @@ type neutral struct {
 	pairs map[int]*Pair
 }
 
-// without returns the pair of the schema without some features, or nil if one of them is not there.
+// without returns the pair of the schema without some features, or nil if the schema lacks one of them.
 func (p *Pair) without(wanted int) *Pair {
 	p.neutral.mu.Lock()
 	defer p.neutral.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *Pair) without(wanted int) *Pair {
 	return pair
 }
 
-// eachOutside visits the schemas outside of junctors. Inside of them the reference is followed, and nothing is excused.
+// eachOutside visits the schemas outside allOf, anyOf, oneOf and not. Inside those Espalier follows the reference, and no difference is excused.
 func eachOutside(n *tree.Node, visit func(*tree.Node)) {
 	if n == nil || n.Kind != tree.Object {
 		return

@@ -24,9 +24,9 @@ type Config struct {
 	Enriched int  // schemas rich in value validations and rules; each gets validationsPerEnriched validations
 	Rules    bool // compare the rules and the defaults of the schemas as they are
 	// Whole CRDs are compared as they are, and then this many mutated ones, each created and changed.
-	Whole       []corpus.Definition
-	Definitions int
-	NoSchemas   bool // only whole CRDs
+	Whole     []corpus.CRD
+	CRDs      int
+	NoSchemas bool // only whole CRDs
 	// Validations are made over the schemas as they are: one object, new or changed, both sides.
 	Validations int
 	Duration    time.Duration  // go on with further seeds until this much time has passed; 0 stops at the numbers
@@ -39,10 +39,10 @@ type Config struct {
 
 // Counts is what has been compared.
 type Counts struct {
-	Verdicts, Mutants, Accepted, Objects, Refused, Differences, Explained, Ignored, Panics atomic.Int64
-	BadDefaults, BadRules                                                                  atomic.Int64 // schemas of the corpus whose defaults or rules are refused
+	Results, Mutants, Accepted, Objects, Refused, Differences, Explained, Ignored, Panics atomic.Int64
+	BadDefaults, BadRules                                                                 atomic.Int64 // schemas of the corpus whose defaults or rules are refused
 	ValidationCounts
-	DefinitionCounts
+	CRDCounts
 	// Evaluated is the number of distinct rules that were evaluated, Refuted that of fields for which one gave false or
 	// failed, as the schemas have them.
 	Evaluated, Refuted int
@@ -51,8 +51,8 @@ type Counts struct {
 
 // String is a line of progress.
 func (c *Counts) String() string {
-	return fmt.Sprintf("%s, verdicts %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, differences %d (explained %d), crashes of the reference %d",
-		&c.DefinitionCounts, c.Verdicts.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
+	return fmt.Sprintf("%s, schemas %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, differences %d (explained %d), crashes of the reference %d",
+		&c.CRDCounts, c.Results.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
 }
 
 // objectsPerMutant is how many objects every accepted mutant gets: mutants have combinations that real schemas lack.
@@ -80,8 +80,8 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 
 	var usable []corpus.Schema
 	if !cfg.NoSchemas {
-		r.say("verdicts on %d schemas", len(schemas))
-		usable = r.verdicts()
+		r.say("Comparing the results of %d schemas", len(schemas))
+		usable = r.compareSchemas()
 	}
 	pool := &mutate.Pool{}
 	for _, s := range schemas {
@@ -89,24 +89,24 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 			return &r.counts, nil, fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
-	whole := mutate.NewDefinitions(pool)
+	whole := mutate.NewCRDs(pool)
 	for _, d := range cfg.Whole {
 		if err := whole.Add(d.Name, d.JSON); err != nil {
 			return &r.counts, nil, fmt.Errorf("%s: %w", d.Name, err)
 		}
 	}
 	if len(cfg.Whole) > 0 {
-		r.say("%d whole definitions", len(cfg.Whole))
-		r.definitions(cfg.Whole)
+		r.say("%d whole CRDs", len(cfg.Whole))
+		r.crds(cfg.Whole)
 	}
 	if cfg.Rules {
 		r.say("costs of rules")
 		r.rules(usable)
 	}
 	for round := uint64(0); r.ctx.Err() == nil; round++ {
-		if cfg.Definitions > 0 && whole.Len() > 0 && pool.Len() > 0 {
-			r.say("%d mutated definitions, created and changed", cfg.Definitions)
-			r.mutatedDefinitions(whole, round)
+		if cfg.CRDs > 0 && whole.Len() > 0 && pool.Len() > 0 {
+			r.say("%d mutated CRDs, created and changed", cfg.CRDs)
+			r.mutatedCRDs(whole, round)
 		}
 		if cfg.Enriched > 0 && pool.Len() > 0 {
 			r.say("%d enriched schemas with %d validations each", cfg.Enriched, validationsPerEnriched)
@@ -221,13 +221,13 @@ func (r *runner) differ(d *Difference, origin string) {
 	r.say("%s", d)
 }
 
-// verdicts compares the verdicts on the schemas as they are and returns those that both sides accept.
-func (r *runner) verdicts() []corpus.Schema {
+// compareSchemas compares the results of validating the schemas as they are and returns those that both sides accept.
+func (r *runner) compareSchemas() []corpus.Schema {
 	ok := make([]bool, len(r.schemas))
 	r.each(len(r.schemas), func(i int) {
 		s := r.schemas[i]
-		d, theirs := Verdict(s.JSON, s.Status)
-		r.counts.Verdicts.Add(1)
+		d, theirs := Schema(s.JSON, s.Status)
+		r.counts.Results.Add(1)
 		if d != nil {
 			r.differ(d, s.Name+" of "+s.Source)
 			return
@@ -254,7 +254,7 @@ func (r *runner) mutants(pool *mutate.Pool, round uint64) {
 		seed := r.cfg.Seed + round*uint64(r.cfg.Mutants) + uint64(i)
 		m := pool.Make(seed)
 		origin := fmt.Sprintf("mutant %d of %s %v", seed, m.Base, m.Applied)
-		d, theirs := Verdict(m.Schema, m.Status)
+		d, theirs := Schema(m.Schema, m.Status)
 		r.counts.Mutants.Add(1)
 		if theirs.Panic != nil {
 			r.counts.Panics.Add(1)
@@ -273,13 +273,13 @@ func (r *runner) mutants(pool *mutate.Pool, round uint64) {
 	})
 }
 
-// variants compares verdicts on, and objects of, schemas that are rich in what normalization looks at.
+// variants compares the results of validating schemas, and objects of schemas, that are rich in what normalization looks at.
 func (r *runner) variants(pool *mutate.Pool, round uint64) {
 	r.each(r.cfg.Variants, func(i int) {
 		seed := r.cfg.Seed + round*uint64(r.cfg.Variants) + uint64(i)
 		m := pool.Vary(seed)
 		origin := fmt.Sprintf("variant %d of %s %v", seed, m.Base, m.Applied)
-		d, theirs := Verdict(m.Schema, false)
+		d, theirs := Schema(m.Schema, false)
 		r.counts.Mutants.Add(1)
 		if d != nil {
 			r.differ(d, origin)

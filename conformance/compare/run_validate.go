@@ -58,7 +58,7 @@ func (r *runner) enriched(pool *mutate.Pool, round uint64) {
 		seed := r.cfg.Seed + round*uint64(r.cfg.Enriched) + uint64(i)
 		m := pool.Enrich(seed)
 		origin := fmt.Sprintf("enriched %d of %s %v", seed, m.Base, m.Applied)
-		d, theirs := Verdict(m.Schema, false)
+		d, theirs := Schema(m.Schema, false)
 		r.counts.Mutants.Add(1)
 		if theirs.Panic != nil {
 			r.counts.Panics.Add(1)

@@ -91,20 +91,20 @@ func (s *shrinker) late() bool { return time.Now().After(s.until) }
 func (s *shrinker) retry(schema, object, old []byte) *Difference {
 	var d *Difference
 	switch {
-	case strings.HasPrefix(s.best.What, definitionPrefix):
-		if d, _ = Definition(object, definitionHow(s.best.What, old)); d == nil || signature(d) != signature(s.best) {
+	case strings.HasPrefix(s.best.What, crdPrefix):
+		if d, _ = CRD(object, crdHow(s.best.What, old)); d == nil || signature(d) != signature(s.best) {
 			return nil
 		}
 		d.Object, d.How.Old = bytes.Clone(d.Object), bytes.Clone(d.How.Old)
-	case s.best.What == "verdict":
-		d, _ = Verdict(schema, s.best.Status)
+	case s.best.What == "schema":
+		d, _ = Schema(schema, s.best.Status)
 	case s.best.What == "compile":
-		if v, theirs := Verdict(schema, false); v != nil || !theirs.Accepted() {
+		if v, theirs := Schema(schema, false); v != nil || !theirs.Accepted() {
 			return nil
 		}
 		_, d = Compile(schema)
 	case s.best.What == "rules-costs":
-		if v, theirs := Verdict(schema, false); v != nil || !theirs.Accepted() || len(theirs.Defaults) > 0 {
+		if v, theirs := Schema(schema, false); v != nil || !theirs.Accepted() || len(theirs.Defaults) > 0 {
 			return nil
 		}
 		d, _ = Costs(schema)
@@ -139,7 +139,7 @@ func (s *shrinker) compile(schema []byte) bool {
 	if !bytes.Equal(schema, s.compiled) {
 		s.pair = nil
 		s.compiled = bytes.Clone(schema)
-		if v, theirs := Verdict(schema, false); v == nil && theirs.Accepted() {
+		if v, theirs := Schema(schema, false); v == nil && theirs.Accepted() {
 			s.pair, _ = Compile(schema)
 		}
 	}

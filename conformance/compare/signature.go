@@ -13,9 +13,9 @@ var (
 )
 
 // signature names the kind of a difference, so that one defect is printed once and not ten thousand times. It is
-// coarse: what a defect hides shows when the defect is mended.
+// coarse: what a defect hides shows when the defect is fixed.
 func signature(d *Difference) string {
-	if strings.HasPrefix(d.What, validatePrefix) || strings.HasPrefix(d.What, definitionPrefix) || strings.HasPrefix(d.What, "rules") {
+	if strings.HasPrefix(d.What, validatePrefix) || strings.HasPrefix(d.What, crdPrefix) || strings.HasPrefix(d.What, "rules") {
 		return d.What + "|" + gist(d.Ours) + "|" + gist(d.Theirs)
 	}
 	kind := func(s string) string {

@@ -28,8 +28,8 @@ type Schema struct {
 	Copies int    // how many versions of CRDs have it
 }
 
-// A Definition is a whole CRD of apiextensions.k8s.io/v1.
-type Definition struct {
+// A CRD is a whole document of apiextensions.k8s.io/v1.
+type CRD struct {
 	Name   string // certificates.cert-manager.io
 	Source string
 	JSON   []byte // compact, keys sorted
@@ -45,15 +45,15 @@ type Source struct {
 	FromCache, Archive bool
 }
 
-// A Set is a loaded corpus. CRDs counts distinct documents per source, Versions their versions with a schema.
+// A Set is a loaded corpus. Total counts distinct CRD documents per source, Versions their versions with a schema.
 type Set struct {
-	Schemas     []Schema
-	Definitions []Definition // the distinct ones
-	Sources     []Source
-	CRDs        int
-	WithRules   int
-	Versions    int
-	Took        time.Duration
+	Schemas   []Schema
+	CRDs      []CRD // the distinct ones
+	Sources   []Source
+	Total     int
+	WithRules int
+	Versions  int
+	Took      time.Duration
 }
 
 // Options choose the sources. The zero value loads every module and the archive if it can be found.
@@ -201,7 +201,7 @@ func merge(parts []*part) *Set {
 	whole := map[[32]byte]bool{}
 	for _, p := range parts {
 		set.Sources = append(set.Sources, p.source)
-		set.CRDs += p.source.CRDs
+		set.Total += p.source.CRDs
 		set.WithRules += p.source.WithRules
 		set.Versions += p.source.Versions
 		for _, e := range p.entries {
@@ -209,7 +209,7 @@ func merge(parts []*part) *Set {
 				if key := sha256.Sum256(e.CRD); !whole[key] {
 					whole[key] = true
 					name, _, _ := strings.Cut(e.Name, "/")
-					set.Definitions = append(set.Definitions, Definition{name, p.source.Name, e.CRD})
+					set.CRDs = append(set.CRDs, CRD{name, p.source.Name, e.CRD})
 				}
 			}
 			key := sha256.Sum256(e.JSON)

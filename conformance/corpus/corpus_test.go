@@ -52,17 +52,17 @@ spec: {version: v1, validation: {openAPIV3Schema: {type: object}}, subresources:
 func TestMergeFoldsEqualSchemas(t *testing.T) {
 	a := &part{source: Source{Name: "a", CRDs: 1, Versions: 2}, entries: []entry{{Name: "x/v1", JSON: []byte(`{}`)}, {Name: "x/v2", JSON: []byte(`{}`), Status: true}}}
 	set := merge([]*part{a, a})
-	if len(set.Schemas) != 1 || set.Schemas[0].Copies != 4 || !set.Schemas[0].Status || set.Versions != 4 || set.CRDs != 2 {
+	if len(set.Schemas) != 1 || set.Schemas[0].Copies != 4 || !set.Schemas[0].Status || set.Versions != 4 || set.Total != 2 {
 		t.Fatalf("%+v", set)
 	}
 }
 
-func TestMergeKeepsDistinctDefinitions(t *testing.T) {
+func TestMergeKeepsDistinctCRDs(t *testing.T) {
 	beta := strings.ReplaceAll(twoVersions, "k8s.io/v1", "k8s.io/v1beta1")
 	p := convertAll("test", []document{{"a.yaml", []byte(twoVersions + "---" + beta)}})
 	set := merge([]*part{p, p})
-	if len(set.Definitions) != 1 || set.Definitions[0].Name != "pears.orchard.example" || !strings.HasPrefix(string(set.Definitions[0].JSON), `{"apiVersion":`) {
-		t.Fatalf("%+v", set.Definitions)
+	if len(set.CRDs) != 1 || set.CRDs[0].Name != "pears.orchard.example" || !strings.HasPrefix(string(set.CRDs[0].JSON), `{"apiVersion":`) {
+		t.Fatalf("%+v", set.CRDs)
 	}
 }
 

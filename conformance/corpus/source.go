@@ -53,7 +53,7 @@ func (m module) load(ctx context.Context, o Options, say func(string, ...any)) (
 	return p, writeCache(key, p)
 }
 
-// download fetches the module through the go command, which verifies it, and returns its folder. It runs outside of any
+// download fetches the module through the go command, which verifies it, and returns its folder. It runs outside any
 // module, so that the pins stay out of this module's own requirements.
 func (m module) download(ctx context.Context) (string, error) {
 	tmp, err := os.MkdirTemp("", "espalier-corpus-")

@@ -10,23 +10,23 @@ import (
 	"github.com/espalier-dev/espalier/finding"
 )
 
-// Definition returns Espalier's verdict on a whole CRD. Of the warnings it has those that the reference knows. A finding
+// CRD returns Espalier's result for a whole CRD. Of the warnings it has those that the reference knows. A finding
 // whose place is not in the document is an error of its own.
-func Definition(doc []byte, o oracle.DefinitionOptions) (v oracle.DefinitionVerdict) {
+func CRD(doc []byte, o oracle.CRDOptions) (v oracle.CRDResult) {
 	defer func() {
 		if p := recover(); p != nil {
-			v = oracle.DefinitionVerdict{Panic: p}
+			v = oracle.CRDResult{Panic: p}
 		}
 	}()
 	findings, err := validate(doc, o)
 	if err != nil {
-		return oracle.DefinitionVerdict{Undecodable: err}
+		return oracle.CRDResult{Undecodable: err}
 	}
 	for _, f := range findings {
 		switch {
 		case f.Severity == finding.Error:
 			v.Errors = append(v.Errors, f.Error())
-		case f.Rule == "format-unrecognized" || f.Rule == "list-set-objects":
+		case f.Check == "format-unrecognized" || f.Check == "list-set-objects":
 			v.Warnings = append(v.Warnings, f.Detail)
 		}
 		if f.Offset < 0 || f.Offset >= len(doc) || f.Pointer != "" && !strings.HasPrefix(f.Pointer, "/") {
@@ -39,7 +39,7 @@ func Definition(doc []byte, o oracle.DefinitionOptions) (v oracle.DefinitionVerd
 	return v
 }
 
-func validate(doc []byte, o oracle.DefinitionOptions) ([]finding.Finding, error) {
+func validate(doc []byte, o oracle.CRDOptions) ([]finding.Finding, error) {
 	d, err := crd.Parse(doc)
 	if err != nil {
 		return nil, err

@@ -1,3 +1,3 @@
-// Package engine asks Espalier the questions that package oracle asks the reference, and answers in the same types. It
-// is the only package of this module that the comparisons know Espalier through.
+// Package engine asks Espalier the questions that package oracle asks the reference, and answers in the same types. The
+// comparisons use Espalier through this package only.
 package engine

@@ -8,22 +8,22 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/oracle"
+	"github.com/espalier-dev/espalier/crd/cel"
 	"github.com/espalier-dev/espalier/finding"
-	"github.com/espalier-dev/espalier/rules"
 )
 
-// Check returns Espalier's verdict on a schema, its defaults and its rules: findings of severity Error, rendered,
+// Check returns Espalier's result for a schema, its defaults and its rules: findings of severity Error, rendered,
 // sorted, all of them among the Errors.
-func Check(schema []byte, status bool) oracle.Verdict {
+func Check(schema []byte, status bool) oracle.Result {
 	findings, err := espalier.Check(schema, espalier.CheckOptions{Path: oracle.Path, StatusSubresource: status})
 	if err != nil {
-		return oracle.Verdict{Undecodable: err}
+		return oracle.Result{Undecodable: err}
 	}
-	more, err := rules.Check(schema, rules.CheckOptions{Path: oracle.Path})
+	more, err := cel.Check(schema, cel.CheckOptions{Path: oracle.Path})
 	if err != nil {
-		return oracle.Verdict{Undecodable: err}
+		return oracle.Result{Undecodable: err}
 	}
-	var v oracle.Verdict
+	var v oracle.Result
 	for _, f := range slices.Concat(findings, more) {
 		if f.Severity == finding.Error {
 			v.Errors = append(v.Errors, f.Error())
@@ -38,7 +38,7 @@ type Schema struct {
 	s *espalier.Schema
 
 	once     sync.Once
-	rules    *rules.Set
+	rules    *espalier.Rules
 	rulesErr error
 }
 

@@ -6,12 +6,12 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/oracle"
-	"github.com/espalier-dev/espalier/rules"
+	"github.com/espalier-dev/espalier/crd/cel"
 )
 
 // compileRules returns the rules of the schema. They are compiled when they are first needed.
-func (s *Schema) compileRules() (espalier.Rules, error) {
-	s.once.Do(func() { s.rules, s.rulesErr = rules.Compile(s.s, rules.Options{}) })
+func (s *Schema) compileRules() (*espalier.Rules, error) {
+	s.once.Do(func() { s.rules, s.rulesErr = cel.Compile(s.s) })
 	if s.rulesErr != nil || s.rules == nil {
 		return nil, s.rulesErr
 	}
@@ -20,7 +20,7 @@ func (s *Schema) compileRules() (espalier.Rules, error) {
 
 // Costs returns what the expressions of a schema's rules may cost.
 func Costs(schema []byte) ([]oracle.Cost, error) {
-	costs, err := rules.Costs(schema, rules.CheckOptions{})
+	costs, err := cel.Costs(schema, cel.CheckOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/espalier-dev/espalier/espaliertest"
+	"github.com/espalier-dev/espalier/server/espaliertest"
 )
 
 // Types of the same form are alike: these have counterparts of their own.
@@ -22,7 +22,7 @@ var counterparts = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[envtest.AuthenticatedUser]():     reflect.TypeFor[espaliertest.AuthenticatedUser](),
 }
 
-// missing is what envtest has and Environment has not, as docs/guides/envtest.md says: what is about processes.
+// missing are the fields of envtest about processes, which Environment lacks; docs/guides/envtest.md lists them.
 var missing = map[string]bool{
 	"WebhookInstallOptions.ModifyWebhookDefinitions": true,
 	"ControlPlane.APIURL":                            true,

@@ -28,10 +28,13 @@ func TestProjectOnOurPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if named := filepath.Join(bin, "espalier"); built != named {
+	if named := filepath.Join(bin, "espalier-server"); built != named {
 		if err := os.Symlink(built, named); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if _, err := launch.BuildCommandLine(t.Context(), bin); err != nil {
+		t.Fatal(err)
 	}
 	script := ""
 	for _, block := range blocks(t, "envtest.md") {
@@ -83,7 +86,7 @@ func TestTestingGuide(t *testing.T) {
 	tests := 0
 	for _, block := range blocks(t, "testing.md") {
 		if block.language == "go" && block.title == "" {
-			t.Errorf("code that nobody compiles: %s", block.text)
+			t.Errorf("code block that no test compiles: %s", block.text)
 		}
 		if block.title != "" {
 			write(t, filepath.Join(dir, block.title), block.text)
@@ -93,7 +96,7 @@ func TestTestingGuide(t *testing.T) {
 	// The module is like this one, so that everything else is compiled already.
 	module := read(t, filepath.Join(root, "conformance", "go.mod"))
 	module = strings.Replace(module, "module github.com/espalier-dev/espalier/conformance", "module example.com/web", 1)
-	write(t, filepath.Join(dir, "go.mod"), strings.ReplaceAll(module, "=> ../", "=> "+root))
+	write(t, filepath.Join(dir, "go.mod"), strings.ReplaceAll(module, "=> ../", "=> "+root+"/"))
 	write(t, filepath.Join(dir, "go.sum"), sums(t))
 	out := run(t, dir, "go test ./...", "GOFLAGS=-mod=mod")
 	if got := strings.Count(out, "\n--- PASS: "); tests == 0 || got != tests {
@@ -172,12 +175,24 @@ func project(t *testing.T) string {
 	return dir
 }
 
-// require does what `go get github.com/espalier-dev/espalier` does, with the module as it is here.
+// require does what `go get github.com/espalier-dev/espalier/server` does, with the module as it is here.
 func require(t *testing.T, dir string) {
 	t.Helper()
 	root := repository(t)
 	write(t, filepath.Join(dir, "go.mod"), read(t, filepath.Join(dir, "go.mod"))+
-		"\nrequire github.com/espalier-dev/espalier v0.0.0\n\nreplace github.com/espalier-dev/espalier => "+root+"\n")
+		strings.ReplaceAll(`
+require (
+	github.com/espalier-dev/espalier v0.1.0
+	github.com/espalier-dev/espalier/crd v0.1.0
+	github.com/espalier-dev/espalier/server v0.1.0
+)
+
+replace (
+	github.com/espalier-dev/espalier => ROOT
+	github.com/espalier-dev/espalier/crd => ROOT/crd
+	github.com/espalier-dev/espalier/server => ROOT/server
+)
+`, "ROOT", root))
 	write(t, filepath.Join(dir, "go.sum"), read(t, filepath.Join(dir, "go.sum"))+sums(t))
 }
 

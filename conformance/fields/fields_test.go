@@ -16,9 +16,10 @@ import (
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/conformance/generate"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/openapi"
+	"github.com/espalier-dev/espalier/internal/bridge"
 	"github.com/espalier-dev/espalier/internal/exec"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
-	"github.com/espalier-dev/espalier/openapi"
 )
 
 // The fields of a new object are those that the stock field manager finds.
@@ -29,7 +30,7 @@ func TestCreatedFieldsEqualTheFieldManagers(t *testing.T) {
 	}
 	const perVersion = 20
 	compared, left := 0, 0
-	for i, def := range set.Definitions {
+	for i, def := range set.CRDs {
 		if testing.Short() && i%10 != 0 {
 			continue
 		}
@@ -57,7 +58,7 @@ func TestCreatedFieldsEqualTheFieldManagers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, ok := exec.AppendFields(nil, s.Plan(), doc, "status")
+			got, ok := exec.AppendFields(nil, bridge.Plan(s), doc, "status")
 			doc.Release()
 			if !ok {
 				left++

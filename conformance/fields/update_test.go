@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/conformance/generate"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/internal/bridge"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/endpoints/codec"
 	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
@@ -30,7 +31,7 @@ func TestUpdatedFieldsEqualTheFieldManagers(t *testing.T) {
 		t.Fatal(err)
 	}
 	compared, touched := 0, 0
-	for i, def := range set.Definitions {
+	for i, def := range set.CRDs {
 		if testing.Short() && i%10 != 0 || i%3 != 0 {
 			continue
 		}
@@ -43,7 +44,7 @@ func TestUpdatedFieldsEqualTheFieldManagers(t *testing.T) {
 		if err != nil {
 			continue // not structural: there are some
 		}
-		own, scope := ownership(t, d, v, s)
+		own, scope := managedFields(t, d, v, s)
 		plan, err := generate.Compile(v.Schema)
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +55,7 @@ func TestUpdatedFieldsEqualTheFieldManagers(t *testing.T) {
 			other := normalized(t, s, plan.Append(nil, seed+1000, kind))
 			next, err := s.Normalize(generate.Edit(live.JSON(), other.JSON(), seed), espalier.NormalizeOptions{})
 			if err != nil || next.Changes&espalier.Mismatched != 0 {
-				continue // such an object is refused before anybody owns it
+				continue // such an object is refused before a manager owns it
 			}
 			now, err := object.FromJSON(next.Bytes)
 			if err != nil {
@@ -75,7 +76,7 @@ func TestUpdatedFieldsEqualTheFieldManagers(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d updates compared, %d of which changed managed fields", compared, touched)
+	t.Logf("%d updates compared, %d changed managed fields", compared, touched)
 	if touched < compared/10 {
 		t.Error("too few changes")
 	}
@@ -116,7 +117,7 @@ func normalized(t *testing.T, s *espalier.Schema, src []byte) *object.Object {
 }
 
 // created returns an object as it is stored, owned since long ago.
-func created(t *testing.T, own *fieldmanager.Ownership, o *object.Object) *object.Object {
+func created(t *testing.T, own *fieldmanager.ManagedFields, o *object.Object) *object.Object {
 	t.Helper()
 	o.SetManagedFields(nil)
 	out, err := own.Creating(nothing{}, "manager/1").Create(t.Context(), o, nil, &metav1.CreateOptions{})
@@ -137,7 +138,7 @@ func created(t *testing.T, own *fieldmanager.Ownership, o *object.Object) *objec
 	return stored
 }
 
-func updated(t *testing.T, own *fieldmanager.Ownership, live, now *object.Object) *object.Object {
+func updated(t *testing.T, own *fieldmanager.ManagedFields, live, now *object.Object) *object.Object {
 	t.Helper()
 	change := rest.DefaultUpdatedObjectInfo(now, func(_ context.Context, now, live runtime.Object) (runtime.Object, error) {
 		return own.UpdateScope().FieldManager.UpdateNoErrors(live, now, "manager"), nil
@@ -164,7 +165,7 @@ func (n nothing) Update(ctx context.Context, _ string, info rest.UpdatedObjectIn
 	return o, false, err
 }
 
-func ownership(t *testing.T, d *crd.CRD, v *crd.Version, s *espalier.Schema) (*fieldmanager.Ownership, *handlers.RequestScope) {
+func managedFields(t *testing.T, d *crd.CRD, v *crd.Version, s *espalier.Schema) (*fieldmanager.ManagedFields, *handlers.RequestScope) {
 	t.Helper()
 	types := fieldmanager.Converter(typesOf(t, d, v))
 	gvk := schema.GroupVersionKind{Group: d.Group, Version: v.Name, Kind: d.Kind}
@@ -173,7 +174,7 @@ func ownership(t *testing.T, d *crd.CRD, v *crd.Version, s *espalier.Schema) (*f
 	if scope.FieldManager, err = fieldmanager.Manager(types, scope, noStatus{gvk}); err != nil {
 		t.Fatal(err)
 	}
-	own, err := fieldmanager.NewOwnership(scope, types, s.Plan(), "status")
+	own, err := fieldmanager.NewManagedFields(scope, types, bridge.Plan(s), "status")
 	if err != nil {
 		t.Fatal(err)
 	}

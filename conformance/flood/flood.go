@@ -130,7 +130,7 @@ func (o *onlooker) prepare(ctx context.Context) error {
 	return err
 }
 
-// grant gives a user all rights, subject to flow control as everybody's requests are.
+// grant gives a user all rights, subject to flow control as other users' requests are.
 func grant(ctx context.Context, s *launch.Server, user string) error {
 	return must(ctx, s, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", fmt.Sprintf(
 		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"all-for-%[1]s"},

@@ -104,7 +104,7 @@ func prepareLists(ctx context.Context, s *launch.Server) error {
 
 // define creates a CRD and waits until it is served.
 func define(ctx context.Context, s *launch.Server, group, plural, kind, schema string) error {
-	if err := must(ctx, s, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(group, plural, kind, schema)); err != nil {
+	if err := must(ctx, s, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", makeCRD(group, plural, kind, schema)); err != nil {
 		return err
 	}
 	client, err := s.HTTP()
@@ -123,7 +123,7 @@ func define(ctx context.Context, s *launch.Server, group, plural, kind, schema s
 	}
 }
 
-func definition(group, plural, kind, schema string) string {
+func makeCRD(group, plural, kind, schema string) string {
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%[2]s.%[1]s"},"spec":{
 		"group":%[1]q,"scope":"Namespaced","names":{"plural":%[2]q,"singular":%[3]q,"kind":%[4]q,"listKind":"%[4]sList"},
 		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":%[5]s}}]}}`, group, plural, strings.ToLower(kind), kind, schema)

@@ -28,7 +28,7 @@ func OpenAPI(ctx context.Context, s *launch.Server, report func(format string, a
 	defer cancel()
 	var o outcomes
 	readOpenAPI(ctx, s, &o)
-	report("openapi: %d readers of /openapi/v2 of %d CRDs, of which one changes, for %v: %v", openAPIReaders, openAPICRDs, floodTime, &o)
+	report("openapi: %d readers of /openapi/v2 of %d CRDs while one changes, for %v: %v", openAPIReaders, openAPICRDs, floodTime, &o)
 	if o.whole.Load() == 0 {
 		return errors.New("openapi: no document was answered")
 	}
@@ -92,7 +92,7 @@ func prepareOpenAPI(ctx context.Context, s *launch.Server) error {
 	defer client.CloseIdleConnections()
 	return each(ctx, openAPICRDs, 4, func(ctx context.Context, i int) error {
 		code, text, err := floodCall(ctx, client, http.MethodPost, s.URL+"/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-			definition(openAPIGroup, fmt.Sprintf("kinds%d", i), fmt.Sprintf("Kind%d", i), schema))
+			makeCRD(openAPIGroup, fmt.Sprintf("kinds%d", i), fmt.Sprintf("Kind%d", i), schema))
 		if err == nil && code != http.StatusCreated {
 			err = fmt.Errorf("a CRD was not created: %d %.200s", code, text)
 		}

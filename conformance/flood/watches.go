@@ -69,7 +69,7 @@ type watching struct {
 	server *launch.Server
 	admin  *http.Client
 	other  *http.Client // of a user who has nothing to do with the flood
-	user   *rest.Config // the one who floods
+	user   *rest.Config // sends the flood
 }
 
 const (

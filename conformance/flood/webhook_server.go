@@ -13,7 +13,7 @@ import (
 )
 
 // startFloodWebhook serves floodConversion on this machine.
-func startFloodWebhook(signer *launch.Authority) (*httptest.Server, error) {
+func startFloodWebhook(signer *launch.CA) (*httptest.Server, error) {
 	pair, err := signer.Server("127.0.0.1")
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func Webhooks(ctx context.Context, s *launch.Server, report func(format string, 
 	tasks.Go(func() { f.watchMemory(ctx) })
 	f.bystander(ctx)
 	tasks.Wait()
-	return f.verdict(report)
+	return f.result(report)
 }
 
 type webhookFlood struct {
@@ -69,7 +69,7 @@ func (f *webhookFlood) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	signer, err := launch.NewAuthority()
+	signer, err := launch.NewCA()
 	if err != nil {
 		return err
 	}
@@ -260,10 +260,10 @@ func (f *webhookFlood) client(user string) (*http.Client, error) {
 	return rest.HTTPClientFor(config)
 }
 
-// verdict reports the measurements and says which bound is exceeded.
-func (f *webhookFlood) verdict(report func(format string, args ...any)) error {
+// result reports the measurements and says which bound is exceeded.
+func (f *webhookFlood) result(report func(format string, args ...any)) error {
 	if len(f.latencies) == 0 {
-		return errors.New("webhooks: nobody else had a request answered")
+		return errors.New("webhooks: the server answered no request of the other user")
 	}
 	slices.Sort(f.latencies)
 	p99 := f.latencies[len(f.latencies)*99/100]

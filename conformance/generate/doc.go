@@ -8,8 +8,8 @@
 // value. The same plan, seed and options give the same bytes.
 //
 // Valid means: JSON, no unknown fields, no nulls, types as the schema wants them, enums, formats and simple limits kept.
-// CEL rules are not looked at; junctors only with the option Resolve, and in the mode Breach.
+// CEL rules are not looked at; allOf, anyOf, oneOf and not only with the option Resolve, and in the mode Breach.
 //
 // The mode Breach is for validation: objects that are valid but for one value or two, which miss what their schema demands
-// narrowly or grossly. Edit makes of an object what a client may have made of it.
+// narrowly or grossly. Edit changes an object as a client may.
 package generate

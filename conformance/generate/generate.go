@@ -24,7 +24,7 @@ type Options struct {
 	Kind       string // default Tree
 	Compact    bool   // no whitespace, whatever the dice say
 	Metadata   string // raw JSON to use as the root's metadata in place of a generated one
-	Resolve    bool   // satisfy junctors also in other modes than Breach, as far as that is easy
+	Resolve    bool   // satisfy allOf, anyOf, oneOf and not also in other modes than Breach, as far as that is easy
 }
 
 // Append writes the object of a seed to dst.
@@ -58,7 +58,7 @@ func (p *Plan) Append(dst []byte, seed uint64, o Options) []byte {
 	return w.dst
 }
 
-// resolved picks one of the ways to satisfy a schema's junctors. Other modes than Breach do not care for them, and
+// resolved picks one of the ways to satisfy a schema's allOf, anyOf, oneOf and not. Other modes than Breach do not care for them, and
 // sometimes neither does this.
 func (w *writer) resolved(n *node) *node {
 	if w.mode != Breach && !w.o.Resolve {
@@ -156,7 +156,7 @@ func (w *writer) value(n *node, share, depth int) {
 	w.plain(n, share, depth)
 }
 
-// plain writes a value that fits the schema, apart from what may happen inside of it.
+// plain writes a value that fits the schema, apart from what may happen inside it.
 func (w *writer) plain(n *node, share, depth int) {
 	n = w.resolved(n)
 	if len(n.samples) > 0 {

@@ -65,7 +65,7 @@ func TestSizeIsMet(t *testing.T) {
 	}
 }
 
-// Hostile objects must reach every kind of outcome, and not too often the dull ones.
+// Hostile objects must reach every kind of outcome, the ordinary ones not too often.
 func TestHostileObjectsSpread(t *testing.T) {
 	p := plan(t)
 	s, err := oracle.Compile([]byte(schema))

@@ -2,15 +2,15 @@ package generate
 
 import "github.com/espalier-dev/espalier/conformance/tree"
 
-// Limits of resolving junctors: schemas of this many JSON nodes are copied, this many times.
+// Limits of resolving allOf, anyOf, oneOf and not: schemas of this many JSON nodes are copied, this many times.
 const (
 	maxResolved     = 400
 	maxAlternatives = 4
 )
 
-// resolve returns ways to satisfy a schema's junctors, each as a schema without them: the schema merged with all of
-// allOf, one of anyOf and one of oneOf, without the properties that not forbids. It is right for the junctors that
-// people write and a guess for others.
+// resolve returns ways to satisfy a schema's allOf, anyOf, oneOf and not, each as a schema without them: the schema merged with all of
+// allOf, one of anyOf and one of oneOf, without the properties that not forbids. It is right for the
+// combinations that people write and a guess for others.
 func resolve(s *tree.Node) []*tree.Node {
 	if s.Find("allOf") < 0 && s.Find("anyOf") < 0 && s.Find("oneOf") < 0 && s.Find("not") < 0 || s.Size() > maxResolved {
 		return nil
@@ -92,7 +92,7 @@ func demand(s, branch *tree.Node) {
 	}
 }
 
-// into adds demands to a property, which is made if it is not there.
+// into adds demands to a property, which it makes if it is missing.
 func into(s *tree.Node, keyword, name string, branch *tree.Node) {
 	props := s.Get(keyword)
 	if props == nil || props.Kind != tree.Object {

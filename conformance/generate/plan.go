@@ -37,7 +37,7 @@ type node struct {
 	items              *node
 	samples            []string // raw JSON values that fit
 	misfits            []string // raw JSON values that nearly fit
-	alternatives       []*node  // the schema with its junctors resolved, one way or another
+	alternatives       []*node  // the schema with its allOf, anyOf, oneOf and not resolved, one way or another
 	min, max           int64
 	minItems, maxItems int
 	minProps           int
@@ -50,7 +50,7 @@ type prop struct {
 	unique bool // a key of a list of type map
 }
 
-// free is the schema of what nobody specified.
+// free is the schema of an unspecified value.
 var free = &node{kind: anyKind, max: 1000, maxItems: 3, maxLen: 24}
 
 // Compile prepares a schema. It accepts everything that parses, structural or not, and ignores what it cannot use.

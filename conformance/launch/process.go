@@ -174,9 +174,23 @@ func Build(ctx context.Context, dir string, flags ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "espalier")
-	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build", "-C", root, "-o", path}, flags...), "./cmd/espalier")...)
-	cmd.Env = append(os.Environ(), "GOWORK=off")
+	return build(ctx, root, dir, "espalier-server", flags)
+}
+
+// BuildCommandLine compiles the program with the offline commands into dir and returns its path.
+func BuildCommandLine(ctx context.Context, dir string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	return build(ctx, root, dir, "espalier", nil)
+}
+
+// build compiles a program of the repository. Its modules are joined by go.work.
+func build(ctx context.Context, root, dir, program string, flags []string) (string, error) {
+	path := filepath.Join(dir, program)
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build", "-C", root, "-o", path}, flags...), "./cmd/"+program)...)
+	cmd.Env = append(os.Environ(), "GOWORK="+filepath.Join(root, "go.work"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
 	}

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// A Kind says whose server a binary is: they differ in what they must be told.
+// A Kind is an implementation of the API server. Each needs other flags.
 type Kind int
 
 const (
@@ -74,9 +74,9 @@ type Spec struct {
 	Etcd   string   // URL
 	Prefix string   // of the keys in etcd
 	Flags  []string // further flags; the last one of a name counts
-	// Compatible has ours do as upstream's does: objects are in whatever namespace they say, and a definition takes its objects with it.
+	// Compatible has ours do as upstream's does: an object's namespace need not exist, and deleting a CRD deletes its objects.
 	Compatible bool
-	// Namespaces are made once the server is ready. Upstream's has no namespaces: there objects are in what they say.
+	// Namespaces are made once the server is ready. Upstream's has no namespace objects: an object's namespace need not exist there.
 	Namespaces []string
 }
 
@@ -87,7 +87,7 @@ type Server struct {
 	Config     *rest.Config // an administrator's, without limits of rate
 	Kubeconfig string       // file with the same
 	Kind       Kind
-	authority  *Authority
+	signer     *CA
 }
 
 // StartServer runs a server and waits until it is ready.
@@ -108,7 +108,7 @@ func StartServer(ctx context.Context, spec Spec) (*Server, error) {
 var tokenKey = sync.OnceValues(keyutil.MakeEllipticPrivateKeyPEM)
 
 func startIn(ctx context.Context, dir string, spec Spec) (*Server, error) {
-	signer, err := NewAuthority()
+	signer, err := NewCA()
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func startIn(ctx context.Context, dir string, spec Spec) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{URL: fmt.Sprintf("https://127.0.0.1:%d", port), Kind: spec.Kind, authority: signer}
+	s := &Server{URL: fmt.Sprintf("https://127.0.0.1:%d", port), Kind: spec.Kind, signer: signer}
 	if s.Config, err = s.Client("admin", "system:masters"); err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func startIn(ctx context.Context, dir string, spec Spec) (*Server, error) {
 
 // Arguments returns the command line of the server on a port of 127.0.0.1. Certificates by signer and the other files that the server
 // reads are written into dir.
-func (spec Spec) Arguments(dir string, signer *Authority, port int) ([]string, error) {
+func (spec Spec) Arguments(dir string, signer *CA, port int) ([]string, error) {
 	pair, err := signer.Server("127.0.0.1", "localhost")
 	if err != nil {
 		return nil, err
@@ -261,14 +261,14 @@ func (s *Server) Client(user string, groups ...string) (*rest.Config, error) {
 
 // ClientFor returns the configuration of a client with a new certificate for some uses, which need not be a client's.
 func (s *Server) ClientFor(subject pkix.Name, uses ...x509.ExtKeyUsage) (*rest.Config, error) {
-	pair, err := s.authority.Certificate(subject, uses...)
+	pair, err := s.signer.Certificate(subject, uses...)
 	if err != nil {
 		return nil, err
 	}
 	return &rest.Config{
 		Host:            s.URL,
 		QPS:             -1,
-		TLSClientConfig: rest.TLSClientConfig{CAData: s.authority.CA, CertData: pair.Cert, KeyData: pair.Key},
+		TLSClientConfig: rest.TLSClientConfig{CAData: s.signer.CA, CertData: pair.Cert, KeyData: pair.Key},
 	}, nil
 }
 

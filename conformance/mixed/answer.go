@@ -23,7 +23,7 @@ type Question struct {
 // asked is a schema that has been compiled for its question.
 type asked struct {
 	q       *Question
-	verdict string // about the schema
+	checked string // about the schema
 	schema  *engine.Schema
 	err     error // why there is none
 }
@@ -31,7 +31,7 @@ type asked struct {
 // compile checks and compiles the schema.
 func (q *Question) compile() asked {
 	v := engine.Check(q.Schema, false)
-	a := asked{q: q, verdict: v.String()}
+	a := asked{q: q, checked: v.String()}
 	a.schema, a.err = engine.Compile(q.Schema)
 	return a
 }
@@ -40,7 +40,7 @@ func (q *Question) compile() asked {
 // object.
 func (a *asked) answers() []string {
 	again := engine.Check(a.q.Schema, false)
-	list := []string{fmt.Sprintf("%s\ncompiled: %v\nchecked again: %s", a.verdict, a.err, again.String())}
+	list := []string{fmt.Sprintf("%s\ncompiled: %v\nchecked again: %s", a.checked, a.err, again.String())}
 	if a.err != nil {
 		return list
 	}

@@ -6,19 +6,19 @@ import (
 	"github.com/espalier-dev/espalier/conformance/tree"
 )
 
-// Definitions makes whole CRDs: the surroundings of real ones, around schemas that were mutated, varied or left as they
+// CRDs makes whole CRDs: the surroundings of real ones, around schemas that were mutated, varied or left as they
 // are.
-type Definitions struct {
+type CRDs struct {
 	pool  *Pool
 	names []string
 	bases [][]byte
 }
 
-// NewDefinitions returns a source of CRDs whose schemas come from pool.
-func NewDefinitions(pool *Pool) *Definitions { return &Definitions{pool: pool} }
+// NewCRDs returns a source of CRDs whose schemas come from pool.
+func NewCRDs(pool *Pool) *CRDs { return &CRDs{pool: pool} }
 
 // Add takes the surroundings of a real CRD.
-func (d *Definitions) Add(name string, crd []byte) error {
+func (d *CRDs) Add(name string, crd []byte) error {
 	root, err := tree.Parse(crd)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (d *Definitions) Add(name string, crd []byte) error {
 }
 
 // Len is the number of real CRDs.
-func (d *Definitions) Len() int { return len(d.bases) }
+func (d *CRDs) Len() int { return len(d.bases) }
 
 // A Change is a CRD before and after.
 type Change struct {
@@ -43,7 +43,7 @@ type Change struct {
 
 // Make grows the change of a seed. Three in eight have an old CRD that is most likely invalid, so that there is something
 // not to hold against the new one; one in eight changes nothing.
-func (d *Definitions) Make(seed uint64) Change {
+func (d *CRDs) Make(seed uint64) Change {
 	r := rand.New(rand.NewPCG(seed, 0x646566696e65))
 	at := r.IntN(len(d.bases))
 	root, err := tree.Parse(d.bases[at])
@@ -125,7 +125,7 @@ func (g *definer) plant() {
 	}
 }
 
-// lax makes a CRD that was valid once, or was never checked: servers hold nothing of it against a change.
+// lax makes an old CRD that is invalid, as if stored before a check existed: on updates, servers ratchet its errors.
 func (g *definer) lax() {
 	if g.one(2) {
 		inSpec("preserveUnknownFields", "true")(g)
@@ -178,7 +178,7 @@ func (g *definer) metadata() *tree.Node {
 // mutate applies n mutations and returns their names.
 func (g *definer) mutate(n int) (applied []string) {
 	for range n {
-		m := definitionTable[g.IntN(len(definitionTable))]
+		m := crdTable[g.IntN(len(crdTable))]
 		if m.apply(g) {
 			applied = append(applied, m.name)
 		}

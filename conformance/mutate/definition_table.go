@@ -6,17 +6,17 @@ import (
 	"github.com/espalier-dev/espalier/conformance/tree"
 )
 
-// definitionMutation edits a CRD. It reports whether it found something to do.
-type definitionMutation struct {
+// crdMutation edits a CRD. It reports whether it found something to do.
+type crdMutation struct {
 	name  string
 	apply func(g *definer) bool
 }
 
-var definitionTable []definitionMutation
+var crdTable []crdMutation
 
 // The table is filled here because its functions use it in turn.
 func init() {
-	definitionTable = []definitionMutation{
+	crdTable = []crdMutation{
 		{"name", inMetadata("name", `"x"`, `""`, `null`, `"A.b"`, `"trees.orchard.example"`)},
 		{"metadata", func(g *definer) bool {
 			merge(g.metadata(), g.node(`{"labels":{"a/b/c":"x","-":"y"}}`, `{"labels":{"a":"not valid!"}}`, `{"annotations":{"a b":"c"}}`, `{"namespace":"n"}`, `{"generateName":"x-"}`,
@@ -27,7 +27,7 @@ func init() {
 				`{"deletionGracePeriodSeconds":5}`, `{"foo":1}`))
 			return true
 		}},
-		{"malformed", malformDefinition},
+		{"malformed", malformCRD},
 		{"approval", inMetadata("annotations", `{}`, `null`, `{"api-approved.kubernetes.io":""}`, `{"api-approved.kubernetes.io":"https://a.b/c"}`,
 			`{"api-approved.kubernetes.io":"unapproved, later"}`, `{"api-approved.kubernetes.io":"nonsense"}`, `{"api-approved.kubernetes.io":"/path"}`)},
 		{"group", mutateGroup},
@@ -72,8 +72,8 @@ func inSpec(name string, options ...string) func(*definer) bool {
 	}
 }
 
-// malformDefinition gives a member a value of the wrong type, or one that is unknown, or null.
-func malformDefinition(g *definer) bool {
+// malformCRD gives a member a value of the wrong type, or one that is unknown, or null.
+func malformCRD(g *definer) bool {
 	at := []*tree.Node{g.root, g.metadata(), g.root.Get("spec"), g.root.Get("spec").Get("names"), g.root.Get("spec").Get("conversion"), g.root.Get("status")}
 	at = append(at, versionsOf(g.root)...)
 	n := at[g.IntN(len(at))]

@@ -7,7 +7,7 @@ import (
 )
 
 // Enrich grows a schema that is most likely structural and restricts values in every way there is: bounds, lengths,
-// patterns, formats, enums, list types, junctors and rules, alone and in combinations that real schemas lack.
+// patterns, formats, enums, list types, allOf and the like, CEL rules, alone and in combinations that real schemas lack.
 func (p *Pool) Enrich(seed uint64) Mutant {
 	r := rand.New(rand.NewPCG(seed, 0x656e72696368))
 	at := r.IntN(len(p.parts))
@@ -111,7 +111,7 @@ func enrichValues(g *gardener, s *site) bool {
 	return true
 }
 
-// ruleKindOf is the type of the value at a site: within a junctor it is stated outside.
+// ruleKindOf is the type of the value at a site: within allOf, anyOf, oneOf and not, the schema outside states it.
 func ruleKindOf(s *site) string {
 	switch kind := ruleKind(s.n); kind {
 	case "bytes", "datetime", "duration":
@@ -144,7 +144,7 @@ func enrichScalar(g *gardener, s *site) bool {
 	return true
 }
 
-// enrichJunctor adds a junctor with value validations about what is outside.
+// enrichJunctor adds allOf, anyOf, oneOf or not with value validations about what is outside.
 func enrichJunctor(g *gardener, s *site) bool {
 	keyword := g.choose("allOf", "anyOf", "anyOf", "oneOf", "oneOf", "not")
 	if keyword == "not" {
@@ -163,7 +163,7 @@ func enrichJunctor(g *gardener, s *site) bool {
 	return true
 }
 
-// branch grows a schema below a junctor of outer: value validations only, about things that are outside.
+// branch grows a schema below allOf, anyOf, oneOf or not of outer: value validations only, about things that are outside.
 func (g *gardener) branch(outer *tree.Node, depth int) *tree.Node {
 	n := tree.Obj()
 	kind := ruleKind(outer)

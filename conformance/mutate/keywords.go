@@ -147,7 +147,7 @@ func addDefault(g *gardener, s *site) bool {
 	return true
 }
 
-// addIncomplete speaks of things below a junctor that do not exist outside: directly, in items, deeper.
+// addIncomplete speaks of things below allOf, anyOf, oneOf or not that do not exist outside: directly, in items, deeper.
 func addIncomplete(g *gardener, s *site) bool {
 	inner := g.node(`{"properties":{"nowhere":{}}}`, `{"properties":{"nowhere":{"minimum":1}}}`, `{"items":{}}`, `{"items":{"properties":{"nowhere":{}}}}`,
 		`{"anyOf":[{"properties":{"nowhere":{}}}]}`, `{"not":{"properties":{"nowhere":{}}}}`, `{"allOf":[{"oneOf":[{"items":{"items":{}}}]}]}`,

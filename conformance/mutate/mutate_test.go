@@ -36,7 +36,7 @@ func TestSeedsDetermineMutants(t *testing.T) {
 	}
 }
 
-// Mutants are of use only if every mutation applies and both verdicts, and undecodable ones, are frequent.
+// Mutants are of use only if every mutation applies, and accepted, refused and undecodable mutants are all frequent.
 func TestMutantsSpread(t *testing.T) {
 	p := pool(t)
 	applied := map[string]int{}
@@ -74,9 +74,9 @@ func BenchmarkMake(b *testing.B) {
 	}
 }
 
-// Definitions are functions of the seed, too, and cover every mutation.
-func TestDefinitions(t *testing.T) {
-	d := NewDefinitions(pool(t))
+// CRDs are functions of the seed, too, and cover every mutation.
+func TestCRDs(t *testing.T) {
+	d := NewCRDs(pool(t))
 	if err := d.Add("trees", []byte(`{"metadata":{"name":"trees.a.b"},"spec":{"group":"a.b","names":{"plural":"trees","kind":"Tree"},"versions":[{"name":"v1","storage":true,"schema":{"openAPIV3Schema":{}}},{"name":"v2"}]}}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestDefinitions(t *testing.T) {
 			applied[name] = true
 		}
 	}
-	for _, m := range definitionTable {
+	for _, m := range crdTable {
 		if !applied[m.name] {
 			t.Errorf("%s is never applied", m.name)
 		}

@@ -128,10 +128,10 @@ type site struct {
 	parent  *tree.Node // the schema above, nil at the root
 	keyword string     // through which the parent reaches it
 	name    string     // the property's name, if it is one
-	inside  bool       // below a junctor
+	inside  bool       // below allOf, anyOf, oneOf or not
 }
 
-// sites lists the schemas of the tree. Junctors and arrays are rare, so they are listed twice to be found more often.
+// sites lists the schemas of the tree. allOf, anyOf, oneOf, not and arrays are rare, so they are listed twice to be found more often.
 func (g *gardener) sites() []*site {
 	var all []*site
 	walk(g.root, func(s *site) {

@@ -100,7 +100,7 @@ func addJunctor(g *gardener, s *site) bool {
 	return true
 }
 
-// nested grows a schema as it stands below a junctor of outer: mostly about things that outer has.
+// nested grows a schema as it stands below allOf, anyOf, oneOf or not of outer: mostly about things that outer has.
 func (g *gardener) nested(outer *tree.Node, depth int) *tree.Node {
 	n := tree.Obj()
 	if props := outer.Get("properties"); props != nil && props.Kind == tree.Object && len(props.Kids) > 0 && !g.one(3) {

@@ -18,34 +18,34 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// DefinitionOptions say how a CRD comes to the reference.
-type DefinitionOptions struct {
+// CRDOptions say how a CRD comes to the reference.
+type CRDOptions struct {
 	Old      []byte // the CRD before the change; nil if it is created
 	Verbatim bool   // validate what is given, rather than what the server would make of a request with it
 }
 
-// A DefinitionVerdict is what the reference says about a whole CRD.
-type DefinitionVerdict struct {
+// A CRDResult is what the reference says about a whole CRD.
+type CRDResult struct {
 	Undecodable error
 	Panic       any
 	Errors      []string // rendered field errors, sorted
 	Warnings    []string // sorted, each text once
 }
 
-// Definition returns the verdict on a CRD of v1.
-func Definition(doc []byte, o DefinitionOptions) (v DefinitionVerdict) {
+// CRD returns the reference's result for a CRD of v1.
+func CRD(doc []byte, o CRDOptions) (v CRDResult) {
 	defer func() {
 		if p := recover(); p != nil {
-			v = DefinitionVerdict{Panic: p}
+			v = CRDResult{Panic: p}
 		}
 	}()
 	ctx := context.Background()
-	crd, err := internalDefinition(doc)
+	crd, err := internalCRD(doc)
 	if err != nil {
-		return DefinitionVerdict{Undecodable: err}
+		return CRDResult{Undecodable: err}
 	}
 	var errs field.ErrorList
-	v.Warnings = definitionWarnings(&crd.Spec)
+	v.Warnings = crdWarnings(&crd.Spec)
 	if o.Old == nil {
 		if !o.Verbatim {
 			crd.Status = apiextensions.CustomResourceDefinitionStatus{}
@@ -54,22 +54,22 @@ func Definition(doc []byte, o DefinitionOptions) (v DefinitionVerdict) {
 		}
 		errs = validation.ValidateCustomResourceDefinition(ctx, crd)
 	} else {
-		old, err := internalDefinition(o.Old)
+		old, err := internalCRD(o.Old)
 		if err != nil {
-			return DefinitionVerdict{Undecodable: fmt.Errorf("old: %w", err)}
+			return CRDResult{Undecodable: fmt.Errorf("old: %w", err)}
 		}
 		if !o.Verbatim {
 			old.Status.DeepCopyInto(&crd.Status)
 			addStored(crd)
 			keepSystemFields(crd, old)
 		}
-		before := definitionWarnings(&old.Spec)
+		before := crdWarnings(&old.Spec)
 		v.Warnings = slices.DeleteFunc(v.Warnings, func(w string) bool { return slices.Contains(before, w) })
 		errs = validation.ValidateCustomResourceDefinitionUpdate(ctx, crd, old)
 	}
-	pristine, err := internalDefinition(doc)
+	pristine, err := internalCRD(doc)
 	if err != nil {
-		return DefinitionVerdict{Undecodable: err}
+		return CRDResult{Undecodable: err}
 	}
 	for _, e := range errs {
 		undump(e, pristine)
@@ -93,9 +93,9 @@ func addStored(crd *apiextensions.CustomResourceDefinition) {
 	}
 }
 
-// definitionWarnings are the warnings of the strategy for a new CRD, sorted, each text once. For a changed one it leaves
+// crdWarnings are the warnings of the strategy for a new CRD, sorted, each text once. For a changed one it leaves
 // out those that the old one has.
-func definitionWarnings(crd *apiextensions.CustomResourceDefinitionSpec) []string {
+func crdWarnings(crd *apiextensions.CustomResourceDefinitionSpec) []string {
 	var list []string
 	validation.HasSchemaWith(crd, func(root *apiextensions.JSONSchemaProps) bool {
 		return validation.SchemaHas(root, func(s *apiextensions.JSONSchemaProps) bool {
@@ -115,8 +115,8 @@ func definitionWarnings(crd *apiextensions.CustomResourceDefinitionSpec) []strin
 	return slices.Compact(list)
 }
 
-// internalDefinition reads a CRD as the API server does.
-func internalDefinition(doc []byte) (*apiextensions.CustomResourceDefinition, error) {
+// internalCRD reads a CRD as the API server does.
+func internalCRD(doc []byte) (*apiextensions.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(doc, crd); err != nil {
 		return nil, err
@@ -164,8 +164,8 @@ func undump(e *field.Error, pristine *apiextensions.CustomResourceDefinition) {
 	}
 }
 
-// String renders the verdict for a reproducer.
-func (v DefinitionVerdict) String() string {
+// String renders the result for a reproducer.
+func (v CRDResult) String() string {
 	switch {
 	case v.Undecodable != nil:
 		return "undecodable: " + v.Undecodable.Error()

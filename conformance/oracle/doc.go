@@ -3,14 +3,14 @@
 //
 // Data flow:
 //
-//	schema bytes → v1.JSONSchemaProps → internal JSONSchemaProps ┬→ CRD validation → Verdict
+//	schema bytes → v1.JSONSchemaProps → internal JSONSchemaProps ┬→ CRD validation → Result
 //	                                                            ├→ CEL compilation → Costs
 //	                                                            └→ Structural, defaults pruned → *Schema
-//	CRD bytes, old bytes → v1, defaulted → internal → CRD validation → DefinitionVerdict
+//	CRD bytes, old bytes → v1, defaulted → internal → CRD validation → CRDResult
 //	object bytes → map[string]any → prune, nulls, metadata, default (*Schema) → Outcome
 //	object bytes, old bytes → values, embedded metadata, lists, rules (*Schema) → Validation
 //
-// Two classes of the reference's findings are kept apart in a Verdict, because they do not decide whether a schema can be
+// Two classes of the reference's findings are kept apart in a Result, because they do not decide whether a schema can be
 // used to normalize and validate objects:
 //
 //   - the errors of ValidateDefaults: it validates default values, which is value validation. The oracle calls

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestVerdicts(t *testing.T) {
+func TestResults(t *testing.T) {
 	for name, c := range map[string]struct {
 		schema string
 		status bool

@@ -42,7 +42,7 @@ func (s Scope) String() string { return [...]string{"unscoped", "namespaced", "c
 // ValidateOptions are the circumstances of one validation. With an Old object it is an update.
 type ValidateOptions struct {
 	Old     []byte
-	Ratchet bool // forgive what has not changed; a server always does
+	Ratchet bool // ratchet: errors in what has not changed do not fail the update; a server always ratchets
 	Scope   Scope
 	NoRules bool // leave rules aside
 }
@@ -51,7 +51,7 @@ type ValidateOptions struct {
 type Validation struct {
 	// Errors are the errors, each as type|field|value|detail|text, sorted.
 	Errors []string
-	// Warnings are the texts of the violations of rules that were forgiven, sorted.
+	// Warnings are the texts of violated CEL rules that ratcheting turned into warnings, sorted.
 	Warnings []string
 	// Undecodable is set when the object or the old object is no JSON object.
 	Undecodable error

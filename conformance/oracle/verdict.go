@@ -22,8 +22,8 @@ import (
 // Path is where the reference reports the schema of a CRD with one version: conversion hoists it out of spec.versions.
 const Path = "spec.validation.openAPIV3Schema"
 
-// A Verdict is what the reference says about a schema. The lists hold rendered field errors, sorted.
-type Verdict struct {
+// A Result is what the reference says about a schema. The lists hold rendered field errors, sorted.
+type Result struct {
 	// Undecodable is set when the document cannot be read as a JSONSchemaProps at all; the lists are then empty.
 	Undecodable error
 	// Errors are the structural and syntactic errors.
@@ -34,28 +34,28 @@ type Verdict struct {
 	CEL []string
 	// Panic is set when the reference crashed; the lists are then empty.
 	Panic any
-	// Elsewhere are errors outside of the schema. There should be none: the CRD around it is well-formed.
+	// Elsewhere are errors outside the schema. There should be none: the CRD around it is well-formed.
 	Elsewhere []string
 }
 
-// Check returns the verdict on one openAPIV3Schema of a CRD that has, or has not, the status subresource.
-func Check(schemaJSON []byte, status bool) (v Verdict) {
+// Check returns the reference's result for one openAPIV3Schema of a CRD that has, or has not, the status subresource.
+func Check(schemaJSON []byte, status bool) (v Result) {
 	defer func() {
 		if p := recover(); p != nil {
-			v = Verdict{Panic: p}
+			v = Result{Panic: p}
 		}
 	}()
 	props, err := decode(schemaJSON)
 	if err != nil {
-		return Verdict{Undecodable: err}
+		return Result{Undecodable: err}
 	}
 	internal, err := convert(props)
 	if err != nil {
-		return Verdict{Undecodable: err}
+		return Result{Undecodable: err}
 	}
 	crd, err := wrap(props, status)
 	if err != nil {
-		return Verdict{Undecodable: err}
+		return Result{Undecodable: err}
 	}
 	v.Defaults = defaultErrors(internal)
 	subtract := count(v.Defaults)
@@ -105,7 +105,7 @@ func convert(props *apiextensionsv1.JSONSchemaProps) (*apiextensions.JSONSchemaP
 	return internal, nil
 }
 
-// wrap puts the schema into the smallest CRD that has nothing else to complain about.
+// wrap puts the schema into the smallest CRD that is valid otherwise.
 func wrap(props *apiextensionsv1.JSONSchemaProps, status bool) (*apiextensions.CustomResourceDefinition, error) {
 	version := apiextensionsv1.CustomResourceDefinitionVersion{
 		Name: "v1", Served: true, Storage: true,
@@ -211,17 +211,17 @@ func count(texts []string) map[string]int {
 }
 
 // All returns every error about the schema, sorted.
-func (v Verdict) All() []string {
+func (v Result) All() []string {
 	all := slices.Concat(v.Errors, v.Defaults, v.CEL)
 	slices.Sort(all)
 	return all
 }
 
 // Accepted reports whether the reference would serve the schema, CEL and the values of defaults aside.
-func (v Verdict) Accepted() bool { return v.Undecodable == nil && v.Panic == nil && len(v.Errors) == 0 }
+func (v Result) Accepted() bool { return v.Undecodable == nil && v.Panic == nil && len(v.Errors) == 0 }
 
-// String renders the verdict for a reproducer.
-func (v Verdict) String() string {
+// String renders the result for a reproducer.
+func (v Result) String() string {
 	if v.Undecodable != nil {
 		return "undecodable: " + v.Undecodable.Error()
 	}

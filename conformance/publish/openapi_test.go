@@ -13,10 +13,10 @@ import (
 
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/crd"
-	"github.com/espalier-dev/espalier/openapi"
+	"github.com/espalier-dev/espalier/crd/openapi"
 )
 
-// shapes are definitions around a schema: each scope, each set of
+// shapes are CRDs around a schema: each scope, each set of
 // subresources, and names with all that matters for names of operations.
 var shapes = []struct {
 	group, version, kind, plural, scope, subresources string
@@ -27,8 +27,8 @@ var shapes = []struct {
 	{"k8s.io", "v1", "News", "news", "Namespaced", `{"scale":{"specReplicasPath":".spec.a","statusReplicasPath":".status.b"}}`},
 }
 
-// definition wraps a schema in the definition of the i-th shape.
-func definition(t *testing.T, schema []byte, i int) []byte {
+// makeCRD wraps a schema in the CRD of the i-th shape.
+func makeCRD(t *testing.T, schema []byte, i int) []byte {
 	s := shapes[i%len(shapes)]
 	raw, err := json.Marshal(map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -62,7 +62,7 @@ func TestPathsAndModels(t *testing.T) {
 	}
 	compared := 0
 	for i := 0; i < len(set.Schemas); i += step {
-		raw := definition(t, set.Schemas[i].JSON, i)
+		raw := makeCRD(t, set.Schemas[i].JSON, i)
 		var theirs v1.CustomResourceDefinition
 		if json.Unmarshal(raw, &theirs) != nil {
 			continue // not a schema for either
@@ -79,9 +79,9 @@ func TestPathsAndModels(t *testing.T) {
 			break
 		}
 	}
-	t.Logf("%d definitions compared", compared)
+	t.Logf("%d CRDs compared", compared)
 	if compared < 10 {
-		t.Error("too few definitions compared")
+		t.Error("too few CRDs compared")
 	}
 }
 

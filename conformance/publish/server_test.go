@@ -24,18 +24,18 @@ import (
 	explain "k8s.io/kubectl/pkg/explain/v2"
 
 	"github.com/espalier-dev/espalier/conformance/corpus"
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
 	"github.com/espalier-dev/espalier/server/endpoints/openapihandler"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// serve publishes definitions with a real catalog on a real etcd.
-func serve(t *testing.T, definitions []*v1.CustomResourceDefinition) (url string) {
+// serve publishes CRDs with a real catalog on a real etcd.
+func serve(t *testing.T, crds []*v1.CustomResourceDefinition) (url string) {
 	storage := catalogtest.Open(t)
-	for _, d := range definitions {
+	for _, d := range crds {
 		raw, err := json.Marshal(d)
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +65,7 @@ func canonical(t *testing.T, raw []byte) string {
 	return string(raw)
 }
 
-// established returns definitions of the corpus as they are when they are served.
+// established returns CRDs of the corpus as they are when they are served.
 func established(t *testing.T) (list []*v1.CustomResourceDefinition) {
 	set, err := corpus.Load(context.Background(), corpus.Options{NoModules: true})
 	if err != nil {
@@ -73,9 +73,9 @@ func established(t *testing.T) (list []*v1.CustomResourceDefinition) {
 	}
 	const wanted = 60
 	seen := map[string]bool{}
-	for i := 0; i < len(set.Definitions) && len(list) < wanted; i += max(1, len(set.Definitions)/wanted/2) {
+	for i := 0; i < len(set.CRDs) && len(list) < wanted; i += max(1, len(set.CRDs)/wanted/2) {
 		d := &v1.CustomResourceDefinition{}
-		if json.Unmarshal(set.Definitions[i].JSON, d) != nil || d.APIVersion != "apiextensions.k8s.io/v1" || seen[d.Name] {
+		if json.Unmarshal(set.CRDs[i].JSON, d) != nil || d.APIVersion != "apiextensions.k8s.io/v1" || seen[d.Name] {
 			continue
 		}
 		seen[d.Name] = true
@@ -110,7 +110,7 @@ func get(t *testing.T, url string) map[string]any {
 }
 
 // forgetOptions takes away in which groups there are options to delete. The
-// reference lists all groups that client-go knows, of which this server has none.
+// reference lists all groups that client-go knows. This server has none of them.
 func forgetOptions(models map[string]any) {
 	if m, ok := models["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"].(map[string]any); ok {
 		delete(m, "x-kubernetes-group-version-kind")
@@ -119,11 +119,11 @@ func forgetOptions(models map[string]any) {
 
 // TestDocuments compares whole documents, as they are served.
 func TestDocuments(t *testing.T) {
-	definitions := established(t)
-	url := serve(t, definitions)
+	crds := established(t)
+	url := serve(t, crds)
 	v3 := map[schema.GroupVersion][]*spec3.OpenAPI{}
 	var v2 []*spec.Swagger
-	for _, d := range definitions {
+	for _, d := range crds {
 		for _, v := range d.Spec.Versions {
 			if !v.Served {
 				continue
@@ -178,7 +178,7 @@ func TestDocuments(t *testing.T) {
 	if at := difference(got, want); at != "" {
 		t.Errorf("v2: %.2000s", at)
 	}
-	t.Logf("%d definitions, %d documents", len(definitions), len(v3)+1)
+	t.Logf("%d CRDs, %d documents", len(crds), len(v3)+1)
 	if len(v3) < 20 {
 		t.Error("too few documents")
 	}
@@ -187,8 +187,8 @@ func TestDocuments(t *testing.T) {
 // TestKubectl asks what kubectl asks before it sends something, and for
 // explanations.
 func TestKubectl(t *testing.T) {
-	definitions := established(t)[:10]
-	url := serve(t, definitions)
+	crds := established(t)[:10]
+	url := serve(t, crds)
 	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: url})
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestKubectl(t *testing.T) {
 			"v3": resource.NewQueryParamVerifierV3(nil, client.OpenAPIV3(), param),
 			"v2": resource.NewQueryParamVerifier(nil, client, param),
 		}
-		for _, d := range definitions {
+		for _, d := range crds {
 			gvk := schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Status.StoredVersions[0], Kind: d.Spec.Names.Kind}
 			for name, v := range verifiers {
 				if err := v.HasSupport(gvk); err != nil {
@@ -209,11 +209,11 @@ func TestKubectl(t *testing.T) {
 		crd := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 		for name, v := range verifiers {
 			if err := v.HasSupport(crd); err != nil {
-				t.Errorf("%s: %s of definitions: %v", name, param, err)
+				t.Errorf("%s: %s of CRDs: %v", name, param, err)
 			}
 		}
 	}
-	for _, d := range definitions {
+	for _, d := range crds {
 		gvr := schema.GroupVersionResource{Group: d.Spec.Group, Version: d.Status.StoredVersions[0], Resource: d.Spec.Names.Plural}
 		for _, path := range [][]string{nil, {"metadata"}, {"metadata", "ownerReferences"}} {
 			var out bytes.Buffer

@@ -5,22 +5,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/espalier-dev/espalier/internal/cli"
 )
 
-// batch is what one call of the command line judges.
+// batch is what one call of the command line validates.
 type batch struct {
-	def   *definition
+	def   *testCRD
 	verb  verb
 	mode  string
 	oldAs string // the version of the old objects
 }
 
-// batches are the requests by the call that judges them.
+// batches are the requests by the call that validates them.
 func batches(all []*request) map[batch][]*request {
 	list := map[batch][]*request{}
 	for _, r := range all {
@@ -41,7 +40,7 @@ type diagnostic struct {
 	File     string `json:"file"`
 }
 
-// arguments writes the files of a batch and returns the arguments that judge them.
+// arguments writes the files of a batch and returns the arguments that validate them.
 func (b batch) arguments(t *testing.T, dir string, all []*request) []string {
 	t.Helper()
 	write := func(name string, text []byte) string {
@@ -73,13 +72,15 @@ func (b batch) arguments(t *testing.T, dir string, all []*request) []string {
 
 func (r *request) file() string { return fmt.Sprintf("%05d.json", r.number) }
 
-// judge has the command line answer the requests of a batch.
-func (b batch) judge(t *testing.T, dir string, all []*request) {
+// validate has the command line answer the requests of a batch.
+func (b batch) validate(t *testing.T, program, dir string, all []*request) {
 	t.Helper()
 	args := b.arguments(t, dir, all)
 	var out, complaints bytes.Buffer
-	if code := cli.Main(t.Context(), "espalier", args, strings.NewReader(""), &out, &complaints); code > 1 {
-		t.Errorf("espalier %s: exit code %d\n%s", strings.Join(args, " "), code, &complaints)
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() > 1 {
+		t.Errorf("espalier %s: %v\n%s", strings.Join(args, " "), err, &complaints)
 		return
 	}
 	var report struct {
@@ -120,10 +121,10 @@ func (a *answer) add(d diagnostic) {
 	}
 }
 
-// advice are rules of the command line's own: warnings of which servers say nothing, since there is nothing wrong with
-// the request as far as they are concerned. What the command line predicts by them the comparison sees all the same,
-// in what is said about the object that is left.
+// advice are checks that only the command line has: servers do not warn, since they accept the request as it is.
+// The comparison still sees whether the command line predicts the rest correctly, in the findings about the object
+// that is left.
 var advice = map[string]bool{
-	"namespace-ignored": true, // servers take the namespace off what has none, and go on
+	"namespace-ignored": true, // servers drop the namespace of a cluster-scoped object, and go on
 	"status-ignored":    true, // servers drop a status that is not to be written here, and go on
 }

@@ -18,7 +18,7 @@ type difference struct {
 	*request
 	server, cli                 []said // errors
 	serverWarnings, cliWarnings []said
-	verdict                     bool // one accepts it, the other does not, and neither says why
+	decision                    bool // one accepts it, the other does not, and neither says why
 }
 
 // compare returns how the answers to a request differ, or nothing.
@@ -26,7 +26,7 @@ func compare(r *request) *difference {
 	d := &difference{request: r}
 	d.server, d.cli = apart(r.server.errors, r.cli.errors)
 	d.serverWarnings, d.cliWarnings = compareWarnings(r.server.warnings, r.cli.warnings)
-	d.verdict = r.server.refused != r.cli.refused && len(d.server)+len(d.cli) == 0
+	d.decision = r.server.refused != r.cli.refused && len(d.server)+len(d.cli) == 0
 	if unasked(r) {
 		return nil
 	}
@@ -37,8 +37,8 @@ func compare(r *request) *difference {
 }
 
 // unasked reports whether no client would ask a server about the object, since discovery shows no such kind or version.
-// The command line has the words of clients then, or says that it does not judge such kinds; who asks a server all the
-// same is told that there is no such page, or that the object is not of the kind that the page is for.
+// The command line then has the words of clients, or says that it does not validate such kinds. A server answers 404,
+// or that the object is not of the kind that the path is for.
 func unasked(r *request) bool {
 	if !r.server.refused {
 		return false
@@ -103,7 +103,7 @@ func apart(a, b []said) (onlyA, onlyB []said) {
 }
 
 func (d *difference) any() bool {
-	return d.verdict || len(d.server)+len(d.cli)+len(d.serverWarnings)+len(d.cliWarnings) > 0
+	return d.decision || len(d.server)+len(d.cli)+len(d.serverWarnings)+len(d.cliWarnings) > 0
 }
 
 // String shows the difference.
@@ -173,7 +173,7 @@ func compareAll(t *testing.T, requests []*request) {
 	}
 }
 
-// kind is what differences of a kind have in common: who says more, by which rules, without what the texts quote.
+// kind is what differences of a kind have in common: which side says more, by which checks, without what the texts quote.
 func (d *difference) kind() string {
 	parts := map[string]bool{}
 	add := func(who string, list []said) {

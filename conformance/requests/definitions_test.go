@@ -16,20 +16,20 @@ import (
 	"github.com/espalier-dev/espalier/conformance/mutate"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/finding"
-	"github.com/espalier-dev/espalier/internal/install"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/server/crdinstall"
 )
 
 const group = "requests.example"
 
-// generatedDefinitions is how many definitions mutate makes beside those of testdata.
-const generatedDefinitions = 14
+// generatedCRDs is how many CRDs mutate makes beside those of testdata.
+const generatedCRDs = 14
 
 //go:embed testdata/definitions.yaml
 var handwritten []byte
 
-// definition is a CRD in short form.
-type definition struct {
+// testCRD is a CRD in short form.
+type testCRD struct {
 	Kind     string          `json:"kind"`
 	Cluster  bool            `json:"cluster"`
 	Status   bool            `json:"status"`
@@ -57,11 +57,11 @@ type version struct {
 	plan *generate.Plan
 }
 
-func (d *definition) plural() string { return strings.ToLower(d.Kind) + "s" }
+func (d *testCRD) plural() string { return strings.ToLower(d.Kind) + "s" }
 
-func (d *definition) apiVersion(v *version) string { return group + "/" + v.Name }
+func (d *testCRD) apiVersion(v *version) string { return group + "/" + v.Name }
 
-func (d *definition) served() []*version {
+func (d *testCRD) served() []*version {
 	var list []*version
 	for i := range d.Versions {
 		if !d.Versions[i].Unserved {
@@ -71,12 +71,12 @@ func (d *definition) served() []*version {
 	return list
 }
 
-func (d *definition) storage() *version {
+func (d *testCRD) storage() *version {
 	i := slices.IndexFunc(d.Versions, func(v version) bool { return v.Storage })
 	return &d.Versions[i]
 }
 
-func (d *definition) version(name string) *version {
+func (d *testCRD) version(name string) *version {
 	for i := range d.Versions {
 		if d.Versions[i].Name == name {
 			return &d.Versions[i]
@@ -86,7 +86,7 @@ func (d *definition) version(name string) *version {
 }
 
 // complete fills in what the short form leaves out, and prepares the writing of objects.
-func (d *definition) complete() error {
+func (d *testCRD) complete() error {
 	if len(d.Versions) == 0 {
 		d.Versions = []version{{Name: "v1", Storage: true}}
 	}
@@ -106,9 +106,9 @@ func (d *definition) complete() error {
 // anything is a schema that lets everything be stored.
 const anything = `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`
 
-// crd is the whole CRD. A lax one has the same versions and subresources, and lets everything be stored: updates are
-// forgiven what was wrong before, and so there must be objects with which something is wrong.
-func (d *definition) crd(lax bool) []byte {
+// crd is the whole CRD. A lax one has the same versions and subresources, and accepts every object: to test
+// ratcheting, there must be stored objects that the strict CRD refuses.
+func (d *testCRD) crd(lax bool) []byte {
 	type object = map[string]any
 	var versions []object
 	for i := range d.Versions {
@@ -154,8 +154,8 @@ func (d *definition) crd(lax bool) []byte {
 	return text
 }
 
-func (d *definition) install(lax bool) install.Definition {
-	return install.Definition{Name: d.plural() + "." + group, Source: d.Kind, JSON: d.crd(lax)}
+func (d *testCRD) install(lax bool) crdinstall.Definition {
+	return crdinstall.Definition{Name: d.plural() + "." + group, Source: d.Kind, JSON: d.crd(lax)}
 }
 
 // numbers is a schema in which the form of numbers matters. YAML cannot tell 1.0 from 1.
@@ -174,14 +174,14 @@ func canonical(schema []byte) []byte {
 	return doc.AppendCanonical(nil, jsondoc.Root)
 }
 
-// definitions are those of testdata, and some that mutate grows out of their schemas.
-func definitions(t *testing.T, seed uint64) []*definition {
+// testCRDs are those of testdata, and some that mutate grows out of their schemas.
+func testCRDs(t *testing.T, seed uint64) []*testCRD {
 	t.Helper()
-	var all []*definition
+	var all []*testCRD
 	if err := yaml.UnmarshalStrict(handwritten, &all); err != nil {
 		t.Fatal(err)
 	}
-	all = append(all, &definition{Kind: "Numbers", Schema: json.RawMessage(numbers)})
+	all = append(all, &testCRD{Kind: "Numbers", Schema: json.RawMessage(numbers)})
 	pool := &mutate.Pool{}
 	for _, d := range all {
 		if err := d.complete(); err != nil {
@@ -196,12 +196,12 @@ func definitions(t *testing.T, seed uint64) []*definition {
 			t.Fatalf("%s: %s", d.Kind, fault)
 		}
 	}
-	want := len(all) + generatedDefinitions
+	want := len(all) + generatedCRDs
 	for tried := uint64(0); len(all) < want; tried++ {
-		if tried == 50*generatedDefinitions {
-			t.Fatalf("mutate makes too few definitions: %d are missing", want-len(all))
+		if tried == 50*generatedCRDs {
+			t.Fatalf("mutate makes too few CRDs: %d are missing", want-len(all))
 		}
-		d := &definition{
+		d := &testCRD{
 			Kind: fmt.Sprintf("Mutant%d", tried), Status: tried%3 != 0, Cluster: tried%7 == 3,
 			Schema: canonical(pool.Enrich(seed<<16 + tried).Schema),
 		}
@@ -215,8 +215,8 @@ func definitions(t *testing.T, seed uint64) []*definition {
 	return all
 }
 
-// refusal is what a server has against the definition, if it has something.
-func refusal(d *definition) string {
+// refusal is why a server refuses the CRD, empty if it accepts it.
+func refusal(d *testCRD) string {
 	parsed, err := crd.Parse(d.crd(false))
 	if err != nil {
 		return err.Error()
@@ -235,7 +235,7 @@ func refusal(d *definition) string {
 }
 
 // write has the CRD in a file, for the command line.
-func (d *definition) write(t *testing.T, dir string) string {
+func (d *testCRD) write(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, d.Kind+".json")
 	if err := os.WriteFile(path, d.crd(false), 0o600); err != nil {

@@ -15,7 +15,7 @@ var known = []struct {
 	cause    string
 	explains func(*difference) bool
 }{
-	// The server warns of finalizers when it has nothing against the object, and not before. The command line says all at once.
+	// The server warns of finalizers only if it accepts the object. The command line reports everything at once.
 	{"finalizer warnings of what is refused", func(d *difference) bool {
 		return d.request.server.refused && take(&d.cliWarnings, ofRule("finalizer-unqualified"))
 	}},
@@ -49,7 +49,7 @@ var known = []struct {
 		switch d.request.server.code {
 		case 400, 404, 405:
 			if d.version.Deprecated {
-				d.serverWarnings = nil // who asks for a page of a deprecated version is told
+				d.serverWarnings = nil // a request to a deprecated version gets a warning
 			}
 			return take(&d.cli, func(s said) bool {
 				return s.text == "Object 'Kind' is missing" || s.text == "Object 'apiVersion' is missing"

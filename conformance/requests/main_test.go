@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/espaliertest"
+	"github.com/espalier-dev/espalier/conformance/launch"
+	"github.com/espalier-dev/espalier/server/espaliertest"
 )
 
 var (
@@ -24,15 +25,15 @@ func TestMain(m *testing.M) { espaliertest.Main(m) }
 // fewest is how many requests are worth the name of a comparison.
 const fewest = 2000
 
-// TestVerdicts has the server and the command line answer the same requests.
-func TestVerdicts(t *testing.T) {
+// TestResults has the server and the command line answer the same requests.
+func TestResults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thousands of requests")
 	}
 	began := time.Now()
 	t.Logf("seed %d; one of the requests again: -seed %d -request NUMBER -v", *seedFlag, *seedFlag)
-	all := definitions(t, *seedFlag)
-	w := newWorld(t, start(t), all)
+	all := testCRDs(t, *seedFlag)
+	w := newTestServer(t, start(t), all)
 	requests := generated(all, *seedFlag)
 	if len(requests) < fewest {
 		t.Fatalf("there are only %d requests", len(requests))
@@ -44,14 +45,14 @@ func TestVerdicts(t *testing.T) {
 	stored := time.Since(began)
 	send(t, w, requests)
 	sent := time.Since(began)
-	judge(t, requests)
-	judged := time.Since(began)
-	t.Logf("%v: stored after %.1f s, sent after %.1f s, judged after %.1f s", counts(requests), stored.Seconds(), sent.Seconds(), judged.Seconds())
+	validate(t, requests)
+	validated := time.Since(began)
+	t.Logf("%v: stored after %.1f s, sent after %.1f s, validated after %.1f s", counts(requests), stored.Seconds(), sent.Seconds(), validated.Seconds())
 	compareAll(t, requests)
 }
 
 // replay sends one request, with its siblings, and prints everything.
-func replay(t *testing.T, w *world, requests []*request) {
+func replay(t *testing.T, w *testServer, requests []*request) {
 	t.Helper()
 	if *onlyFlag > len(requests) {
 		t.Fatalf("there are %d requests", len(requests))
@@ -59,7 +60,7 @@ func replay(t *testing.T, w *world, requests []*request) {
 	r := requests[*onlyFlag-1]
 	alone := slices.Collect(maps.Values(r.siblings))
 	send(t, w, alone)
-	judge(t, alone)
+	validate(t, alone)
 	t.Logf("%v\nPOST or PUT %s\n%s", r, r.path(), r.body)
 	if r.old != nil {
 		t.Logf("the old object:\n%s", r.old.json[r.oldAs.Name])
@@ -77,7 +78,7 @@ func replay(t *testing.T, w *world, requests []*request) {
 }
 
 // send sends all requests; those with the same body one after the other, since they may create the same object.
-func send(t *testing.T, w *world, requests []*request) {
+func send(t *testing.T, w *testServer, requests []*request) {
 	t.Helper()
 	var groups [][]*request
 	for i, r := range requests {
@@ -106,14 +107,18 @@ func send(t *testing.T, w *world, requests []*request) {
 	}
 }
 
-func judge(t *testing.T, requests []*request) {
+func validate(t *testing.T, requests []*request) {
 	t.Helper()
+	program, err := launch.BuildCommandLine(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for b, list := range batches(requests) {
 		dir := t.TempDir()
 		if *keepFlag != "" {
 			dir = *keepFlag
 		}
-		b.judge(t, dir, list)
+		b.validate(t, program, dir, list)
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 // modes are the values of fieldValidation.
 var modes = []string{"Strict", "Warn", "Ignore"}
 
-// stored is an object that is on the server, by the name of which it is updated.
+// stored is an object on the server. Updates use its name.
 type stored struct {
 	name string
 	json map[string][]byte // as the server shows it, by version
@@ -34,7 +34,7 @@ type request struct {
 	number  int
 	verb    verb
 	mode    string
-	def     *definition
+	def     *testCRD
 	version *version // of the URL
 	body    []byte
 	old     *stored  // of an update
@@ -107,7 +107,7 @@ func (g *generator) add(r request) {
 	}
 }
 
-// How many bodies are made for each definition.
+// How many bodies are made for each CRD.
 const (
 	creates       = 16
 	updates       = 16
@@ -118,7 +118,7 @@ const (
 var systematic = map[string]bool{"Value": true, "Wide": true, "Stretched": true, "Scaled": true}
 
 // generated are all requests.
-func generated(all []*definition, seed uint64) []*request {
+func generated(all []*testCRD, seed uint64) []*request {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x7265717565737473))}
 	for _, d := range all {
 		if systematic[d.Kind] {
@@ -137,7 +137,7 @@ func generated(all []*definition, seed uint64) []*request {
 			g.change(d, update)
 		}
 		for i := range statusUpdates {
-			if d.Status || i == 0 { // where there is no such page, one who asks for it is enough
+			if d.Status || i == 0 { // without a status subresource one such request is enough
 				g.change(d, status)
 			}
 		}
@@ -146,7 +146,7 @@ func generated(all []*definition, seed uint64) []*request {
 }
 
 // oneMistakeEach sends an object that is right but for one mistake.
-func (g *generator) oneMistakeEach(d *definition) {
+func (g *generator) oneMistakeEach(d *testCRD) {
 	v := d.Versions[0].plan
 	for i := range mistakes {
 		m := &mistakes[i]
@@ -176,7 +176,7 @@ func (g *generator) oneMistakeEach(d *definition) {
 }
 
 // unchanged sends every old object back as it is.
-func (g *generator) unchanged(d *definition) {
+func (g *generator) unchanged(d *testCRD) {
 	verbs := []verb{update}
 	if d.Status {
 		verbs = append(verbs, status)
@@ -191,7 +191,7 @@ func (g *generator) unchanged(d *definition) {
 }
 
 // exhibits sends what the dice may miss: each of these has shown a difference.
-func (g *generator) exhibits(all []*definition) {
+func (g *generator) exhibits(all []*testCRD) {
 	for _, d := range all {
 		v := d.storage()
 		add := func(body string) {
@@ -230,7 +230,7 @@ func (g *generator) exhibits(all []*definition) {
 // modesOf are how bad generated objects are: most are nearly right.
 var modesOf = []generate.Mode{generate.Valid, generate.Valid, generate.Near, generate.Near, generate.Near, generate.Breach, generate.Breach, generate.Breach, generate.Hostile}
 
-func (g *generator) object(d *definition, v *version, metadata string) ([]byte, string) {
+func (g *generator) object(d *testCRD, v *version, metadata string) ([]byte, string) {
 	mode := modesOf[g.IntN(len(modesOf))]
 	text := v.plan.Append(nil, g.Uint64(), generate.Options{
 		Mode: mode, Size: 150 + g.IntN(500), APIVersion: d.apiVersion(v), Kind: d.Kind, Metadata: metadata, Resolve: true,
@@ -239,7 +239,7 @@ func (g *generator) object(d *definition, v *version, metadata string) ([]byte, 
 }
 
 // create makes a request to create something.
-func (g *generator) create(d *definition) {
+func (g *generator) create(d *testCRD) {
 	v := d.Versions[g.IntN(len(d.Versions))].Name
 	r := request{verb: create, def: d, version: d.version(v)}
 	metadata := ""
@@ -283,7 +283,7 @@ func (g *generator) spoil(root *tree.Node, v verb) string {
 }
 
 // change makes a request to update something.
-func (g *generator) change(d *definition, v verb) {
+func (g *generator) change(d *testCRD, v verb) {
 	served := d.served()
 	r := request{verb: v, def: d, version: served[g.IntN(len(served))], old: d.olds[g.IntN(len(d.olds))]}
 	r.oldAs = r.version

@@ -19,9 +19,9 @@ import (
 
 	"github.com/espalier-dev/espalier/conformance/generate"
 	"github.com/espalier-dev/espalier/conformance/tree"
-	"github.com/espalier-dev/espalier/espaliertest"
-	"github.com/espalier-dev/espalier/internal/install"
 	"github.com/espalier-dev/espalier/server"
+	"github.com/espalier-dev/espalier/server/crdinstall"
+	"github.com/espalier-dev/espalier/server/espaliertest"
 )
 
 // answer is what a request is answered with, by the server or by the command line.
@@ -37,8 +37,8 @@ type answer struct {
 // said is something that an answer says. The command line names its rule.
 type said struct{ text, rule string }
 
-// world is a server that has the definitions and old objects of all of them.
-type world struct {
+// testServer is a server that has the CRDs and old objects of all of them.
+type testServer struct {
 	client *http.Client
 	host   string
 }
@@ -50,21 +50,21 @@ func start(t *testing.T) *rest.Config {
 	return espaliertest.Start(t, espaliertest.Configure(func(o *server.Options) { o.Admission.DisablePlugins = []string{"NamespaceLifecycle"} }))
 }
 
-// newWorld stores definitions and old objects on a server.
-func newWorld(t *testing.T, config *rest.Config, all []*definition) *world {
+// newTestServer stores CRDs and old objects on a server.
+func newTestServer(t *testing.T, config *rest.Config, all []*testCRD) *testServer {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{client: client, host: config.Host}
-	installer, err := install.NewClient(config)
+	w := &testServer{client: client, host: config.Host}
+	installer, err := crdinstall.NewClient(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	apply := func(lax bool) {
 		t.Helper()
-		var list []install.Definition
+		var list []crdinstall.Definition
 		for _, d := range all {
 			list = append(list, d.install(lax))
 		}
@@ -73,17 +73,17 @@ func newWorld(t *testing.T, config *rest.Config, all []*definition) *world {
 		}
 	}
 	apply(true)
-	each(t, all, func(d *definition) error { return w.store(t.Context(), d) })
+	each(t, all, func(d *testCRD) error { return w.store(t.Context(), d) })
 	apply(false)
-	// Servers learn of definitions in the order in which they are written: when this one is served, those before it are.
-	last := &definition{Kind: "Sentinel", Schema: json.RawMessage(anything)}
+	// Servers learn of CRDs in the order in which they are written: when this one is served, those before it are.
+	last := &testCRD{Kind: "Sentinel", Schema: json.RawMessage(anything)}
 	if err := last.complete(); err != nil {
 		t.Fatal(err)
 	}
-	if err := installer.Apply(t.Context(), []install.Definition{last.install(false)}); err != nil {
+	if err := installer.Apply(t.Context(), []crdinstall.Definition{last.install(false)}); err != nil {
 		t.Fatal(err)
 	}
-	each(t, all, func(d *definition) error { return w.show(t.Context(), d) })
+	each(t, all, func(d *testCRD) error { return w.show(t.Context(), d) })
 	return w
 }
 
@@ -100,7 +100,7 @@ func each[T any](t *testing.T, list []T, do func(T) error) {
 	}
 }
 
-// oldMetadata is that of the old objects of each definition; the last one is being deleted.
+// oldMetadata is that of the old objects of each CRD; the last one is being deleted.
 var oldMetadata = []string{
 	`{"name":"old-0","labels":{"app":"web"}}`,
 	`{"name":"old-1","labels":{"app":"web","tier":"front"},"annotations":{"a":"b"},"finalizers":["requests.example/keep","plain"],"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]}`,
@@ -118,8 +118,8 @@ var oldMembers = map[string]string{
 	"Joined": `{"spec":{"a":"x","b":1,"d":3},"status":{"x":"a","y":"b"}}`,
 }
 
-// store creates the old objects of a definition that lets everything be stored.
-func (w *world) store(ctx context.Context, d *definition) error {
+// store creates the old objects of a CRD that accepts every object.
+func (w *testServer) store(ctx context.Context, d *testCRD) error {
 	v := d.storage()
 	if v.Unserved {
 		return fmt.Errorf("the storage version of %s is not served", d.Kind)
@@ -150,14 +150,14 @@ func (w *world) store(ctx context.Context, d *definition) error {
 	return nil
 }
 
-// path is where an object of the definition is.
-func (d *definition) path(v *version, name string) string {
+// path is where an object of the CRD is.
+func (d *testCRD) path(v *version, name string) string {
 	r := request{verb: update, def: d, version: v, old: &stored{name: name}}
 	return r.path()
 }
 
 // storeOne creates an object with its status. It returns why the server does not take it, if it does not.
-func (w *world) storeOne(ctx context.Context, d *definition, name string, body []byte) string {
+func (w *testServer) storeOne(ctx context.Context, d *testCRD, name string, body []byte) string {
 	v := d.storage()
 	root, err := tree.Parse(body)
 	if err != nil {
@@ -187,13 +187,13 @@ func (w *world) storeOne(ctx context.Context, d *definition, name string, body [
 }
 
 // remove deletes an object, whatever finalizers it has.
-func (w *world) remove(ctx context.Context, path string) {
+func (w *testServer) remove(ctx context.Context, path string) {
 	w.do(ctx, http.MethodDelete, path, nil)
 	w.do(ctx, http.MethodPatch, path, []byte(`{"metadata":{"finalizers":null}}`))
 }
 
 // show remembers what the server shows of the old objects, in all versions.
-func (w *world) show(ctx context.Context, d *definition) error {
+func (w *testServer) show(ctx context.Context, d *testCRD) error {
 	for _, old := range d.olds {
 		for _, v := range d.served() {
 			a := w.do(ctx, http.MethodGet, d.path(v, old.name), nil)
@@ -217,7 +217,7 @@ func (r *request) stores() bool {
 }
 
 // send sends a request. What it creates is removed again.
-func (w *world) send(ctx context.Context, r *request) {
+func (w *testServer) send(ctx context.Context, r *request) {
 	method, query := http.MethodPut, "?fieldValidation="+r.mode
 	if r.verb == create {
 		method = http.MethodPost
@@ -234,7 +234,7 @@ func (w *world) send(ctx context.Context, r *request) {
 }
 
 // do sends a request and reads the answer. A server that does not answer refuses, without a reason.
-func (w *world) do(ctx context.Context, method, path string, body []byte) answer {
+func (w *testServer) do(ctx context.Context, method, path string, body []byte) answer {
 	req, err := http.NewRequestWithContext(ctx, method, w.host+path, bytes.NewReader(body))
 	if err != nil {
 		return answer{refused: true, raw: err.Error()}
@@ -299,7 +299,7 @@ func errorsIn(text []byte) []said {
 	return []said{{text: message}}
 }
 
-// handled is what handlers put before what decoders say. The command line says what decoders say.
+// handled is the prefix that handlers add to the errors of decoders. The command line has the errors only.
 var handled = regexp.MustCompile(`^\S* in version "[^"]*" cannot be handled as a \S+: `)
 
 const strict = "strict decoding error: "

@@ -16,19 +16,19 @@ import (
 var upstreamFlag = flag.Bool("upstream", false, "ask upstream's server the same, and report where ours differs from it")
 
 // TestUpstream has upstream's server answer the requests, too: it tells which of two answers is right. Servers are
-// compared with each other elsewhere, so this is for whoever works on a difference.
+// compared with each other elsewhere, so this is for developers who work on a difference.
 func TestUpstream(t *testing.T) {
 	if !*upstreamFlag {
 		t.Skip("only with -upstream")
 	}
-	all := definitions(t, *seedFlag)
-	ours := newWorld(t, start(t), all)
+	all := testCRDs(t, *seedFlag)
+	ours := newTestServer(t, start(t), all)
 	requests := generated(all, *seedFlag)
 	send(t, ours, requests)
 
-	copies := definitions(t, *seedFlag)
-	theirs := newWorld(t, startUpstream(t), copies)
-	time.Sleep(5 * time.Second) // upstream's takes on changed definitions some time after it says so
+	copies := testCRDs(t, *seedFlag)
+	theirs := newTestServer(t, startUpstream(t), copies)
+	time.Sleep(5 * time.Second) // upstream's applies changed CRDs some time after it says so
 	olds := map[string][]*stored{}
 	for _, d := range copies {
 		olds[d.Kind] = d.olds
@@ -50,7 +50,7 @@ func TestUpstream(t *testing.T) {
 		d := &difference{request: r}
 		d.server, d.cli = apart(settled(r.server.errors), settled(theirs.errors))
 		d.serverWarnings, d.cliWarnings = apart(settled(r.server.warnings), settled(theirs.warnings))
-		d.verdict = r.server.refused != theirs.refused
+		d.decision = r.server.refused != theirs.refused
 		if !d.any() {
 			continue
 		}

@@ -171,7 +171,7 @@ func git(args ...string) (string, error) {
 
 var model = regexp.MustCompile(`(?m)^model name\s*: (.+)$`)
 
-// machine says what the figures were measured on. Names of hosts are nobody's business.
+// machine says what the figures were measured on. It leaves the name of the host out.
 func machine() string {
 	text := fmt.Sprintf("%d cores, %s/%s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/load"
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
 )
 
 // An outage is something after which replicas have to answer again.
@@ -31,9 +31,9 @@ var outages = []outage{
 	{"link to etcd cut for 10 s, since it healed", 1, 3 * time.Second, cutFor(10 * time.Second), false},
 	{"link to etcd cut for 60 s, since it healed", 1, 3 * time.Second, cutFor(60 * time.Second), false},
 	{"link to etcd half-open for 10 s, since it healed", 1, 3 * time.Second, func(ctx context.Context, p *play, _ *meter) (time.Time, error) {
-		p.replica(0).Etcd.Each((*world.Link).Hold)
+		p.replica(0).Etcd.Each((*environment.Link).Hold)
 		wait(ctx, 10*time.Second)
-		p.replica(0).Etcd.Each((*world.Link).Heal)
+		p.replica(0).Etcd.Each((*environment.Link).Heal)
 		return time.Now(), nil
 	}, false},
 	{"replica stopped for 15 s, since it goes on", 1, 3 * time.Second, func(ctx context.Context, p *play, _ *meter) (time.Time, error) {
@@ -43,15 +43,15 @@ var outages = []outage{
 		return time.Now(), nil
 	}, false},
 	{"etcd killed and started again, since the start", 1, 3 * time.Second, func(_ context.Context, p *play, _ *meter) (time.Time, error) {
-		p.world.Members[0].Kill()
+		p.environment.Members[0].Kill()
 		since := time.Now()
-		return since, p.world.Members[0].Start()
+		return since, p.environment.Members[0].Start()
 	}, false},
 	{"follower of three frozen for 20 s, longest gap", 3, 5 * time.Second, freezeFor(20*time.Second, false), true},
 	{"leader of three frozen for 20 s, longest gap", 3, 5 * time.Second, freezeFor(20*time.Second, true), true},
 	{"leader of three killed, longest gap", 3, 3 * time.Second, func(ctx context.Context, p *play, _ *meter) (time.Time, error) {
 		since := time.Now()
-		leader := p.world.Leader(ctx)
+		leader := p.environment.Leader(ctx)
 		leader.Kill()
 		wait(ctx, 10*time.Second)
 		return since, leader.Start()
@@ -60,18 +60,18 @@ var outages = []outage{
 
 func cutFor(d time.Duration) func(context.Context, *play, *meter) (time.Time, error) {
 	return func(ctx context.Context, p *play, _ *meter) (time.Time, error) {
-		p.replica(0).Etcd.Each((*world.Link).Cut)
+		p.replica(0).Etcd.Each((*environment.Link).Cut)
 		wait(ctx, d)
-		p.replica(0).Etcd.Each((*world.Link).Heal)
+		p.replica(0).Etcd.Each((*environment.Link).Heal)
 		return time.Now(), nil
 	}
 }
 
 func freezeFor(d time.Duration, leader bool) func(context.Context, *play, *meter) (time.Time, error) {
 	return func(ctx context.Context, p *play, _ *meter) (time.Time, error) {
-		m := p.world.Follower(ctx)
+		m := p.environment.Follower(ctx)
 		if leader {
-			m = p.world.Leader(ctx)
+			m = p.environment.Leader(ctx)
 		}
 		since := time.Now()
 		m.Freeze()
@@ -112,7 +112,7 @@ func (r *Runner) suffer(ctx context.Context, o outage) (reads, writes time.Durat
 	if err != nil {
 		return 0, 0, "", err
 	}
-	p := &play{Stage: stage, world: r.scene.World}
+	p := &play{Stage: stage, environment: r.scene.Environment}
 	if p.b, err = stage.Client(10 * time.Second); err != nil {
 		return 0, 0, "", err
 	}
@@ -156,11 +156,11 @@ func (r *Runner) suffer(ctx context.Context, o outage) (reads, writes time.Durat
 
 // over ends a stage that was played for its timing only.
 func (r *Runner) over(ctx context.Context, stage *load.Stage, err error) error {
-	if healed := r.scene.World.Heal(); err == nil {
+	if healed := r.scene.Environment.Heal(); err == nil {
 		err = healed
 	}
-	for _, replica := range r.scene.World.Replicas {
-		if ready := replica.AwaitReady(ctx, world.Patience); err == nil {
+	for _, replica := range r.scene.Environment.Replicas {
+		if ready := replica.AwaitReady(ctx, environment.Patience); err == nil {
 			err = ready
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 	"github.com/espalier-dev/espalier/conformance/robustness/load"
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
 )
 
 // patience is how long a change of a CRD may take while a replica is out: its lease, and a slow machine.
@@ -22,7 +22,7 @@ const patience = time.Minute
 func (p *play) stored(ctx context.Context, resource, name string) []byte {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	resp, err := p.world.Etcd.Get(ctx, p.etcdKey(resource, name))
+	resp, err := p.environment.Etcd.Get(ctx, p.etcdKey(resource, name))
 	if err != nil || len(resp.Kvs) == 0 {
 		return nil
 	}
@@ -30,12 +30,12 @@ func (p *play) stored(ctx context.Context, resource, name string) []byte {
 }
 
 func (p *play) etcdKey(resource, name string) string {
-	return fmt.Sprintf("%s/%s/%s/%s/%s", world.Prefix, load.Group, resource, p.Namespace(), name)
+	return fmt.Sprintf("%s/%s/%s/%s/%s", environment.Prefix, load.Group, resource, p.Namespace(), name)
 }
 
 // await waits for something that has to come.
 func (p *play) await(ctx context.Context, what string, ready func() bool) bool {
-	for end := time.Now().Add(world.Patience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(environment.Patience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
 		if ready() {
 			return true
 		}
@@ -50,13 +50,13 @@ func (p *play) lostAnswer(ctx context.Context, again bool) {
 	p.a.Get(ctx, p.Thing(0, "k"), "") // connections are open
 	p.b.Get(ctx, p.Thing(1, "k"), "")
 	links := p.replica(0).Etcd
-	links.Each((*world.Link).HoldDown)
+	links.Each((*environment.Link).HoldDown)
 	p.note("answers of etcd to replica 0 are held")
 	var created *history.Operation
 	var wg sync.WaitGroup
 	wg.Go(func() { created = p.a.Create(ctx, p.Thing(0, "k"), load.Traits{}) })
 	p.await(ctx, "the create in etcd", func() bool { return p.stored(ctx, load.Things, "k") != nil })
-	links.Each((*world.Link).Cut)
+	links.Each((*environment.Link).Cut)
 	p.note("replica 0 is cut off")
 	if o := p.b.Delete(ctx, p.Thing(1, "k"), load.Preconditions{}); o.Outcome != history.Done {
 		p.fail("replica 1 did not delete: %d %s", o.Code, o.Message)
@@ -67,7 +67,7 @@ func (p *play) lostAnswer(ctx context.Context, again bool) {
 		second = p.b.Create(ctx, p.Thing(1, "k"), load.Traits{})
 	}
 	time.Sleep(300 * time.Millisecond) // replica 0 tries to connect
-	links.Each((*world.Link).Heal)
+	links.Each((*environment.Link).Heal)
 	p.note("replica 0 is connected again")
 	wg.Wait()
 	p.note("the create was answered with %d %s %s", created.Code, created.Reason, created.Message)
@@ -80,7 +80,7 @@ func (p *play) lostAnswer(ctx context.Context, again bool) {
 		case !again && o.Code != http.StatusNotFound:
 			p.fail("replica %d: the object was deleted and is there again: %d, log %v, UID %s", i, o.Code, o.Got.Log, o.Got.UID)
 		case again && (o.Outcome != history.Done || o.Got.UID != second.Got.UID):
-			p.fail("replica %d: the second object is not there: %d, log %v, UID %s", i, o.Code, o.Got.Log, o.Got.UID)
+			p.fail("replica %d: the second object does not exist: %d, log %v, UID %s", i, o.Code, o.Got.Log, o.Got.UID)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func (p *play) patchTwice(ctx context.Context) {
 	p.Sync(p.b.Create(ctx, p.Thing(1, "k"), load.Traits{}).Got.Revision) // replica 0 need not read it from etcd
 	p.a.Get(ctx, p.Thing(0, "k"), "")
 	links := p.replica(0).Etcd
-	links.Each((*world.Link).HoldDown)
+	links.Each((*environment.Link).HoldDown)
 	var patched *history.Operation
 	var wg sync.WaitGroup
 	wg.Go(func() { patched = p.a.Patch(ctx, p.Thing(0, "k")) })
@@ -98,9 +98,9 @@ func (p *play) patchTwice(ctx context.Context) {
 		it, err := load.ItemOf(load.Things, p.stored(ctx, load.Things, "k"))
 		return err == nil && len(it.Log) == 2
 	})
-	links.Each((*world.Link).Cut)
+	links.Each((*environment.Link).Cut)
 	time.Sleep(300 * time.Millisecond) // replica 0 tries to connect
-	links.Each((*world.Link).Heal)
+	links.Each((*environment.Link).Heal)
 	wg.Wait()
 	p.note("the patch was answered with %d %s %s", patched.Code, patched.Reason, patched.Message)
 	if patched.Outcome == history.Refused {
@@ -130,7 +130,7 @@ func (p *play) quotaRush(ctx context.Context) {
 		var wg sync.WaitGroup
 		created := make([]*history.Operation, len(clients))
 		at := func(i int) load.Target {
-			return load.Target{Replica: i % len(p.world.Replicas), Resource: load.Crates, Version: "v1", Key: fmt.Sprintf("%s/round%d-%d", ns, round, i)}
+			return load.Target{Replica: i % len(p.environment.Replicas), Resource: load.Crates, Version: "v1", Key: fmt.Sprintf("%s/round%d-%d", ns, round, i)}
 		}
 		for i, c := range clients {
 			wg.Go(func() { created[i] = c.Create(ctx, at(i), load.Traits{}) })
@@ -164,7 +164,7 @@ func (p *play) contend(ctx context.Context) {
 		}
 		wg.Go(func() {
 			for n := 0; writing.Err() == nil; n++ {
-				t := p.Thing((i+n)%len(p.world.Replicas), names[n/3%2])
+				t := p.Thing((i+n)%len(p.environment.Replicas), names[n/3%2])
 				switch (i + n) % 4 {
 				case 0:
 					c.Patch(ctx, t)
@@ -181,7 +181,7 @@ func (p *play) contend(ctx context.Context) {
 		})
 	}
 	wg.Wait()
-	for i := range p.world.Replicas {
+	for i := range p.environment.Replicas {
 		for _, name := range names {
 			p.b.Get(ctx, p.Thing(i, name), "")
 		}
@@ -190,7 +190,7 @@ func (p *play) contend(ctx context.Context) {
 
 // held: objects with a finalizer are deleted, and stay until it is taken away.
 func (p *play) held(ctx context.Context) {
-	for i := range p.world.Replicas {
+	for i := range p.environment.Replicas {
 		t := p.Thing(i, fmt.Sprint("f", i))
 		p.b.Create(ctx, t, load.Traits{Finalizers: []string{load.Group + "/hold"}})
 		p.b.Delete(ctx, t, load.Preconditions{})
@@ -209,7 +209,7 @@ func (p *play) lateWriteCase(ctx context.Context) {
 	p.b.Create(ctx, p.Thing(1, "k"), load.Traits{})
 	p.a.Get(ctx, p.Thing(0, "k"), "")
 	links := p.replica(0).Etcd
-	links.Each((*world.Link).HoldUp)
+	links.Each((*environment.Link).HoldUp)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		o := p.a.Update(ctx, p.Thing(0, "k"), false)
@@ -217,7 +217,7 @@ func (p *play) lateWriteCase(ctx context.Context) {
 	})
 	time.Sleep(200 * time.Millisecond) // it is on its way
 	ack := p.ChangeSchema(ctx, p.b, 1, patience)
-	links.Each((*world.Link).Heal)
+	links.Each((*environment.Link).Heal)
 	wg.Wait()
 	if ack == nil {
 		p.fail("the schema was not acknowledged in %v", patience)
@@ -239,7 +239,7 @@ type stall struct {
 
 func (p *play) stall(slow bool) *stall {
 	if !slow {
-		p.replica(0).Etcd.Each((*world.Link).HoldUp)
+		p.replica(0).Etcd.Each((*environment.Link).HoldUp)
 	}
 	return &stall{slow, make(chan struct{}), p}
 }
@@ -253,7 +253,7 @@ func (s *stall) create(ctx context.Context, t load.Target) *history.Operation {
 
 func (s *stall) end() {
 	close(s.release)
-	s.play.replica(0).Etcd.Each((*world.Link).Heal)
+	s.play.replica(0).Etcd.Each((*environment.Link).Heal)
 	s.play.note("released")
 }
 
@@ -307,7 +307,7 @@ func (p *play) lateStorage(ctx context.Context, slow bool) {
 		if err := p.replica(0).Start(); err != nil {
 			p.fail("%v", err)
 		}
-		if err := p.replica(0).AwaitReady(ctx, world.Patience); err != nil {
+		if err := p.replica(0).AwaitReady(ctx, environment.Patience); err != nil {
 			p.fail("%v", err)
 		}
 	}
@@ -353,11 +353,11 @@ func (p *play) lateCreate(ctx context.Context, slow bool) {
 	p.b.DeleteCRD(ctx, &d, 1, 1, patience)
 }
 
-// schemaWatch: somebody writes right after an acknowledgement. The checker of schemas looks at what the watches show.
+// schemaWatch: a client writes right after an acknowledgement. The checker of schemas looks at what the watches show.
 func (p *play) schemaWatch(ctx context.Context) {
 	last := int64(0)
 	for i := range 30 {
-		replica := 1 + i%(len(p.world.Replicas)-1)
+		replica := 1 + i%(len(p.environment.Replicas)-1)
 		if p.ChangeSchema(ctx, p.b, replica, patience) == nil {
 			p.fail("schema not acknowledged in %v", patience)
 			return
@@ -431,9 +431,9 @@ func (p *play) longCut(ctx context.Context) {
 	}
 	c.Create(ctx, p.Thing(0, "k"), load.Traits{})
 	end := p.Fault("cut")
-	p.replica(0).Etcd.Each((*world.Link).Cut)
+	p.replica(0).Etcd.Each((*environment.Link).Cut)
 	wait(ctx, 100*time.Second)
-	p.replica(0).Etcd.Each((*world.Link).Heal)
+	p.replica(0).Etcd.Each((*environment.Link).Heal)
 	end()
 	healed := time.Now()
 	for !p.await(ctx, "an answer of replica 0", func() bool { return c.Get(ctx, p.Thing(0, "k"), "").Outcome == history.Done }) {
@@ -455,7 +455,7 @@ func wait(ctx context.Context, d time.Duration) {
 
 // frozen: a create is in the buffer of a follower that is frozen. It is tried again elsewhere, deleted; then the follower goes on.
 func (p *play) frozen(ctx context.Context) {
-	follower := p.world.Follower(ctx)
+	follower := p.environment.Follower(ctx)
 	p.replica(1).Etcd[follower.ID].Cut()
 	for i, link := range p.replica(0).Etcd {
 		if i != follower.ID {
@@ -491,7 +491,7 @@ func (p *play) frozen(ctx context.Context) {
 	p.note("member %d goes on", follower.ID)
 	time.Sleep(time.Second) // what it had in its buffers is done, if it is
 	for i := range 2 {
-		p.replica(i).Etcd.Each((*world.Link).Heal)
+		p.replica(i).Etcd.Each((*environment.Link).Heal)
 	}
 	if o := p.b.Get(ctx, p.Thing(1, "k"), ""); o.Code != http.StatusNotFound {
 		p.fail("it was deleted and is there again: %d %s", o.Code, o.Message)
@@ -501,7 +501,7 @@ func (p *play) frozen(ctx context.Context) {
 // frozenLong: one member of three, a follower, is frozen. Two are a quorum.
 func (p *play) frozenLong(ctx context.Context) {
 	p.b.Create(ctx, p.Thing(1, "k"), load.Traits{})
-	follower := p.world.Follower(ctx)
+	follower := p.environment.Follower(ctx)
 	m, err := newMeter(p)
 	if err != nil {
 		p.fail("%v", err)
@@ -520,40 +520,40 @@ func (p *play) frozenLong(ctx context.Context) {
 	}
 }
 
-// restore: etcd is ended, and begins again as it was a while ago.
+// restore: etcd stops, and starts again from an earlier backup.
 func (p *play) restore(ctx context.Context, bump int64) {
 	if err := p.Inform(); err != nil {
 		p.fail("%v", err)
 		return
 	}
 	p.b.Create(ctx, p.Thing(1, "before"), load.Traits{})
-	file := filepath.Join(p.world.Dir, fmt.Sprintf("backup%d", p.Number))
-	if err := p.world.Save(ctx, file); err != nil {
+	file := filepath.Join(p.environment.Dir, fmt.Sprintf("backup%d", p.Number))
+	if err := p.environment.Save(ctx, file); err != nil {
 		p.fail("%v", err)
 		return
 	}
 	after := p.b.Create(ctx, p.Thing(1, "after"), load.Traits{})
 	p.Sync(after.Got.Revision)
-	if err := p.world.Restore(ctx, file, bump); err != nil {
+	if err := p.environment.Restore(ctx, file, bump); err != nil {
 		p.fail("%v", err)
 		return
 	}
 	p.note("restored")
 	if bump == 0 {
 		// Revisions come twice: no process that has seen the first ones can know. Operators have to restart the servers.
-		for _, r := range p.world.Replicas {
+		for _, r := range p.environment.Replicas {
 			r.Kill()
 			if err := r.Start(); err != nil {
 				p.fail("%v", err)
 			}
 		}
 	}
-	for _, r := range p.world.Replicas {
-		if err := r.AwaitReady(ctx, world.Patience); err != nil {
+	for _, r := range p.environment.Replicas {
+		if err := r.AwaitReady(ctx, environment.Patience); err != nil {
 			p.fail("%v", err)
 		}
 	}
-	for i := range p.world.Replicas {
+	for i := range p.environment.Replicas {
 		p.await(ctx, fmt.Sprintf("replica %d to serve what was restored", i), func() bool {
 			l := load.Listing{Replica: i, Resource: load.Things, Version: "v1", Namespace: p.Namespace()}
 			now := p.b.List(ctx, l)
@@ -570,7 +570,7 @@ func (p *play) restore(ctx context.Context, bump int64) {
 	if bump == 0 {
 		return // an informer that has seen revisions which come twice cannot know, either
 	}
-	for i := range p.world.Replicas {
+	for i := range p.environment.Replicas {
 		p.await(ctx, fmt.Sprintf("the informer at replica %d to have what was restored", i), func() bool {
 			return p.Holds(i, "before") && !p.Holds(i, "after") && p.Holds(i, "later0")
 		})

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 	"github.com/espalier-dev/espalier/conformance/robustness/load"
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
 )
 
-// A Case is one suspicion, played as exactly as can be.
+// A Case reproduces one suspected bug, step by step.
 type Case struct {
 	Name    string
 	Members int // of etcd, that it needs
@@ -28,28 +28,28 @@ var Cases = []Case{
 	{"resurrect", 1, true, "a create is done and its answer lost; meanwhile the object is deleted: it must not come back", func(p *play, ctx context.Context) { p.lostAnswer(ctx, false) }},
 	{"exists", 1, true, "the same, and another object takes the name: the create must not be refused as AlreadyExists", func(p *play, ctx context.Context) { p.lostAnswer(ctx, true) }},
 	{"patchtwice", 1, true, "a JSON patch is done and its answer lost: it must not be applied twice", (*play).patchTwice},
-	{"restartwatch", 1, true, "a replica is killed and started while somebody writes elsewhere: watches that go on there must show the writes", (*play).restartWatch},
-	{"compactwatch", 1, true, "a replica is cut off while somebody writes elsewhere and etcd is compacted: watches there must end, or show the writes", (*play).compactWatch},
-	{"watchbegin", 1, true, "watches begin while somebody writes: they must show every write once", (*play).watchBegin},
+	{"restartwatch", 1, true, "a replica is killed and started while a client writes elsewhere: watches that go on there must show the writes", (*play).restartWatch},
+	{"compactwatch", 1, true, "a replica is cut off while a client writes elsewhere and etcd is compacted: watches there must end, or show the writes", (*play).compactWatch},
+	{"watchbegin", 1, true, "watches begin while a client writes: they must show every write once", (*play).watchBegin},
 	{"held", 1, true, "an object with a finalizer is deleted: it must stay until the finalizer is taken away", (*play).held},
 	{"contend", 1, true, "clients update, patch, delete and create the same objects at the same time: every write must have its effect once, or none", (*play).contend},
-	{"behind", 1, true, "a replica hears nothing from etcd while somebody writes elsewhere: reads that name the revision of the write, or none, must have it", (*play).behind},
-	{"pages", 1, true, "somebody writes between the pages of a list: all pages must be of one revision", (*play).pages},
+	{"behind", 1, true, "a replica hears nothing from etcd while a client writes elsewhere: reads that name the revision of the write, or none, must have it", (*play).behind},
+	{"pages", 1, true, "a client writes between the pages of a list: all pages must be of one revision", (*play).pages},
 	{"quotarush", 1, true, "many clients create at the same moment on all replicas: a quota must not be exceeded", (*play).quotaRush},
 	{"latewrite", 1, false, "an update waits on its way to etcd while the schema changes: it must not be stored by the old schema", (*play).lateWriteCase},
 	{"latestorage", 1, false, "a create waits on its way to etcd while its version is dropped: it must not be stored in that version", func(p *play, ctx context.Context) { p.lateStorage(ctx, false) }},
 	{"latecreate", 1, false, "a create waits on its way to etcd while its CRD is deleted: it must not be stored", func(p *play, ctx context.Context) { p.lateCreate(ctx, false) }},
 	{"slowstorage", 1, true, "a create has a slow body while its version is dropped: it must not be stored in that version", func(p *play, ctx context.Context) { p.lateStorage(ctx, true) }},
 	{"slowcreate", 1, true, "a create has a slow body while its CRD is deleted: it must not be stored", func(p *play, ctx context.Context) { p.lateCreate(ctx, true) }},
-	{"schemawatch", 1, true, "right after the acknowledgement of a schema somebody writes: watches elsewhere must show it by that schema", (*play).schemaWatch},
+	{"schemawatch", 1, true, "right after the acknowledgement of a schema a client writes: watches elsewhere must show it by that schema", (*play).schemaWatch},
 	{"schemastop", 1, false, "a replica is stopped for longer than its lease while the schema changes: nothing it sends after that may be of the old schema", func(p *play, ctx context.Context) {
 		p.schemaLease(ctx, func() { p.replica(0).Freeze() }, func() { p.replica(0).Thaw() })
 	}},
 	{"schemahold", 1, false, "the same with a half-open link", func(p *play, ctx context.Context) {
-		p.schemaLease(ctx, func() { p.replica(0).Etcd.Each((*world.Link).Hold) }, func() { p.replica(0).Etcd.Each((*world.Link).Heal) })
+		p.schemaLease(ctx, func() { p.replica(0).Etcd.Each((*environment.Link).Hold) }, func() { p.replica(0).Etcd.Each((*environment.Link).Heal) })
 	}},
 	{"schemacut", 1, false, "the same with a cut link", func(p *play, ctx context.Context) {
-		p.schemaLease(ctx, func() { p.replica(0).Etcd.Each((*world.Link).Cut) }, func() { p.replica(0).Etcd.Each((*world.Link).Heal) })
+		p.schemaLease(ctx, func() { p.replica(0).Etcd.Each((*environment.Link).Cut) }, func() { p.replica(0).Etcd.Each((*environment.Link).Heal) })
 	}},
 	{"longcut", 1, false, "a link to etcd is cut for 100 s: the replica must answer 3 s after it has healed", (*play).longCut},
 	{"frozen", 3, true, "a create waits in a frozen member of etcd, is done elsewhere and deleted: it must not come back when the member goes on", (*play).frozen},
@@ -83,14 +83,14 @@ func CaseHelp() string {
 	return b.String()
 }
 
-// play is one performance of a case.
+// play is one execution of a case.
 type play struct {
 	*load.Stage
-	world *world.World
-	a, b  *load.Client // at replica 0, to which things happen, and at replica 1
-	mu    sync.Mutex
-	notes []string
-	bad   []Violation
+	environment *environment.Environment
+	a, b        *load.Client // at replica 0, to which things happen, and at replica 1
+	mu          sync.Mutex
+	notes       []string
+	bad         []Violation
 }
 
 func (p *play) note(format string, a ...any) {
@@ -99,18 +99,18 @@ func (p *play) note(format string, a ...any) {
 	p.notes = append(p.notes, fmt.Sprintf("%7.3f ", float64(p.Now())/1e9)+fmt.Sprintf(format, a...))
 }
 
-// fail says that the suspicion is true.
+// fail records that the suspected bug occurred.
 func (p *play) fail(format string, a ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.bad = append(p.bad, Violation{Checker: "directed", Message: fmt.Sprintf(format, a...)})
 }
 
-func (p *play) replica(i int) *world.Replica { return p.world.Replicas[i] }
+func (p *play) replica(i int) *environment.Replica { return p.environment.Replicas[i] }
 
-// Direct plays a case once on the runner's world, and prints what happened if it fails.
+// Direct plays a case once on the runner's environment, and prints what happened if it fails.
 func (r *Runner) Direct(ctx context.Context, c Case) (*Result, error) {
-	if len(r.scene.World.Members) < c.Members {
+	if len(r.scene.Environment.Members) < c.Members {
 		return nil, fmt.Errorf("the case %s needs %d members of etcd", c.Name, c.Members)
 	}
 	began := time.Now()
@@ -118,7 +118,7 @@ func (r *Runner) Direct(ctx context.Context, c Case) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &play{Stage: stage, world: r.scene.World}
+	p := &play{Stage: stage, environment: r.scene.Environment}
 	if p.a, err = stage.Client(50 * time.Second); err != nil {
 		return nil, err
 	}
@@ -126,15 +126,15 @@ func (r *Runner) Direct(ctx context.Context, c Case) (*Result, error) {
 		return nil, err
 	}
 	c.play(p, ctx)
-	if err := r.scene.World.Heal(); err != nil {
+	if err := r.scene.Environment.Heal(); err != nil {
 		return nil, err
 	}
-	for _, replica := range r.scene.World.Replicas {
-		if err := replica.AwaitReady(ctx, world.Patience); err != nil {
+	for _, replica := range r.scene.Environment.Replicas {
+		if err := replica.AwaitReady(ctx, environment.Patience); err != nil {
 			return nil, err
 		}
 	}
-	// A restore loses what was acknowledged, and takes etcd's log away: that is what it is for.
+	// A restore loses acknowledged writes and etcd's log on purpose.
 	restores := strings.HasPrefix(c.Name, "restore")
 	h, findings, err := end(stage, restores)
 	if err != nil {

@@ -1,12 +1,12 @@
 // Package robustness runs API servers under faults, records what clients see, and checks it.
 //
-//	world ─▶ processes and links
+//	environment ─▶ processes and links
 //	load  ─▶ clients, watches, informers ─▶ history
 //	fault ─▶ a schedule of faults by a seed
 //	check ─▶ violations of a history
 //
-// A Runner does many short runs on one world: one or two faults and some hundred
-// operations each, because the cost of checking grows faster than a history. Directed
-// cases play one suspicion each as exactly as can be; Availability measures how soon
-// the servers answer again after a fault. The command is conformance/cmd/robustness.
+// A Runner does many short runs on one environment: one or two faults and some hundred
+// operations each, because the cost of checking grows faster than a history. A
+// directed case reproduces one suspected bug step by step. Availability measures how
+// soon the servers answer again after a fault. The command is conformance/cmd/robustness.
 package robustness

@@ -132,7 +132,7 @@ func (r *Runner) Latency(ctx context.Context, w io.Writer, rate int, lasts time.
 	if err != nil {
 		return err
 	}
-	replicas := len(r.scene.World.Replicas)
+	replicas := len(r.scene.Environment.Replicas)
 	path := fmt.Sprintf("/apis/%s/v1/namespaces/%s/%s", load.Group, stage.Namespace(), load.Things)
 	visit := func(replica int, name string) (*visitor, error) {
 		c, err := stage.Client(10 * time.Second)
@@ -236,11 +236,11 @@ func (d *dueTimes) get(name, n string) (time.Time, bool) {
 
 // listen watches at a replica for the patches that another one is asked for.
 func (r *Runner) listen(ctx context.Context, all *sync.WaitGroup, namespace string, replica int, due *dueTimes, events *latencies) error {
-	client, err := dynamic.NewForConfig(r.scene.World.Replicas[replica].Config())
+	client, err := dynamic.NewForConfig(r.scene.Environment.Replicas[replica].Config())
 	if err != nil {
 		return err
 	}
-	from := fmt.Sprintf("patch-%d", (replica+1)%len(r.scene.World.Replicas))
+	from := fmt.Sprintf("patch-%d", (replica+1)%len(r.scene.Environment.Replicas))
 	things := client.Resource(schema.GroupVersionResource{Group: load.Group, Version: "v1", Resource: load.Things}).Namespace(namespace)
 	watch, err := things.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + from})
 	if err != nil {

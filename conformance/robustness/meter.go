@@ -44,7 +44,7 @@ type gap struct{ reads, writes time.Duration }
 
 func newMeter(p *play) (*meter, error) {
 	m := &meter{play: p}
-	for range p.world.Replicas {
+	for range p.environment.Replicas {
 		c, err := p.Client(time.Second)
 		if err != nil {
 			return nil, err

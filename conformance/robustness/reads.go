@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 	"github.com/espalier-dev/espalier/conformance/robustness/load"
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
 )
 
 // restartWatch: watches at replica 0 go on from the last revision that they have, at a replica that has just started.
@@ -28,34 +28,34 @@ func (p *play) restartWatch(ctx context.Context) {
 	p.Sync(p.b.Create(ctx, p.Thing(1, "after"), load.Traits{}).Got.Revision)
 }
 
-// compactWatch: replica 0 has no connection to etcd while somebody writes elsewhere, and etcd forgets those writes before it comes back.
+// compactWatch: replica 0 has no connection to etcd while a client writes elsewhere, and etcd forgets those writes before it comes back.
 func (p *play) compactWatch(ctx context.Context) {
 	p.Sync(p.b.Create(ctx, p.Thing(1, "before"), load.Traits{}).Got.Revision)
 	end := p.Fault("cut-compact")
-	p.replica(0).Etcd.Each((*world.Link).Cut)
+	p.replica(0).Etcd.Each((*environment.Link).Cut)
 	last := int64(0)
 	for i := range 5 {
 		last = p.b.Create(ctx, p.Thing(1, fmt.Sprint("meanwhile", i)), load.Traits{}).Got.Revision
 	}
 	p.await(ctx, "the record of the writes", func() bool { return p.Site.Recorded(ctx) >= last })
-	if _, err := p.world.Etcd.Compact(ctx, last); err != nil {
+	if _, err := p.environment.Etcd.Compact(ctx, last); err != nil {
 		p.fail("%v", err)
 	}
-	p.replica(0).Etcd.Each((*world.Link).Heal)
+	p.replica(0).Etcd.Each((*environment.Link).Heal)
 	p.note("etcd has forgotten what was before revision %d, and replica 0 is connected again", last)
 	p.await(ctx, "an answer of replica 0", func() bool { return p.a.Get(ctx, p.Thing(0, "before"), "").Outcome == history.Done })
 	end()
 	p.Sync(p.b.Create(ctx, p.Thing(1, "after"), load.Traits{}).Got.Revision)
 }
 
-// watchBegin: watches begin again and again, on all replicas, while somebody writes all the time. What is on its way to watches just then
-// is easily told twice, or not at all.
+// watchBegin: watches begin again and again, on all replicas, while a client writes all the time. An event that is on its way to
+// watches just then is easily sent twice, or not at all.
 func (p *play) watchBegin(ctx context.Context) {
 	const lasts = 4 * time.Second
 	writing, stop := context.WithTimeout(ctx, lasts)
 	defer stop()
 	var wg sync.WaitGroup
-	for i := range p.world.Replicas {
+	for i := range p.environment.Replicas {
 		c, err := p.Client(10 * time.Second)
 		if err != nil {
 			p.fail("%v", err)
@@ -80,7 +80,7 @@ func (p *play) watchBegin(ctx context.Context) {
 	p.Sync(p.b.Create(ctx, p.Thing(1, "after"), load.Traits{}).Got.Revision)
 }
 
-// behind: replica 0 hears nothing from etcd while somebody writes elsewhere, and is asked for what was written: by its revision, and for the
+// behind: replica 0 hears nothing from etcd while a client writes elsewhere, and is asked for what was written: by its revision, and for the
 // newest.
 func (p *play) behind(ctx context.Context) {
 	p.Sync(p.b.Create(ctx, p.Thing(1, "k"), load.Traits{}).Got.Revision)
@@ -88,7 +88,7 @@ func (p *play) behind(ctx context.Context) {
 	links := p.replica(0).Etcd
 	for range 3 {
 		end := p.Fault("late-answers")
-		links.Each((*world.Link).HoldDown)
+		links.Each((*environment.Link).HoldDown)
 		written := p.b.Update(ctx, p.Thing(1, "k"), false)
 		least := fmt.Sprint("min:", written.Got.Revision)
 		var wg sync.WaitGroup
@@ -107,14 +107,14 @@ func (p *play) behind(ctx context.Context) {
 			})
 		}
 		wait(ctx, 300*time.Millisecond)
-		links.Each((*world.Link).Heal)
+		links.Each((*environment.Link).Heal)
 		wg.Wait()
 		end()
 		p.Sync(written.Got.Revision)
 	}
 }
 
-// pages: somebody writes between the pages of lists.
+// pages: a client writes between the pages of lists.
 func (p *play) pages(ctx context.Context) {
 	for i := range 9 {
 		p.b.Create(ctx, p.Thing(1, fmt.Sprint("k", i)), load.Traits{})
@@ -122,7 +122,7 @@ func (p *play) pages(ctx context.Context) {
 	for n := range 6 {
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			p.a.List(ctx, load.Listing{Replica: n % len(p.world.Replicas), Resource: load.Things, Version: "v1", Namespace: p.Namespace(), Limit: 3, Pause: 150 * time.Millisecond})
+			p.a.List(ctx, load.Listing{Replica: n % len(p.environment.Replicas), Resource: load.Things, Version: "v1", Namespace: p.Namespace(), Limit: 3, Pause: 150 * time.Millisecond})
 		})
 		for i := range 3 {
 			wait(ctx, 60*time.Millisecond)

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/fault"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 	"github.com/espalier-dev/espalier/conformance/robustness/load"
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
 )
 
 // Options say what is run.
@@ -48,14 +48,14 @@ type Totals struct {
 	Took                                                    time.Duration
 }
 
-// A Runner does runs on one world.
+// A Runner does runs on one environment.
 type Runner struct {
 	Options
 	Totals Totals
 	scene  *fault.Scene
 }
 
-// New starts the world.
+// New starts the environment.
 func New(ctx context.Context, o Options) (*Runner, error) {
 	if err := fault.Known(o.Faults); err != nil {
 		return nil, err
@@ -76,14 +76,14 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 }
 
 func (r *Runner) start(ctx context.Context) error {
-	o := world.Options{
+	o := environment.Options{
 		Members: r.Members, Replicas: r.Replicas, Kind: r.Kind, Binary: r.Binary,
 		EtcdFlags: []string{fmt.Sprintf("--quota-backend-bytes=%d", quota)},
 	}
 	if r.Disk {
 		o.Disk = disk
 	}
-	w, err := world.New(ctx, o)
+	w, err := environment.New(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -92,20 +92,20 @@ func (r *Runner) start(ctx context.Context) error {
 		w.Close()
 		return err
 	}
-	r.scene = &fault.Scene{World: w, Site: site, Other: r.Other, Skewed: r.Skewed}
+	r.scene = &fault.Scene{Environment: w, Site: site, Other: r.Other, Skewed: r.Skewed}
 	return nil
 }
 
-// Close ends the world.
+// Close ends the environment.
 func (r *Runner) Close() {
 	if r.scene != nil {
 		r.scene.Site.Close()
-		r.scene.World.Close()
+		r.scene.Environment.Close()
 		r.scene = nil
 	}
 }
 
-// A Result is what came of one run.
+// A Result is the result of one run.
 type Result struct {
 	Name       string // "seed", or the name of a directed case
 	Seed       uint64 // or how often the case was played before
@@ -137,7 +137,7 @@ func (r *Runner) Run(ctx context.Context, seed uint64) (*Result, error) {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		// Servers that do not recover from a fault violate a promise, too. Nobody knows in which state they are.
+		// Servers that do not recover from a fault violate a promise, too. Their state is unknown.
 		result.Violations = []Violation{{Checker: "recovery", Message: err.Error()}}
 		err = r.keep(result)
 		r.Close()
@@ -232,10 +232,10 @@ func (r *Runner) keep(result *Result) error {
 		data, err := json.Marshal(result.History)
 		errs = append(errs, err, os.WriteFile(filepath.Join(dir, "history.json"), data, 0o600), pictures(dir, result))
 	}
-	for _, replica := range r.scene.World.Replicas {
+	for _, replica := range r.scene.Environment.Replicas {
 		errs = append(errs, os.WriteFile(filepath.Join(dir, replica.Name+".log"), []byte(replica.Output()), 0o600))
 	}
-	for _, m := range r.scene.World.Members {
+	for _, m := range r.scene.Environment.Members {
 		errs = append(errs, os.WriteFile(filepath.Join(dir, m.Name+".log"), []byte(m.Output()), 0o600))
 	}
 	return errors.Join(errs...)

@@ -75,7 +75,7 @@ func (p *potter) honest(w http.ResponseWriter, _ *http.Request, review map[strin
 	replies(w, review, func(map[string]any) {})
 }
 
-// lying answers with a review that somebody has changed.
+// lying answers with a changed review.
 func lying(change func(response map[string]any)) func(http.ResponseWriter, *http.Request, map[string]any) {
 	return func(w http.ResponseWriter, _ *http.Request, review map[string]any) { replies(w, review, change) }
 }
@@ -89,7 +89,7 @@ func firstOf(response map[string]any) map[string]any {
 func (c *customs) pottery(p *potter) {
 	c.t.Helper()
 	bundle := encode(c.t, certificateOf(p.Server))
-	c.call(http.MethodPost, definitionsPath, jsonType, fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":%q},
+	c.call(http.MethodPost, crdsPath, jsonType, fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":%q},
 "spec":{"group":"hazards.example.com","scope":"Cluster","names":{"plural":"urns","kind":"Urn"},"versions":[
 {"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"}}}}}}},
 {"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"}}}}}}}],
@@ -121,7 +121,7 @@ func TestFailingConversions(t *testing.T) {
 		"redirect": func(w http.ResponseWriter, r *http.Request, _ map[string]any) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		},
-		"uid":       lying(func(r map[string]any) { r["uid"] = "of somebody else" }),
+		"uid":       lying(func(r map[string]any) { r["uid"] = "of another request" }),
 		"failure":   lying(func(r map[string]any) { r["result"] = map[string]any{"status": "Failed", "message": "no clay"} }),
 		"fewer":     lying(func(r map[string]any) { r["convertedObjects"] = []any{} }),
 		"more":      lying(func(r map[string]any) { r["convertedObjects"] = append(r["convertedObjects"].([]any), firstOf(r)) }),
@@ -156,7 +156,7 @@ func TestFailingConversions(t *testing.T) {
 	c.call(http.MethodPost, boatsPath, jsonType, taggedBoat("free", "none", `{"owner":"ada"}`)).is(http.StatusCreated)
 }
 
-// Requests that hang in a slow conversion webhook are felt by nobody else, and hang no longer than their callers want.
+// Requests that hang in a slow conversion webhook do not slow down others, and hang no longer than their callers want.
 func TestSlowConversions(t *testing.T) {
 	c := newCustoms(t)
 	p := newPotter(t)

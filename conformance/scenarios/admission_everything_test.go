@@ -10,8 +10,8 @@ import (
 	"github.com/espalier-dev/espalier/conformance/launch"
 )
 
-// Somebody registers a webhook for everything, and it dies. Nothing can be written any more, by nobody; but the way out is open, even
-// for a server that starts in the meantime.
+// A user registers a webhook for everything, and it dies. No client can write any more, but an administrator can still delete the
+// webhook configuration, even on a server that starts in the meantime.
 func TestDeadWebhookForEverything(t *testing.T) {
 	c := newCustoms(t)
 	k := newKubectl(t, c.server)

@@ -42,7 +42,7 @@ func failingHooks(t *testing.T, elsewhere *hook) map[string]*hook {
 			response.Warnings = []string{strings.Repeat("x", 16<<20)} // and otherwise as it should be
 		}),
 		"uid": admitting(t, func(_ *admissionreview.AdmissionRequest, response *admissionreview.AdmissionResponse) {
-			response.UID = "of somebody else"
+			response.UID = "of another request"
 		}),
 		"moved": hooked(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
@@ -51,15 +51,15 @@ func failingHooks(t *testing.T, elsewhere *hook) map[string]*hook {
 	}
 }
 
-// A webhook that is dead, broken, lies or sends its callers elsewhere stops requests or not, as its failure policy says. It stops nobody else,
-// and gets to see no credential.
+// A webhook that is dead, broken, lies or sends its callers elsewhere stops requests or not, as its failure policy says. It stops no
+// other request, and receives no credentials.
 func TestFailingWebhooks(t *testing.T) {
 	c := newCustoms(t)
 	elsewhere := admitting(t, nil)
 	hooks := failingHooks(t, elsewhere)
 	stranger := admitting(t, nil)
 	for name, h := range hooks {
-		for _, policy := range []admissionv1.FailurePolicyType{admissionv1.Ignore, admissionv1.Fail} { // whoever knows of the second knows of the first
+		for _, policy := range []admissionv1.FailurePolicyType{admissionv1.Ignore, admissionv1.Fail} { // a server that knows the second knows the first
 			tag := name + "-" + strings.ToLower(string(policy))
 			mutating(t, c.server, tag, h, func(w *admissionv1.MutatingWebhook) { w.FailurePolicy = &policy })
 			validating(t, c.server, "v"+tag, h, func(w *admissionv1.ValidatingWebhook) { w.FailurePolicy = &policy })
@@ -89,7 +89,7 @@ func TestFailingWebhooks(t *testing.T) {
 	must[*corev1.ConfigMap](t)(typedClient(t, c.server.Config).CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: named("tides")}, metav1.CreateOptions{}))
 }
 
-// There are no services. A webhook that is to be found by one fails, as its failure policy says, and whoever meets it is told what to do.
+// There are no services. A webhook that names one fails, as its failure policy says, and the client is told what to do.
 func TestWebhookServices(t *testing.T) {
 	c := newCustoms(t)
 	for _, policy := range []admissionv1.FailurePolicyType{admissionv1.Ignore, admissionv1.Fail} {
@@ -101,7 +101,7 @@ func TestWebhookServices(t *testing.T) {
 	c.call(http.MethodPost, boatsPath, jsonType, taggedBoat("lucky", "service-ignore", `{"owner":"ada"}`)).is(http.StatusCreated)
 }
 
-// Addresses that nobody has allowed are not connected to: 127.0.0.1 is, by a flag that all servers of these tests have.
+// The server connects only to allowed addresses. A flag that all servers of these tests have allows 127.0.0.1.
 func TestWebhookNetworks(t *testing.T) {
 	c := newCustoms(t)
 	for tag, host := range map[string]string{"loopback": "127.0.0.2", "mapped": "[::ffff:127.0.0.2]", "unspecified": "0.0.0.0"} {
@@ -178,7 +178,7 @@ func crowded(t *testing.T, c *caller, send func(i int) (method, path, contentTyp
 	return func() map[int]int { all.Wait(); return codes }
 }
 
-// others is somebody who has nothing to do with the webhooks: a service account.
+// others is a service account that no webhook is about.
 func others(t *testing.T, s *launch.Server) *caller {
 	t.Helper()
 	k := newKubectl(t, s)
@@ -224,7 +224,7 @@ func (c *caller) unaffected(hangs func() bool, round string, before time.Duratio
 	}
 }
 
-// Requests that hang in a slow webhook are felt by nobody else, and hang no longer than their callers want.
+// Requests that hang in a slow webhook do not slow down others, and hang no longer than their callers want.
 func TestSlowWebhooks(t *testing.T) {
 	c := newCustoms(t)
 	slow := admitting(t, nil)

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// limits are parameters of a policy, of a kind that a definition adds.
+// limits are parameters of a policy, of a kind that a CRD adds.
 const limits = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"limits.harbour.example.com"},
 "spec":{"group":"harbour.example.com","scope":"Namespaced","names":{"plural":"limits","kind":"Limit"},"versions":[{"name":"v1","served":true,"storage":true,
 "schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"berths":{"type":"integer"}}}}}}}]}}`
@@ -102,7 +102,7 @@ func TestValidatingPolicies(t *testing.T) {
 		k.ok("create", "namespace", name)
 		k.ok("label", "namespace", name, "harbour="+label)
 	}
-	c.call(http.MethodPost, definitionsPath, jsonType, limits).is(http.StatusCreated)
+	c.call(http.MethodPost, crdsPath, jsonType, limits).is(http.StatusCreated)
 	eventually(t, soon, "limits are made", func() bool {
 		return c.call(http.MethodPost, "/apis/harbour.example.com/v1/namespaces/default/limits", jsonType,
 			`{"apiVersion":"harbour.example.com/v1","kind":"Limit","metadata":{"name":"small","labels":{"in":"force"}},"spec":{"berths":3}}`).code == http.StatusCreated
@@ -220,7 +220,7 @@ func TestDryRunReachesWebhooks(t *testing.T) {
 	if last := reviews[len(reviews)-1]; *last.DryRun || last.Name != "wet" || last.UserInfo.Username != "admin" {
 		t.Errorf("what is not a dry run: %+v", last)
 	}
-	// Who does not say, or has effects always, is not registered.
+	// A webhook that does not declare its side effects, or always has some, is not registered.
 	hooks := typedClient(t, c.server.Config).AdmissionregistrationV1().MutatingWebhookConfigurations()
 	stored := must[*admissionv1.MutatingWebhookConfiguration](t)(hooks.Get(t.Context(), "careful", metav1.GetOptions{}))
 	for _, effects := range []*admissionv1.SideEffectClass{nil, new(admissionv1.SideEffectClassSome), new(admissionv1.SideEffectClassUnknown)} {

@@ -106,7 +106,7 @@ func TestKubectlAppliesBuiltins(t *testing.T) {
 	k := newKubectl(t, s)
 	file, later := write(t, "tides.yaml", tidesOfBay), write(t, "later.yaml", strings.ReplaceAll(tidesOfBay, "6:10", "7:00"))
 	if out, code := k.do("diff", "-f", file); code != 1 || !strings.Contains(out, "+  high: \"6:10\"") {
-		t.Errorf("diff of what is not there: exit code %d\n%s", code, out)
+		t.Errorf("diff of a new object: exit code %d\n%s", code, out)
 	}
 	k.says([]string{"configmap/tides created"}, "apply", "-f", file)
 	k.says([]string{"configmap/tides unchanged"}, "apply", "-f", file)

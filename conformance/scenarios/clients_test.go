@@ -37,15 +37,15 @@ func installWithClient(t *testing.T, config *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(data, definition); err != nil {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(data, crd); err != nil {
 		t.Fatal(err)
 	}
-	definitions, err := clientset.NewForConfig(config)
+	client, err := clientset.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := definitions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), definition, metav1.CreateOptions{}); err != nil {
+	if _, err := client.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	objects := boatsOf(t, config)
@@ -214,8 +214,8 @@ func TestStrangersAreRefused(t *testing.T) {
 			t.Errorf("%s of %v: %d, not %d", c.user, c.groups, got, c.want)
 		}
 	}
-	nobody := &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: s.Config.CAData}}
-	if got := status(t, nobody, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"); got != http.StatusUnauthorized && got != http.StatusForbidden {
+	anonymous := &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: s.Config.CAData}}
+	if got := status(t, anonymous, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"); got != http.StatusUnauthorized && got != http.StatusForbidden {
 		t.Errorf("without a certificate: %d", got)
 	}
 }

@@ -52,8 +52,8 @@ func joinGrove(t *testing.T, prefix string, s *launch.Server) *grove {
 // in returns the grove for a subtest.
 func (g *grove) in(t *testing.T) *grove { return joinGrove(t, g.prefix, g.server) }
 
-// groveDefinition is a CRD of a kind of which nothing is known, with two versions of which the first is stored.
-func groveDefinition(plural, kind, scope string) string {
+// groveCRD is a CRD without a schema, with two versions; the first is the storage version.
+func groveCRD(plural, kind, scope string) string {
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%[1]s.%[4]s"},
 "spec":{"group":%[4]q,"scope":%[3]q,"names":{"plural":%[1]q,"kind":%[2]q},"versions":[
 {"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}},
@@ -63,9 +63,9 @@ func groveDefinition(plural, kind, scope string) string {
 
 func (g *grove) define(plural, kind, scope string) {
 	g.Helper()
-	post(g.T, g.conn, definitionsPath, groveDefinition(plural, kind, scope))
+	post(g.T, g.conn, crdsPath, groveCRD(plural, kind, scope))
 	eventually(g.T, soon, plural+" are established", func() bool {
-		return strings.Contains(string(get(g.T, g.conn, definitionsPath+"/"+plural+"."+groveGroup)), `"status":"True","type":"Established"`)
+		return strings.Contains(string(get(g.T, g.conn, crdsPath+"/"+plural+"."+groveGroup)), `"status":"True","type":"Established"`)
 	})
 }
 
@@ -134,7 +134,7 @@ func (g *grove) sow(collection string, meta metav1.ObjectMeta) plant {
 	return plant{path: collection + "/" + meta.Name, apiVersion: version, kind: kind, name: meta.Name, uid: string(made.UID)}
 }
 
-// look returns an object's metadata, or nil if it is not there, or is another one.
+// look returns an object's metadata, or nil if it does not exist, or has another UID.
 func (g *grove) look(p plant) *metav1.ObjectMeta {
 	g.Helper()
 	status, _, answer, err := g.conn.Do(g.Context(), http.MethodGet, p.path, nil)

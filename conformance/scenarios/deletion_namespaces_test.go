@@ -57,7 +57,7 @@ func (g *grove) namespaceWithDeadWebhook() {
 	g.stand(safe)
 }
 
-// An object with a finalizer keeps its namespace, which says so, until somebody takes the finalizer away.
+// An object with a finalizer keeps its namespace, which says so, until a client takes the finalizer away.
 func (g *grove) namespaceWithFinalizer() {
 	client, k := etcdClient(g.T), newKubectl(g.T, g.server)
 	g.namespace("held")
@@ -92,10 +92,10 @@ func (g *grove) namespaceWithManyKinds() {
 	client, k := etcdClient(g.T), newKubectl(g.T, g.server)
 	g.namespace("doomed")
 	for i := range kinds {
-		post(g.T, g.conn, definitionsPath, groveDefinition(fmt.Sprintf("kind%d", i), fmt.Sprintf("Kind%d", i), "Namespaced"))
+		post(g.T, g.conn, crdsPath, groveCRD(fmt.Sprintf("kind%d", i), fmt.Sprintf("Kind%d", i), "Namespaced"))
 	}
 	eventually(g.T, soon, "all kinds are established", func() bool {
-		return strings.Count(string(get(g.T, g.conn, definitionsPath)), `"status":"True","type":"Established"`) >= kinds+2
+		return strings.Count(string(get(g.T, g.conn, crdsPath)), `"status":"True","type":"Established"`) >= kinds+2
 	})
 	for _, plural := range []string{"kind0", "kind50", "kind99", "trees", "configmaps"} {
 		for i := range 20 {

@@ -25,7 +25,7 @@ func TestOwners(t *testing.T) {
 	t.Run("own each other", func(t *testing.T) { g.in(t).cycles() })
 	t.Run("wait for dependents with finalizers", func(t *testing.T) { g.in(t).wait() })
 	t.Run("are two", func(t *testing.T) { g.in(t).two() })
-	t.Run("are not there", func(t *testing.T) { g.in(t).absent() })
+	t.Run("do not exist", func(t *testing.T) { g.in(t).absent() })
 	t.Run("are in another namespace", func(t *testing.T) { g.in(t).elsewhere() })
 }
 

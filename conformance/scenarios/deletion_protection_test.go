@@ -10,8 +10,8 @@ import (
 	"github.com/espalier-dev/espalier/conformance/launch"
 )
 
-// A definition that has objects is not deleted by mistake: the answer says how many there are, and what can be done.
-func TestProtectedDefinition(t *testing.T) {
+// A CRD that has objects is not deleted by mistake: the answer says how many there are, and what can be done.
+func TestProtectedCRD(t *testing.T) {
 	g, client := newGrove(t), etcdClient(t)
 	k := newKubectl(t, g.server)
 	for i := range 3 {
@@ -28,7 +28,7 @@ func TestProtectedDefinition(t *testing.T) {
 	k.fails(refused, "delete", "crd", "--all")
 	k.fails([]string{"NotFound"}, "get", "crd", forests) // had none, and went with --all
 	protectedCollection(g)
-	if strings.Contains(string(get(t, g.conn, definitionsPath+"/"+trees)), "deletionTimestamp") {
+	if strings.Contains(string(get(t, g.conn, crdsPath+"/"+trees)), "deletionTimestamp") {
 		t.Error("it is marked all the same")
 	}
 	if n := g.count(client, "trees", "default"); n != 3 {
@@ -56,19 +56,19 @@ func TestProtectedDefinition(t *testing.T) {
 	k.says([]string{`"trees.grove.example.com" deleted`}, "delete", "crd", trees, "--timeout=30s")
 }
 
-// protectedCollection deletes all definitions at once: those that have objects stay, and the answer says so.
+// protectedCollection deletes all CRDs at once: those that have objects stay, and the answer says so.
 func protectedCollection(g *grove) {
 	g.Helper()
 	for _, query := range []string{"?dryRun=All", ""} {
-		status, _, answer, err := g.conn.Do(g.Context(), http.MethodDelete, definitionsPath+query, nil)
+		status, _, answer, err := g.conn.Do(g.Context(), http.MethodDelete, crdsPath+query, nil)
 		if err != nil || status != http.StatusConflict || !strings.Contains(string(answer), "there are 3 instances") || !strings.Contains(string(answer), `"reason":"HasInstances"`) {
-			g.Errorf("DELETE %s%s: %d, %v: %s", definitionsPath, query, status, err, answer)
+			g.Errorf("DELETE %s%s: %d, %v: %s", crdsPath, query, status, err, answer)
 		}
 	}
 }
 
-// Whoever does not want the protection turns it off.
-func TestUnprotectedDefinition(t *testing.T) {
+// A flag turns the protection off.
+func TestUnprotectedCRD(t *testing.T) {
 	g, client := newGrove(t, "--protect-instances=false"), etcdClient(t)
 	g.plant(of("trees", "default"), "tree")
 	newKubectl(t, g.server).says([]string{`"trees.grove.example.com" deleted`}, "delete", "crd", trees, "--timeout=30s")
@@ -77,28 +77,28 @@ func TestUnprotectedDefinition(t *testing.T) {
 	}
 }
 
-// Upstream's server deletes a definition with all its objects when it is asked to, ours does not without being told so.
-func TestDefinitionsWithObjectsAreProtected(t *testing.T) {
+// Upstream's server deletes a CRD with all its objects on request. Ours does so only if it is told to.
+func TestCRDsWithObjectsAreProtected(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
 			prefix := prefix()
 			c := dial(t, serve(t, kind, prefix))
-			post(t, c, definitionsPath, reeds("", "", `{"type":"object"}`))
+			post(t, c, crdsPath, reeds("", "", `{"type":"object"}`))
 			grow(t, c)
-			const path = definitionsPath + "/reeds.pond.example.com"
-			objects, definitions := prefix+"/pond.example.com/reeds/", prefix+"/apiextensions.k8s.io/customresourcedefinitions/"
+			const path = crdsPath + "/reeds.pond.example.com"
+			objects, crds := prefix+"/pond.example.com/reeds/", prefix+"/apiextensions.k8s.io/customresourcedefinitions/"
 			if kind == launch.Upstream {
 				expect(t, c, http.StatusOK, http.MethodDelete, path, "")
 			} else {
 				expect(t, c, http.StatusConflict, http.MethodDelete, path, "")
-				if len(stored(t, objects)) != 1 || len(stored(t, definitions)) != 1 {
+				if len(stored(t, objects)) != 1 || len(stored(t, crds)) != 1 {
 					t.Error("something has been deleted")
 				}
 				patch(t, c, path, `[{"op":"add","path":"/metadata/annotations","value":{"espalier.dev/allow-deletion":"true"}}]`)
 				expect(t, c, http.StatusOK, http.MethodDelete, path, "")
 			}
 			eventually(t, 30*time.Second, "the CRD and its objects are gone", func() bool {
-				return len(stored(t, objects)) == 0 && len(stored(t, definitions)) == 0
+				return len(stored(t, objects)) == 0 && len(stored(t, crds)) == 0
 			})
 		})
 	}

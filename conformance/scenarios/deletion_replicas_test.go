@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Two servers over one etcd, of which one collects. When it is killed the other takes over within the time of the lease; when it ends as
+// Of two servers over one etcd one runs the garbage collector. When it is killed the other takes over within the time of the lease; when it ends as
 // it should, at once. What has an owner stays all the while.
 func TestCollectorOfReplicas(t *testing.T) {
 	first := newGrove(t)

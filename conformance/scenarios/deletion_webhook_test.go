@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// curse defines a kind whose objects nobody can read: they are stored in a version that is not the storage version any more, and the
+// curse defines a kind whose objects no client can read: they are stored in a version that is not the storage version any more, and the
 // webhook that would convert them is dead. objects are made before.
 func (g *grove) curse(plural, webhook string, objects func(), bundle ...byte) {
 	g.Helper()
 	g.define(plural, groveKinds[plural], "Namespaced")
 	objects()
-	g.merge(definitionsPath+"/"+plural+"."+groveGroup, fmt.Sprintf(`{"spec":{"versions":[
+	g.merge(crdsPath+"/"+plural+"."+groveGroup, fmt.Sprintf(`{"spec":{"versions":[
 {"name":"v1","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}},
 {"name":"v2","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}],
 "conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":%q,"caBundle":%s}}}}}`, webhook, encode(g.T, bundle)))
 }
 
-// lift takes the curse away: nothing has to be converted by anybody.
+// lift takes the curse away: no object needs conversion any more.
 func (g *grove) lift(plural string) {
 	g.Helper()
-	g.merge(definitionsPath+"/"+plural+"."+groveGroup, `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`)
+	g.merge(crdsPath+"/"+plural+"."+groveGroup, `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`)
 }
 
-// A kind whose conversion webhook is dead keeps its own objects from being collected, and no others: whether the webhook is not there, or
+// A kind whose conversion webhook is dead keeps its own objects from being collected, and no others: whether the webhook refuses connections, or
 // takes requests and never answers.
 func TestDeadWebhookDoesNotBlockCollection(t *testing.T) {
 	g := newGrove(t)
-	t.Run("is not there", func(t *testing.T) { g.in(t).collectBeside("hexes", "https://127.0.0.1:1/") })
+	t.Run("refuses connections", func(t *testing.T) { g.in(t).collectBeside("hexes", "https://127.0.0.1:1/") })
 	t.Run("is silent", func(t *testing.T) {
 		over := make(chan struct{})
 		silent := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

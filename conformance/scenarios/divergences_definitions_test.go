@@ -42,7 +42,7 @@ const (
 	reedsPath = "/apis/pond.example.com/v1/namespaces/default/reeds"
 )
 
-// reeds is a definition with names and parts of a version of the caller's.
+// reeds is a CRD with names and parts of a version of the caller's.
 func reeds(names, version, schema string) string {
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"reeds.pond.example.com"},
 "spec":{"group":"pond.example.com","scope":"Namespaced","names":{"plural":"reeds","kind":"Reed"%s},
@@ -50,7 +50,7 @@ func reeds(names, version, schema string) string {
 }
 
 // CRDs of v1beta1, as the documents have them, are taken, with defaults if they prune. Upstream has no such endpoint any more.
-func TestDefinitionsOfV1beta1(t *testing.T) {
+func TestCRDsOfV1beta1(t *testing.T) {
 	const body = `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"reeds.pond.example.com"},
 "spec":{"group":"pond.example.com","version":"v1","scope":"Namespaced","names":{"plural":"reeds","kind":"Reed"},"preserveUnknownFields":%t,
 "validation":{"openAPIV3Schema":{"type":"object","properties":{"colour":{"type":"string","default":"green"}}}}}}`
@@ -86,14 +86,14 @@ func grow(t *testing.T, c *wire.Conn) []byte {
 }
 
 // CRDs that are deleted together take their objects with them. Upstream forgets its finalizer there, and with it the objects.
-func TestDefinitionsAreDeletedWithObjects(t *testing.T) {
+func TestCRDsAreDeletedWithObjects(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
 			prefix := prefix()
 			c := dial(t, alike(t, kind, prefix))
-			post(t, c, definitionsPath, reeds("", "", `{"type":"object"}`))
+			post(t, c, crdsPath, reeds("", "", `{"type":"object"}`))
 			grow(t, c)
-			expect(t, c, http.StatusOK, http.MethodDelete, definitionsPath, "")
+			expect(t, c, http.StatusOK, http.MethodDelete, crdsPath, "")
 			eventually(t, 30*time.Second, "the CRD is gone", func() bool {
 				return len(stored(t, prefix+"/apiextensions.k8s.io/customresourcedefinitions/")) == 0
 			})
@@ -105,7 +105,7 @@ func TestDefinitionsAreDeletedWithObjects(t *testing.T) {
 }
 
 // What nested schemas cost is bounded: each level is scanned with all that is below it.
-func TestCostlyDefinition(t *testing.T) {
+func TestCostlyCRD(t *testing.T) {
 	schema := `{"type":"string","description":"` + strings.Repeat("x", 100<<10) + `"}`
 	for range 700 {
 		schema = `{"type":"array","items":` + schema + `}`
@@ -113,7 +113,7 @@ func TestCostlyDefinition(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, alike(t, kind, prefix()))
-			status, _, answer, err := c.Do(t.Context(), http.MethodPost, definitionsPath, []byte(reeds("", "", `{"type":"object","properties":{"spec":`+schema+`}}`)))
+			status, _, answer, err := c.Do(t.Context(), http.MethodPost, crdsPath, []byte(reeds("", "", `{"type":"object","properties":{"spec":`+schema+`}}`)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,9 +140,9 @@ func TestConditionMessageIsCut(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, alike(t, kind, prefix()))
-			post(t, c, definitionsPath, first)
+			post(t, c, crdsPath, first)
 			grow(t, c)
-			post(t, c, definitionsPath, second)
+			post(t, c, crdsPath, second)
 			var message string
 			eventually(t, 30*time.Second, "names are refused", func() bool {
 				message = condition(t, c, "rushes.pond.example.com", "NamesAccepted", "False")
@@ -163,7 +163,7 @@ func condition(t *testing.T, c *wire.Conn, name, kind, status string) string {
 			Conditions []struct{ Type, Status, Message string }
 		}
 	}
-	decode(t, get(t, c, definitionsPath+"/"+name), &crd)
+	decode(t, get(t, c, crdsPath+"/"+name), &crd)
 	for _, x := range crd.Status.Conditions {
 		if x.Type == kind && x.Status == status {
 			return x.Message
@@ -172,13 +172,13 @@ func condition(t *testing.T, c *wire.Conn, name, kind, status string) string {
 	return ""
 }
 
-// Objects can be made as soon as their CRD is established. Upstream has whoever comes in the first two seconds wait
+// Objects can be made as soon as their CRD is established. Upstream has requests in the first two seconds wait
 // (pkg/apiserver/customresource_handler.go:385), in case that another replica has not heard of it; here all have.
 func TestFirstObjectDoesNotWait(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, alike(t, kind, prefix()))
-			post(t, c, definitionsPath, reeds("", "", `{"type":"object"}`))
+			post(t, c, crdsPath, reeds("", "", `{"type":"object"}`))
 			eventually(t, 30*time.Second, "the CRD is established", func() bool {
 				return condition(t, c, "reeds.pond.example.com", "Established", "True") != ""
 			})
@@ -199,9 +199,9 @@ func TestKeywordsStay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, alike(t, kind, prefix()))
 			want := map[launch.Kind]int{launch.Espalier: http.StatusCreated, launch.Upstream: http.StatusBadRequest}[kind]
-			expect(t, c, want, http.MethodPost, definitionsPath+"?dryRun=All&fieldValidation=Strict", reeds("", "", schema))
-			post(t, c, definitionsPath, reeds("", "", schema))
-			crd := string(get(t, c, definitionsPath+"/reeds.pond.example.com"))
+			expect(t, c, want, http.MethodPost, crdsPath+"?dryRun=All&fieldValidation=Strict", reeds("", "", schema))
+			post(t, c, crdsPath, reeds("", "", schema))
+			crd := string(get(t, c, crdsPath+"/reeds.pond.example.com"))
 			for _, keyword := range []string{`"readOnly":true`, `"x-kubernetes-unions":[`} {
 				if strings.Contains(crd, keyword) != (kind == launch.Espalier) {
 					t.Errorf("%s in %s", keyword, crd)

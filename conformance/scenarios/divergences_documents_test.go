@@ -21,7 +21,7 @@ func TestDiscoveryHasTags(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, alike(t, kind, prefix()))
-			post(t, c, definitionsPath, definition(t))
+			post(t, c, crdsPath, boatsCRD(t))
 			served(t, c)
 			for _, path := range []string{"/apis/apiextensions.k8s.io/v1", "/apis/harbour.example.com", "/apis/harbour.example.com/v1"} {
 				status, header := ask(t, c, path)
@@ -58,7 +58,7 @@ func TestDiscoveryBeta(t *testing.T) {
 	}
 }
 
-// There is no OpenAPI document for a version that there is not. Upstream answers with nothing.
+// The server answers 404 for the OpenAPI document of a version that does not exist. Upstream answers with nothing.
 func TestOpenAPIDocumentIsNotThere(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestOpenAPIOptionsAreOfOneKind(t *testing.T) {
 		return len(list)
 	}
 	var crd v1.CustomResourceDefinition
-	decode(t, []byte(definition(t)), &crd)
+	decode(t, []byte(boatsCRD(t)), &crd)
 	theirs, err := builder.BuildOpenAPIV3(&crd, "v1", builder.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestOpenAPIOptionsAreOfOneKind(t *testing.T) {
 		t.Errorf("upstream names %d kinds", n)
 	}
 	c := dial(t, alike(t, launch.Espalier, prefix()))
-	post(t, c, definitionsPath, definition(t))
+	post(t, c, crdsPath, boatsCRD(t))
 	served(t, c)
 	if n := count(get(t, c, "/openapi/v3/apis/harbour.example.com/v1")); n != 1 {
 		t.Errorf("ours names %d kinds", n)

@@ -35,7 +35,7 @@ func TestFullEtcdAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, _ := ownEtcd(t, kind, "--quota-backend-bytes", fmt.Sprint(4<<20))
 			c := dial(t, s)
-			post(t, c, definitionsPath, definition(t))
+			post(t, c, crdsPath, boatsCRD(t))
 			served(t, c)
 			status, message := http.StatusCreated, ""
 			for i := 0; status == http.StatusCreated && i < 100; i++ {
@@ -55,7 +55,7 @@ func TestFullEtcdAnswers(t *testing.T) {
 	}
 }
 
-// A check that fails: ours gives the reason to those who may read the path of the check.
+// A check that fails: ours gives the reason to users who may read the path of the check.
 func TestHealthReasons(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {

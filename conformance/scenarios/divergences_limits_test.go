@@ -19,7 +19,7 @@ func TestApplyLimit(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, alike(t, kind, prefix()))
-			post(t, c, definitionsPath, reeds("", "", `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`))
+			post(t, c, crdsPath, reeds("", "", `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`))
 			grow(t, c)
 			status, _, answer, err := c.Do(t.Context(), http.MethodPatch, reedsPath+"/many?fieldManager=me", []byte(body), wire.Header{Name: "Content-Type", Value: applyType})
 			if err != nil {
@@ -41,7 +41,7 @@ func TestTextIsNotCompressed(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, alike(t, kind, prefix()))
-			post(t, c, definitionsPath, reeds("", "", `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`))
+			post(t, c, crdsPath, reeds("", "", `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`))
 			grow(t, c)
 			post(t, c, reedsPath, `{"apiVersion":"pond.example.com/v1","kind":"Reed","metadata":{"name":"long"},"spec":{"text":"`+strings.Repeat("words ", 40_000)+`"}}`)
 			for accept, compressed := range map[string]bool{"application/json": true, "application/yaml": name == "theirs", "application/json;pretty=1": name == "theirs"} {

@@ -17,7 +17,7 @@ func TestMismatchComesFirst(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, alike(t, kind, prefix()))
-			post(t, c, definitionsPath, definition(t))
+			post(t, c, crdsPath, boatsCRD(t))
 			served(t, c)
 			post(t, c, boatsPath, fmt.Sprintf(boat, "", `{"owner":"ada"}`))
 			for _, test := range []struct {
@@ -63,7 +63,7 @@ func TestColumnsDescendOnce(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, alike(t, kind, prefix()))
-			post(t, c, definitionsPath, reeds("", columns, `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`))
+			post(t, c, crdsPath, reeds("", columns, `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`))
 			grow(t, c)
 			_, _, answer, err := c.Do(t.Context(), http.MethodGet, reedsPath+"/a", nil, wire.Header{Name: "Accept", Value: "application/json;as=Table;v=v1;g=meta.k8s.io"})
 			if err != nil {

@@ -35,7 +35,7 @@ func TestDivergencesAreListed(t *testing.T) {
 func sides(t *testing.T) map[string]launch.Kind {
 	t.Helper()
 	if against == launch.Upstream {
-		t.Skip("compares the two servers, one of which is not under test")
+		t.Skip("compares the two servers; SCENARIO_SERVER selects one")
 	}
 	return map[string]launch.Kind{"ours": launch.Espalier, "theirs": launch.Upstream}
 }
@@ -46,7 +46,7 @@ func TestWatchOutlivesChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := alike(t, kind, prefix())
 			c := dial(t, server)
-			post(t, c, definitionsPath, definition(t))
+			post(t, c, crdsPath, boatsCRD(t))
 			served(t, c)
 
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -60,7 +60,7 @@ func TestWatchOutlivesChange(t *testing.T) {
 				})
 			}()
 			<-ready
-			patch(t, c, definitionsPath+"/"+boats, `[{"op":"add","path":"/spec/versions/-","value":{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}]`)
+			patch(t, c, crdsPath+"/"+boats, `[{"op":"add","path":"/spec/versions/-","value":{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}]`)
 			if kind == launch.Espalier {
 				post(t, c, boatsPath, `{"apiVersion":"harbour.example.com/v1","kind":"Boat","metadata":{"name":"after"},"spec":{"owner":"ada"}}`)
 			}
@@ -72,12 +72,12 @@ func TestWatchOutlivesChange(t *testing.T) {
 }
 
 // CRDs are stored as v1, where upstream stores v1beta1.
-func TestDefinitionsAreStoredAsV1(t *testing.T) {
+func TestCRDsAreStoredAsV1(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
 			prefix := prefix()
 			c := dial(t, alike(t, kind, prefix))
-			post(t, c, definitionsPath, definition(t))
+			post(t, c, crdsPath, boatsCRD(t))
 			stored, err := etcdClient(t).Get(t.Context(), prefix+"/apiextensions.k8s.io/customresourcedefinitions/"+boats)
 			if err != nil || len(stored.Kvs) != 1 {
 				t.Fatal(stored, err)
@@ -108,13 +108,13 @@ func TestOnlyJSON(t *testing.T) {
 }
 
 // The status of a CRD says, when a change of it is answered, that the change is in force; so changes can follow each other without a conflict.
-func TestDefinitionIsSettledWhenAnswered(t *testing.T) {
+func TestCRDIsSettledWhenAnswered(t *testing.T) {
 	for name, kind := range sides(t) {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, alike(t, kind, prefix()))
-			post(t, c, definitionsPath, definition(t))
+			post(t, c, crdsPath, boatsCRD(t))
 			served(t, c)
-			path := definitionsPath + "/" + boats
+			path := crdsPath + "/" + boats
 			for i := range 20 {
 				before := strings.Replace(string(get(t, c, path)), fmt.Sprintf("Who pays for the berth %d.", i-1), "Who pays for the berth.", 1)
 				expect(t, c, http.StatusOK, http.MethodPut, path, strings.Replace(before, "Who pays for the berth.", fmt.Sprintf("Who pays for the berth %d.", i), 1))

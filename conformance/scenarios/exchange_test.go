@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	boatsPath       = "/apis/harbour.example.com/v1/namespaces/default/boats"
+	crdsPath  = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	boatsPath = "/apis/harbour.example.com/v1/namespaces/default/boats"
 )
 
 // What one side has written the other serves, identical, and what it then changes the first one serves again.
@@ -42,7 +42,7 @@ func exchange(t *testing.T, first, second launch.Kind) {
 	prefix := prefix()
 	s := alike(t, first, prefix)
 	c := dial(t, s)
-	post(t, c, definitionsPath, definition(t))
+	post(t, c, crdsPath, boatsCRD(t))
 	served(t, c)
 	for i, spec := range []string{
 		`{"owner":"ada"}`,
@@ -89,7 +89,7 @@ func view(t *testing.T, c *wire.Conn) map[string]any {
 	var list struct{ Items []map[string]any }
 	decode(t, get(t, c, boatsPath), &list)
 	var crd map[string]any
-	decode(t, get(t, c, definitionsPath+"/"+boats), &crd)
+	decode(t, get(t, c, crdsPath+"/"+boats), &crd)
 	view := map[string]any{"spec of the CRD": crd["spec"], "uid of the CRD": crd["metadata"].(map[string]any)["uid"]}
 	for _, o := range list.Items {
 		view[o["metadata"].(map[string]any)["name"].(string)] = o
@@ -126,8 +126,8 @@ func stored(t *testing.T, prefix string) map[string]int64 {
 	return keys
 }
 
-// definition returns the CRD of boats as JSON.
-func definition(t *testing.T) string {
+// boatsCRD returns the CRD of boats as JSON.
+func boatsCRD(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/boats.yaml")
 	if err != nil {

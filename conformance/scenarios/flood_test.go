@@ -171,7 +171,7 @@ func (c *crowd) send(ctx context.Context, user int, method, path, body string) (
 func (c *crowd) one(ctx context.Context) (int, string, error) {
 	n := c.serial.Add(1)
 	if n%5 == 0 {
-		// In a namespace that nobody lists, so that lists stay what they are.
+		// In a namespace that no client lists, so that lists stay what they are.
 		return c.send(ctx, int(n/5), http.MethodPost, dockPath, boatJSON(fmt.Sprintf("new-%d", n)))
 	}
 	return c.send(ctx, int(n), http.MethodGet, marketPath+"?includeObject=None", "")
@@ -299,7 +299,7 @@ func (f *tide) report(t *testing.T, sustainable float64) {
 		}
 	}
 	if f.statuses[http.StatusTooManyRequests] == 0 {
-		t.Error("nobody was told to come again: it was no flood")
+		t.Error("no request got 429: it was no flood")
 	}
 	if f.noRetry > 0 {
 		t.Errorf("%d answers of 429 do not say when to come again", f.noRetry)

@@ -81,11 +81,11 @@ func TestGuidesOfDev(t *testing.T) {
 	}
 }
 
-// runDevGuide runs a script in a folder, with a shell that knows no programs of ours but these two.
+// runDevGuide runs a script in a folder, with a shell that knows no programs of ours but these.
 func runDevGuide(t *testing.T, dir, script string) {
 	t.Helper()
 	bin := t.TempDir()
-	for name, path := range map[string]string{"espalier": binaries[launch.Espalier], "kubectl": must[string](t)(launch.Tool("kubectl"))} {
+	for name, path := range map[string]string{"espalier": commandLine(t), "espalier-server": binaries[launch.Espalier], "kubectl": must[string](t)(launch.Tool("kubectl"))} {
 		if err := os.Symlink(must[string](t)(filepath.Abs(path)), filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
 		}

@@ -106,8 +106,8 @@ func oddTexts() []odd {
 	)
 }
 
-// A verdict is what a server made of a body.
-type verdict struct {
+// An outcome is what a server made of a body.
+type outcome struct {
 	status   int
 	warnings string
 	stored   string // annotations, labels and spec as they are in etcd
@@ -146,15 +146,15 @@ func TestOddBodiesAsUpstream(t *testing.T) {
 						continue // says nothing about values
 					}
 					name := strings.ToLower(fmt.Sprintf("%s-%d%s", family, i, validation))
-					var verdicts []verdict
+					var outcomes []outcome
 					for _, s := range servers {
-						verdicts = append(verdicts, s.with(t).judge(etcd, s.prefix, o, name, validation))
+						outcomes = append(outcomes, s.with(t).submit(etcd, s.prefix, o, name, validation))
 					}
-					want, got := verdicts[0], verdicts[1]
+					want, got := outcomes[0], outcomes[1]
 					if want.status != got.status || want.stored != got.stored || want.warnings != got.warnings {
 						t.Errorf("%s (%s, fieldValidation %q): upstream\n  %+v\nhere\n  %+v", o.name, o.contentType, validation, want, got)
 					} else if want.message != got.message {
-						t.Logf("%s (%s, fieldValidation %q): the same verdict in other words: upstream\n  %.300s\nhere\n  %.300s", o.name, o.contentType, validation, want.message, got.message)
+						t.Logf("%s (%s, fieldValidation %q): the same outcome in other words: upstream\n  %.300s\nhere\n  %.300s", o.name, o.contentType, validation, want.message, got.message)
 					}
 				}
 			}
@@ -162,15 +162,15 @@ func TestOddBodiesAsUpstream(t *testing.T) {
 	}
 }
 
-// judge sends a body and reads what it has become.
-func (a *attacker) judge(etcd *clientv3.Client, prefix string, o odd, name, validation string) verdict {
+// submit sends a body and reads what the server stored.
+func (a *attacker) submit(etcd *clientv3.Client, prefix string, o odd, name, validation string) outcome {
 	a.t.Helper()
 	path := hazardGroup + "/namespaces/default/pots"
 	if validation != "" {
 		path += "?fieldValidation=" + validation
 	}
 	status, header, answer := a.send(http.MethodPost, path, o.contentType, strings.ReplaceAll(o.body, "%s", name))
-	v := verdict{status: status, warnings: strings.Join(slices.Sorted(slices.Values(header.Values("Warning"))), "; ")}
+	v := outcome{status: status, warnings: strings.Join(slices.Sorted(slices.Values(header.Values("Warning"))), "; ")}
 	if status != http.StatusCreated {
 		var said struct{ Message string }
 		_ = json.Unmarshal([]byte(answer), &said) // what is no Status has no message

@@ -79,16 +79,16 @@ func (a *attacker) deepSchemas() {
 			{`{"allOf":[`, `]}`},
 		} {
 			schema := strings.Repeat(way[0], levels) + `{"type":"string"}` + strings.Repeat(way[1], levels)
-			body := strings.Replace(hazardDefinition("deeps", "Deep", "Cluster", ""), `"replicas":{"type":"integer"},"number"`, `"deep":`+schema+`,"number"`, 1)
-			status, _, answer := a.send(http.MethodPost, definitionsPath, jsonType, body)
+			body := strings.Replace(hazardCRD("deeps", "Deep", "Cluster", ""), `"replicas":{"type":"integer"},"number"`, `"deep":`+schema+`,"number"`, 1)
+			status, _, answer := a.send(http.MethodPost, crdsPath, jsonType, body)
 			switch {
 			case status == http.StatusCreated:
 				a.send(http.MethodPost, hazardGroup+"/deeps", jsonType, hazard("Deep", "one", `{"deep":"x"}`))
-				if status, _, answer := a.send(http.MethodDelete, definitionsPath+"/deeps.hazards.example.com", "", ""); status != http.StatusOK {
+				if status, _, answer := a.send(http.MethodDelete, crdsPath+"/deeps.hazards.example.com", "", ""); status != http.StatusOK {
 					a.t.Fatalf("deleting a CRD of %d levels: %d: %.300s", levels, status, answer)
 				}
 				eventually(a.t, patience, "the CRD is gone", func() bool {
-					status, _, _ := a.send(http.MethodGet, definitionsPath+"/deeps.hazards.example.com", "", "")
+					status, _, _ := a.send(http.MethodGet, crdsPath+"/deeps.hazards.example.com", "", "")
 					return status == http.StatusNotFound
 				})
 			case status < 400 || status > 499:
@@ -103,8 +103,8 @@ func (a *attacker) columnBombs() {
 	for i, path := range []string{"." + strings.Repeat("..", 20), strings.Repeat(".", 500), ".spec" + strings.Repeat("..*", 30), strings.Repeat("..*", 30), ".spec" + strings.Repeat("[*]", 50),
 		"." + strings.Repeat("..a", 10_000), ".spec.list" + strings.Repeat("[0:9]", 100), ".spec" + strings.Repeat("[?(@.a==1)]", 200), strings.Repeat("{", 10_000), ".spec[?(@" + strings.Repeat("(", 10_000)} {
 		plural := fmt.Sprintf("columns%c", 'a'+i)
-		definition := hazardDefinition(plural, fmt.Sprintf("Column%c", 'a'+i), "Cluster", fmt.Sprintf(`{"name":"Bomb","type":"string","jsonPath":%q}`, path))
-		status, _, answer := a.send(http.MethodPost, definitionsPath, jsonType, definition)
+		crd := hazardCRD(plural, fmt.Sprintf("Column%c", 'a'+i), "Cluster", fmt.Sprintf(`{"name":"Bomb","type":"string","jsonPath":%q}`, path))
+		status, _, answer := a.send(http.MethodPost, crdsPath, jsonType, crd)
 		if status >= 400 && status <= 499 {
 			continue
 		}
@@ -130,7 +130,7 @@ func (a *attacker) contentTypes() {
 			a.refusedOrMade(http.MethodPost, hazardGroup+"/namespaces/default/pots", contentType, head+hazard("Pot", "typed", `{}`))
 			a.refusedOrMade(http.MethodPut, hazardGroup+"/namespaces/default/pots/one", contentType, head+hazard("Pot", "one", `{}`))
 			a.refusedOrMade(http.MethodPatch, hazardGroup+"/namespaces/default/pots/one", contentType, head+`{}`)
-			a.refusedOrMade(http.MethodPost, definitionsPath, contentType, head+hazardDefinition("typed", "Typed", "Cluster", ""))
+			a.refusedOrMade(http.MethodPost, crdsPath, contentType, head+hazardCRD("typed", "Typed", "Cluster", ""))
 			a.refusedOrMade(http.MethodDelete, hazardGroup+"/namespaces/default/pots/typed", contentType, head+`{"kind":"DeleteOptions","apiVersion":"v1"}`)
 		}
 	}

@@ -105,8 +105,8 @@ func (a *attacker) made(path, body string) {
 	}
 }
 
-// hazardDefinition is a CRD of a kind with a status and a scale, whose spec may hold anything.
-func hazardDefinition(plural, kind, scope, columns string) string {
+// hazardCRD is a CRD of a kind with a status and a scale, whose spec may hold anything.
+func hazardCRD(plural, kind, scope, columns string) string {
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%s.hazards.example.com"},
 "spec":{"group":"hazards.example.com","scope":%q,"names":{"plural":%q,"kind":%q},"versions":[{"name":"v1","served":true,"storage":true,
 "subresources":{"status":{},"scale":{"specReplicasPath":".spec.replicas","statusReplicasPath":".status.replicas"}},"additionalPrinterColumns":[%s],
@@ -122,7 +122,7 @@ func hazard(kind, name, spec string) string {
 // define makes a CRD and waits until it is served.
 func (a *attacker) define(plural, kind, scope, columns string) {
 	a.t.Helper()
-	a.made(definitionsPath, hazardDefinition(plural, kind, scope, columns))
+	a.made(crdsPath, hazardCRD(plural, kind, scope, columns))
 	eventually(a.t, 30*time.Second, plural+" are served", func() bool {
 		status, _, _ := a.send(http.MethodGet, hazardGroup+"/"+plural, "", "")
 		return status == http.StatusOK
@@ -241,7 +241,7 @@ func (a *attacker) foreignPaths() {
 	}
 }
 
-// foreignTokens continues lists from where other lists, or nobody, has stopped. The names of pots and potsherds, and of their namespaces, begin alike.
+// foreignTokens continues lists with the tokens of other lists, and with invented ones. The names of pots and potsherds, and of their namespaces, begin alike.
 func (a *attacker) foreignTokens() {
 	token := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 	var tokens []string

@@ -36,7 +36,7 @@ func TestConversionWebhookRedirects(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := newAttacker(t, alike(t, against, prefix()))
-	a.made(definitionsPath, fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"urns.hazards.example.com"},
+	a.made(crdsPath, fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"urns.hazards.example.com"},
 "spec":{"group":"hazards.example.com","scope":"Cluster","names":{"plural":"urns","kind":"Urn"},"versions":[
 {"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}},{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}}],
 "conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"%s/convert","caBundle":%s}}}}}`, webhook.URL, bundle))

@@ -17,7 +17,7 @@ func harbour(t *testing.T) *kubectl {
 	needsDiscovery(t)
 	k := newKubectl(t, common(t))
 	k.install("boats.yaml", boats)
-	t.Cleanup(func() { removeDefinition(t, k.server, boats) })
+	t.Cleanup(func() { removeCRD(t, k.server, boats) })
 	return k
 }
 

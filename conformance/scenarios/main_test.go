@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,6 +37,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// buildCommandLine compiles the program that runs the server's.
+var buildCommandLine func() (string, error)
+
+// commandLine returns the path of the program espalier.
+func commandLine(t *testing.T) string {
+	t.Helper()
+	return must[string](t)(buildCommandLine())
+}
+
 func run(m *testing.M) (int, error) {
 	flag.Parse()
 	if flag.Lookup("test.list").Value.String() != "" {
@@ -48,6 +58,7 @@ func run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
+	buildCommandLine = sync.OnceValues(func() (string, error) { return launch.BuildCommandLine(ctx, dir) })
 	if binaries[launch.Upstream], err = launch.Tool("upstream"); err != nil {
 		return 0, err
 	}
@@ -89,8 +100,8 @@ func serve(t *testing.T, kind launch.Kind, prefix string, flags ...string) *laun
 	return begin(t, launch.Spec{Kind: kind, Prefix: prefix, Flags: flags})
 }
 
-// alike starts a server as serve does, of which ours does as upstream's: namespaces need not exist, and a definition takes its objects
-// with it.
+// alike starts a server as serve does. Ours then does as upstream's: namespaces need not exist, and deleting a CRD deletes its
+// objects.
 func alike(t *testing.T, kind launch.Kind, prefix string, flags ...string) *launch.Server {
 	t.Helper()
 	return begin(t, launch.Spec{Kind: kind, Prefix: prefix, Flags: flags, Compatible: true})
@@ -250,8 +261,8 @@ func (k *kubectl) install(file, name string) {
 	k.says([]string{"condition met"}, "wait", "--for=condition=Established", "crd/"+name, "--timeout=30s")
 }
 
-// removeDefinition deletes a CRD, if it is still there, and waits until it is gone. The test's own context has ended by then.
-func removeDefinition(t *testing.T, s *launch.Server, name string) {
+// removeCRD deletes a CRD, if it is still there, and waits until it is gone. The test's own context has ended by then.
+func removeCRD(t *testing.T, s *launch.Server, name string) {
 	t.Helper()
 	c, err := wire.Dial(s.Config)
 	if err != nil {
@@ -261,7 +272,7 @@ func removeDefinition(t *testing.T, s *launch.Server, name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
-		status, _, answer, err := c.Do(ctx, http.MethodDelete, definitionsPath+"/"+name, nil)
+		status, _, answer, err := c.Do(ctx, http.MethodDelete, crdsPath+"/"+name, nil)
 		if err != nil {
 			t.Fatalf("deleting %s: %v: %s", name, err, answer)
 		}

@@ -64,8 +64,8 @@ func TestProductionBackup(t *testing.T) {
 	s.collects("restored")
 }
 
-// A backup that is restored with the revisions it had is not seen by those who have seen later ones: a list of a server that went on
-// shows what is not there any more, and informers keep it. This is what --bump-revision is for.
+// Clients that have seen later revisions do not see a backup that is restored with the revisions it had: a list of a server that went
+// on shows deleted objects, and informers keep them. --bump-revision prevents this.
 func TestProductionBackupWithoutBump(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it is about etcd more than about the server: left to the long form")
@@ -87,7 +87,7 @@ func TestProductionBackupWithoutBump(t *testing.T) {
 	s.lose()
 	s.restore(b)
 	s.ready(s.replicas[0])
-	// Writes that everybody ought to see.
+	// Writes that every client should see.
 	for i := range 20 {
 		created := must[*corev1.ConfigMap](t)(s.admin().CoreV1().ConfigMaps("default").Create(t.Context(),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("load-restored-%d", i)}}, metav1.CreateOptions{}))
@@ -98,7 +98,7 @@ func TestProductionBackupWithoutBump(t *testing.T) {
 	l.haunted(ghosts)
 }
 
-// haunted demands that informers and the lists of the server still have what is not there, and that informers do not have what is.
+// haunted demands that informers and the lists of the server still have deleted objects, and that informers lack existing ones.
 func (l *load) haunted(ghosts map[string]int64) {
 	l.Helper()
 	held := map[string]bool{}
@@ -128,7 +128,7 @@ func (l *load) haunted(ghosts map[string]int64) {
 	if listed == 0 {
 		l.Error("a list of the server has nothing that is gone: the guide says that it has")
 	}
-	l.Logf("informers hold %d objects that are not there, lists have %d boats that are not, and informers have seen none of 20 objects that are", len(held), listed)
+	l.Logf("informers hold %d deleted objects, lists have %d deleted boats, and informers have seen none of 20 new objects", len(held), listed)
 }
 
 // A backup is a snapshot of etcd.
@@ -203,12 +203,12 @@ func (l *load) sees(want map[string]int64) {
 	}
 }
 
-// usable demands that a replica serves what was restored: definitions, encrypted secrets, tokens, and new writes with higher revisions.
+// usable demands that a replica serves what was restored: CRDs, encrypted secrets, tokens, and new writes with higher revisions.
 func (s *estate) usable(r *replicaOf, token string, want map[string]int64) {
 	s.Helper()
 	c := newCaller(s.T, s.direct(r))
 	c.call("GET", strings.Replace(boatsPath, "harbour.example.com", "after.example.com", 1), jsonType, "").is(404)
-	c.call("GET", definitionsPath+"/boats.after.example.com", jsonType, "").is(404)
+	c.call("GET", crdsPath+"/boats.after.example.com", jsonType, "").is(404)
 	config := s.direct(r)
 	config.CertData, config.KeyData, config.BearerToken = nil, nil, token
 	bearer := typedClient(s.T, config)
@@ -244,6 +244,6 @@ func (s *estate) overwrites(c *kubernetes.Clientset, name string) {
 		s.Errorf("the resource version of what was written after the restore is %s", created.ResourceVersion)
 	}
 	if err := c.CoreV1().Secrets("default").Delete(s.Context(), "load-never", metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
-		s.Errorf("deleting what is not there: %v", err)
+		s.Errorf("deleting an object that does not exist: %v", err)
 	}
 }

@@ -11,27 +11,27 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
-	"github.com/espalier-dev/espalier/internal/authority"
+	"github.com/espalier-dev/espalier/server/auth/ca"
 )
 
 // A server that etcd does not know, or that does not know etcd, does not start, and says what is wrong and what to do.
 func TestProductionCertificates(t *testing.T) {
 	t.Parallel()
 	s := newEstate(t, 1)
-	stranger := must[*authority.Authority](t)(authority.New("stranger", time.Hour))
-	s.keep(authority.Pair{Cert: stranger.CA}, "stranger-ca")
-	s.keep(must[authority.Pair](t)(stranger.Client("espalier")), "stranger")
-	former := must[*authority.Authority](t)(authority.New("former", -time.Minute))
-	s.keep(must[authority.Pair](t)(former.Client("espalier")), "expired")
+	stranger := must[*ca.CA](t)(ca.New("stranger", time.Hour))
+	s.keep(ca.Pair{Cert: stranger.CA}, "stranger-ca")
+	s.keep(must[ca.Pair](t)(stranger.Client("espalier")), "stranger")
+	former := must[*ca.CA](t)(ca.New("former", -time.Minute))
+	s.keep(must[ca.Pair](t)(former.Client("espalier")), "expired")
 	ca, own := "--etcd-cafile="+s.file("etcd-ca.crt"), []string{"--etcd-certfile=" + s.file("etcd-client.crt"), "--etcd-keyfile=" + s.file("etcd-client.key")}
 	for name, c := range map[string]struct {
 		flags []string
 		says  []string
 	}{
-		"another authority": {append(own, "--etcd-cafile="+s.file("stranger-ca.crt")), []string{"--etcd-cafile", "unknown authority", s.endpoints()[0]}},
-		"no certificate":    {[]string{ca}, []string{"--etcd-certfile", "certificate required", s.endpoints()[0]}},
-		"of another":        {[]string{ca, "--etcd-certfile=" + s.file("stranger.crt"), "--etcd-keyfile=" + s.file("stranger.key")}, []string{"--etcd-certfile", "unknown certificate authority", s.endpoints()[0]}},
-		"expired":           {[]string{ca, "--etcd-certfile=" + s.file("expired.crt"), "--etcd-keyfile=" + s.file("expired.key")}, []string{"--etcd-certfile", "expired"}},
+		"another CA":     {append(own, "--etcd-cafile="+s.file("stranger-ca.crt")), []string{"--etcd-cafile", "unknown authority", s.endpoints()[0]}},
+		"no certificate": {[]string{ca}, []string{"--etcd-certfile", "certificate required", s.endpoints()[0]}},
+		"of another":     {[]string{ca, "--etcd-certfile=" + s.file("stranger.crt"), "--etcd-keyfile=" + s.file("stranger.key")}, []string{"--etcd-certfile", "unknown certificate authority", s.endpoints()[0]}},
+		"expired":        {[]string{ca, "--etcd-certfile=" + s.file("expired.crt"), "--etcd-keyfile=" + s.file("expired.key")}, []string{"--etcd-certfile", "expired"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,8 +57,8 @@ func TestProductionCertificates(t *testing.T) {
 }
 
 // Of three members of etcd one may be lost, whichever it is, and another one may become the leader: requests go on, reads never fail, and
-// nothing that was acknowledged is lost. Writes that etcd was asked for by way of a member that is gone may fail: nobody knows whether
-// they were done.
+// nothing that was acknowledged is lost. Writes through a member that is gone may fail: clients do not know whether they
+// were done.
 func TestProductionMembers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it is about etcd more than about the server: left to the long form")

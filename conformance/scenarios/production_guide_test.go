@@ -32,7 +32,7 @@ func TestProductionGuide(t *testing.T) {
 		ports = append(ports, port, fmt.Sprint(must[int](t)(launch.FreePort())))
 	}
 	text = strings.NewReplacer(append(ports, "shutdown-delay-duration: 15s", "shutdown-delay-duration: 0s")...).Replace(text)
-	wants := []string{"nothing is wrong with the settings", "namespace/team-a created", "secret/password created", "k8s:enc:secretbox:v1:first:",
+	wants := []string{"the settings are valid", "namespace/team-a created", "secret/password created", "k8s:enc:secretbox:v1:first:",
 		"configmap/too-late created", "sesame", "No resources found in team-a namespace."}
 	before, rotation, found := strings.Cut(text, "## Keys that change\n")
 	_, after, ends := strings.Cut(rotation, "## What to watch\n")
@@ -80,7 +80,7 @@ func TestProductionGuide(t *testing.T) {
 func runGuide(t *testing.T, dir, script string) string {
 	t.Helper()
 	bin := t.TempDir()
-	programs := map[string]string{"espalier": binaries[launch.Espalier]}
+	programs := map[string]string{"espalier": commandLine(t), "espalier-server": binaries[launch.Espalier]}
 	for _, name := range []string{"etcd", "etcdctl", "etcdutl", "kubectl"} {
 		programs[name] = must[string](t)(launch.Tool(name))
 	}

@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
-	"github.com/espalier-dev/espalier/internal/authority"
+	"github.com/espalier-dev/espalier/server/auth/ca"
 )
 
-// An estate is what somebody runs in production: members of etcd that know their clients by certificates, replicas of the server on it, and
+// An estate is a production installation: members of etcd that know their clients by certificates, replicas of the server on it, and
 // a load balancer before those.
 //
 //	client-go ──▶ balancer ──▶ replica ─┐
@@ -31,8 +31,8 @@ import (
 type estate struct {
 	*testing.T
 	dir      string // certificates, keys, configuration, and the data of etcd
-	etcdCA   *authority.Authority
-	usersCA  *authority.Authority
+	etcdCA   *ca.CA
+	usersCA  *ca.CA
 	members  []*member
 	replicas []*replicaOf
 	balancer *balancer
@@ -66,15 +66,15 @@ func newEstate(t *testing.T, members int, flags ...string) *estate {
 	t.Helper()
 	needsDiscovery(t)
 	s := &estate{T: t, dir: t.TempDir(), flags: flags}
-	s.etcdCA = must[*authority.Authority](t)(authority.New("etcd", time.Hour))
-	s.usersCA = must[*authority.Authority](t)(authority.New("users", time.Hour))
-	s.keep(authority.Pair{Cert: s.etcdCA.CA}, "etcd-ca")
-	s.keep(authority.Pair{Cert: s.usersCA.CA}, "ca")
-	s.keep(must[authority.Pair](t)(s.etcdCA.Peer("127.0.0.1")), "etcd")
-	s.keep(must[authority.Pair](t)(s.etcdCA.Client("espalier")), "etcd-client")
-	s.keep(must[authority.Pair](t)(s.usersCA.Server("127.0.0.1")), "server")
+	s.etcdCA = must[*ca.CA](t)(ca.New("etcd", time.Hour))
+	s.usersCA = must[*ca.CA](t)(ca.New("users", time.Hour))
+	s.keep(ca.Pair{Cert: s.etcdCA.CA}, "etcd-ca")
+	s.keep(ca.Pair{Cert: s.usersCA.CA}, "ca")
+	s.keep(must[ca.Pair](t)(s.etcdCA.Peer("127.0.0.1")), "etcd")
+	s.keep(must[ca.Pair](t)(s.etcdCA.Client("espalier")), "etcd-client")
+	s.keep(must[ca.Pair](t)(s.usersCA.Server("127.0.0.1")), "server")
 	// Any pair of a certificate and a key will do: tokens are signed with the key.
-	s.keep(must[authority.Pair](t)(s.usersCA.Client("tokens")), "tokens")
+	s.keep(must[ca.Pair](t)(s.usersCA.Client("tokens")), "tokens")
 	writeFile(t, s.file("encryption.yaml"), strings.Replace(encryption(boxKey("one")), ", boats.harbour.example.com", "", 1))
 	s.plan(members)
 	for _, m := range s.members {
@@ -90,7 +90,7 @@ func newEstate(t *testing.T, members int, flags ...string) *estate {
 
 func (s *estate) file(name string) string { return filepath.Join(s.dir, name) }
 
-func (s *estate) keep(pair authority.Pair, name string) {
+func (s *estate) keep(pair ca.Pair, name string) {
 	s.Helper()
 	if err := pair.Save(s.dir, name); err != nil {
 		s.Fatal(err)
@@ -277,11 +277,11 @@ func (p *program) output() string {
 // user is the configuration of a client that comes through the balancer. Every user has connections of its own.
 func (s *estate) user(name string) *rest.Config {
 	s.Helper()
-	pair := must[authority.Pair](s.T)(s.usersCA.Client(name, "system:masters"))
+	pair := must[ca.Pair](s.T)(s.usersCA.Client(name, "system:masters"))
 	return &rest.Config{Host: s.balancer.url, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: s.usersCA.CA, CertData: pair.Cert, KeyData: pair.Key}}
 }
 
-// installBoats makes the definition of boats, and waits until it is served.
+// installBoats makes the CRD of boats, and waits until it is served.
 func (s *estate) installBoats() {
 	s.Helper()
 	installWithClient(s.T, s.user("installer"))

@@ -336,7 +336,7 @@ func (l *load) living() map[string]int64 {
 	return all
 }
 
-// settle ends the load and demands that nobody saw an error, that etcd has exactly what was acknowledged, and that watchers saw all of it.
+// settle ends the load and demands that no client saw an error, that etcd has exactly what was acknowledged, and that watchers saw all of it.
 func (l *load) settle() {
 	l.Helper()
 	l.end()
@@ -360,7 +360,7 @@ func (l *load) settle() {
 	l.report()
 }
 
-// known takes away those objects of which it is not known what became of them.
+// known removes the objects whose outcome is unknown.
 func (l *load) known(all map[string]int64) map[string]int64 {
 	maps.DeleteFunc(all, func(key string, _ int64) bool { return l.doubts[key] != "" })
 	return all

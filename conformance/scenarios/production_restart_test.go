@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/launch"
 )
 
-// drain are the flags with which a replica goes without anybody noticing. The balancer asks five times in a second whether replicas are
+// drain are the flags with which a replica stops without an error for clients. The balancer asks five times in a second whether replicas are
 // ready, so that two seconds are plenty; the guide says how much is enough elsewhere.
 var drain = []string{"--shutdown-delay-duration=2s", "--goaway-chance=0.001"}
 
@@ -43,7 +43,7 @@ func TestProductionCrash(t *testing.T) {
 	s.staff(2, binaries[launch.Espalier])
 	s.installBoats()
 	l := newLoad(s)
-	for l.unharmed() { // until it hits somebody
+	for l.unharmed() { // until it hits a client
 		l.proceeds(200)
 		s.replicas[0].kill()
 		l.proceeds(200)

@@ -15,7 +15,7 @@ import (
 )
 
 // The replicas are upgraded from the previous commit to this one, one after the other and under load, taken back, and upgraded again. In
-// between servers of both serve the same objects and definitions, and hand the lease of the controllers to each other.
+// between servers of both serve the same objects and CRDs, and hand the lease of the controllers to each other.
 //
 // ESPALIER_PREVIOUS names a binary to upgrade from, such as that of a release. Without it, the one of the previous commit is built, which
 // takes longer than continuous integration has: with -short there has to be one.
@@ -57,9 +57,9 @@ func buildPrevious(t *testing.T) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	binary := filepath.Join(dir, "previous")
-	cmd := exec.CommandContext(ctx, "bash", "-c", `set -eu -o pipefail; mkdir tree; git -C "$ROOT" archive HEAD~1 | tar -x -C tree; go build -C tree -o "$BINARY" ./cmd/espalier`)
+	cmd := exec.CommandContext(ctx, "bash", "-c", `set -eu -o pipefail; mkdir tree; git -C "$ROOT" archive HEAD~1 | tar -x -C tree; cd tree; go build -o "$BINARY" "$(ls -d ./cmd/espalier-server 2> /dev/null || echo ./cmd/espalier)"`)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off", "ROOT="+root, "BINARY="+binary)
+	cmd.Env = append(os.Environ(), "GOWORK=", "ROOT="+root, "BINARY="+binary)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building the previous commit: %v\n%s", err, out)
 	}
@@ -67,7 +67,7 @@ func buildPrevious(t *testing.T) string {
 	return binary
 }
 
-// defines makes a definition through one replica, and objects of it at once through all of them.
+// defines makes a CRD through one replica, and objects of it at once through all of them.
 func (s *estate) defines(name string) {
 	s.Helper()
 	group := name + ".example.com"
@@ -76,9 +76,9 @@ func (s *estate) defines(name string) {
 	for _, r := range s.replicas {
 		callers = append(callers, newCaller(s.T, s.direct(r)))
 	}
-	callers[0].call(http.MethodPost, definitionsPath, jsonType, strings.ReplaceAll(definition(s.T), "harbour.example.com", group)).is(http.StatusCreated)
+	callers[0].call(http.MethodPost, crdsPath, jsonType, strings.ReplaceAll(boatsCRD(s.T), "harbour.example.com", group)).is(http.StatusCreated)
 	eventually(s.T, soon, group+" is established", func() bool {
-		return strings.Contains(callers[0].call(http.MethodGet, definitionsPath+"/boats."+group, jsonType, "").body, `"status":"True","type":"Established"`)
+		return strings.Contains(callers[0].call(http.MethodGet, crdsPath+"/boats."+group, jsonType, "").body, `"status":"True","type":"Established"`)
 	})
 	for i, c := range callers {
 		c.call(http.MethodPost, path, jsonType, fmt.Sprintf(`{"apiVersion":%q,"kind":"Boat","metadata":{"name":"first-%d"},"spec":{"owner":"ada"}}`, group+"/v1", i)).is(http.StatusCreated)

@@ -189,7 +189,7 @@ func (l *load) elect() {
 		}))
 		l.running.Go(func() { elector.Run(ctx) })
 	}
-	eventually(l.T, soon, "somebody leads", func() bool { _, ok := leading.Load("leader"); return ok })
+	eventually(l.T, soon, "a replica leads", func() bool { _, ok := leading.Load("leader"); return ok })
 }
 
 func (l *load) complains(what string) {

@@ -36,17 +36,17 @@ func binary(t *testing.T, config *rest.Config) typed.CustomResourceDefinitionInt
 	return c.ApiextensionsV1().CustomResourceDefinitions()
 }
 
-func boatDefinition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+func boatCRD(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	data, err := os.ReadFile("testdata/boats.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(data, definition); err != nil {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(data, crd); err != nil {
 		t.Fatal(err)
 	}
-	return definition
+	return crd
 }
 
 // must returns a result that comes without an error.
@@ -62,7 +62,7 @@ func must[T any](t *testing.T) func(T, error) T {
 }
 
 // The generated clientset does everything that it can with CRDs, in protobuf.
-func TestDefinitionsInProtobuf(t *testing.T) {
+func TestCRDsInProtobuf(t *testing.T) {
 	s := alike(t, against, prefix())
 	c := binary(t, s.Config)
 	one := must[*apiextensionsv1.CustomResourceDefinition](t)
@@ -71,15 +71,15 @@ func TestDefinitionsInProtobuf(t *testing.T) {
 	if _, err := c.Get(ctx, "boats.harbour.example.com", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Fatalf("before it is there: %v", err)
 	}
-	definition := boatDefinition(t)
-	made := one(c.Create(ctx, definition, metav1.CreateOptions{}))
-	if made.UID == "" || made.Generation != 1 || len(made.Spec.Versions) != len(definition.Spec.Versions) || made.Spec.Versions[0].Schema == nil {
+	crd := boatCRD(t)
+	made := one(c.Create(ctx, crd, metav1.CreateOptions{}))
+	if made.UID == "" || made.Generation != 1 || len(made.Spec.Versions) != len(crd.Spec.Versions) || made.Spec.Versions[0].Schema == nil {
 		t.Errorf("created: %+v", made)
 	}
-	if _, err := c.Create(ctx, definition, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+	if _, err := c.Create(ctx, crd, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("created again: %v", err)
 	}
-	wrong := definition.DeepCopy()
+	wrong := crd.DeepCopy()
 	wrong.Name = "ships.harbour.example.com"
 	if _, err := c.Create(ctx, wrong, metav1.CreateOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "metadata.name") {
 		t.Errorf("with another name: %v", err)
@@ -88,7 +88,7 @@ func TestDefinitionsInProtobuf(t *testing.T) {
 	defer events.Stop()
 
 	eventually(t, 30*time.Second, "the CRD is established", func() bool {
-		made = one(c.Get(ctx, definition.Name, metav1.GetOptions{}))
+		made = one(c.Get(ctx, crd.Name, metav1.GetOptions{}))
 		for _, condition := range made.Status.Conditions {
 			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
 				return true
@@ -108,7 +108,7 @@ func TestDefinitionsInProtobuf(t *testing.T) {
 		t.Errorf("updated with an old version: %v", err)
 	}
 	eventually(t, 30*time.Second, "the status can be updated", func() bool {
-		made = one(c.Get(ctx, definition.Name, metav1.GetOptions{}))
+		made = one(c.Get(ctx, crd.Name, metav1.GetOptions{}))
 		made.Status.Conditions = append(made.Status.Conditions, apiextensionsv1.CustomResourceDefinitionCondition{Type: "Painted", Status: apiextensionsv1.ConditionTrue, Reason: "Test"})
 		updated, err := c.UpdateStatus(ctx, made, metav1.UpdateOptions{})
 		if apierrors.IsConflict(err) {
@@ -125,34 +125,34 @@ func TestDefinitionsInProtobuf(t *testing.T) {
 		types.MergePatchType:          `{"metadata":{"annotations":{"merge":"yes"}}}`,
 		types.StrategicMergePatchType: `{"metadata":{"finalizers":["example.com/strategic"]}}`,
 	} {
-		one(c.Patch(ctx, definition.Name, kind, []byte(body), metav1.PatchOptions{}))
-		one(c.Patch(ctx, definition.Name, kind, []byte(body), metav1.PatchOptions{}, "status"))
+		one(c.Patch(ctx, crd.Name, kind, []byte(body), metav1.PatchOptions{}))
+		one(c.Patch(ctx, crd.Name, kind, []byte(body), metav1.PatchOptions{}, "status"))
 	}
 	force := true
-	made = one(c.Patch(ctx, definition.Name, types.ApplyYAMLPatchType, []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"boats.harbour.example.com","labels":{"apply":"yes"}}}`),
+	made = one(c.Patch(ctx, crd.Name, types.ApplyYAMLPatchType, []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"boats.harbour.example.com","labels":{"apply":"yes"}}}`),
 		metav1.PatchOptions{FieldManager: "test", Force: &force}))
 	if made.Labels["json"] != "yes" || made.Labels["apply"] != "yes" || made.Annotations["merge"] != "yes" || !strings.Contains(strings.Join(made.Finalizers, " "), "example.com/strategic") {
 		t.Errorf("patched: %+v", made.ObjectMeta)
 	}
-	second := definition.DeepCopy()
+	second := crd.DeepCopy()
 	second.Name, second.Spec.Names = "rafts.harbour.example.com", apiextensionsv1.CustomResourceDefinitionNames{Plural: "rafts", Kind: "Raft"}
 	one(c.Create(ctx, second, metav1.CreateOptions{}))
 	list := must[*apiextensionsv1.CustomResourceDefinitionList](t)
 	all := list(c.List(ctx, metav1.ListOptions{}))
-	if len(all.Items) != 2 || all.ResourceVersion == "" || all.Items[0].Name != definition.Name || all.Items[1].Spec.Names.Kind != "Raft" || all.Items[0].Annotations["merge"] != "yes" {
+	if len(all.Items) != 2 || all.ResourceVersion == "" || all.Items[0].Name != crd.Name || all.Items[1].Spec.Names.Kind != "Raft" || all.Items[0].Annotations["merge"] != "yes" {
 		t.Errorf("listed: %+v", all)
 	}
 	if page := list(c.List(ctx, metav1.ListOptions{Limit: 1})); len(page.Items) != 1 || page.Continue == "" {
 		t.Errorf("a page: %+v", page.ListMeta)
 	}
-	one(c.Patch(ctx, definition.Name, types.JSONPatchType, []byte(`[{"op":"replace","path":"/metadata/finalizers","value":["customresourcecleanup.apiextensions.k8s.io"]}]`), metav1.PatchOptions{}))
-	if err := c.Delete(ctx, definition.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")}); !apierrors.IsConflict(err) {
+	one(c.Patch(ctx, crd.Name, types.JSONPatchType, []byte(`[{"op":"replace","path":"/metadata/finalizers","value":["customresourcecleanup.apiextensions.k8s.io"]}]`), metav1.PatchOptions{}))
+	if err := c.Delete(ctx, crd.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")}); !apierrors.IsConflict(err) {
 		t.Errorf("deleted with another UID: %v", err)
 	}
-	if err := c.Delete(ctx, definition.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(made.UID))}); err != nil {
+	if err := c.Delete(ctx, crd.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(made.UID))}); err != nil {
 		t.Error(err)
 	}
-	follow(t, events, definition.Name)
+	follow(t, events, crd.Name)
 	if err := c.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}

@@ -16,9 +16,9 @@ func TestReplicas(t *testing.T) {
 	needsDiscovery(t)
 	prefix := prefix()
 	a, b := dial(t, alike(t, against, prefix)), dial(t, alike(t, against, prefix))
-	post(t, a, definitionsPath, definition(t))
+	post(t, a, crdsPath, boatsCRD(t))
 	eventually(t, 30*time.Second, "the CRD is established", func() bool {
-		return strings.Contains(string(get(t, a, definitionsPath+"/"+boats)), `"status":"True","type":"Established"`)
+		return strings.Contains(string(get(t, a, crdsPath+"/"+boats)), `"status":"True","type":"Established"`)
 	})
 	// Established on one means servable on the other.
 	get(t, b, boatsPath)
@@ -38,9 +38,9 @@ func TestReplicas(t *testing.T) {
 			Metadata struct{ Generation int64 }
 			Status   struct{ ObservedGeneration int64 }
 		}
-		patch(t, a, definitionsPath+"/"+boats, fmt.Sprintf(`[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/%s","value":{"type":"string","default":"d"}}]`, field))
+		patch(t, a, crdsPath+"/"+boats, fmt.Sprintf(`[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/%s","value":{"type":"string","default":"d"}}]`, field))
 		eventually(t, 30*time.Second, "the generation is observed", func() bool {
-			decode(t, get(t, a, definitionsPath+"/"+boats), &crd)
+			decode(t, get(t, a, crdsPath+"/"+boats), &crd)
 			return crd.Status.ObservedGeneration == crd.Metadata.Generation
 		})
 		post(t, b, boatsPath, fmt.Sprintf(`{"apiVersion":"harbour.example.com/v1","kind":"Boat","metadata":{"name":"with-%s"},"spec":{"owner":"ada"}}`, field))
@@ -60,9 +60,9 @@ func TestEstablishedEverywhere(t *testing.T) {
 	a, b := dial(t, alike(t, against, prefix)), dial(t, alike(t, against, prefix))
 	for i := range 200 {
 		group := fmt.Sprintf("harbour-%d.example.com", i)
-		post(t, a, definitionsPath, strings.ReplaceAll(definition(t), "harbour.example.com", group))
+		post(t, a, crdsPath, strings.ReplaceAll(boatsCRD(t), "harbour.example.com", group))
 		eventually(t, 30*time.Second, "the CRD is established", func() bool {
-			return strings.Contains(string(get(t, a, definitionsPath+"/boats."+group)), `"status":"True","type":"Established"`)
+			return strings.Contains(string(get(t, a, crdsPath+"/boats."+group)), `"status":"True","type":"Established"`)
 		})
 		switch i % 4 {
 		case 1:

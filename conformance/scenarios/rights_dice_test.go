@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The words that rights are made of. Many begin like others, and some are not there at all.
+// The words that rights are made of. Many begin like others, and some name nothing that exists.
 var (
 	rightsNamespaces = []string{"red", "red-1", "red-10", "re", "default"}
 	rightsNames      = []string{"one", "one-more", "on"}
@@ -189,7 +189,7 @@ func (d rightsDice) clusterBinding(i, roles int) *rbacv1.ClusterRoleBinding {
 }
 
 // question asks something on behalf of a user: half of the time what a rule that they have is about, and then often with one thing changed.
-func (d rightsDice) question(w *rightsWorld, u rightsUser) rightsQuestion {
+func (d rightsDice) question(w *rightsModel, u rightsUser) rightsQuestion {
 	q := d.anything()
 	if grants := w.grantsTo(u.name, u.groups); len(grants) > 0 && !d.oneIn(3) {
 		if g := rightsPick(d, grants); len(g.rules) > 0 {

@@ -92,7 +92,7 @@ func (w rightsWrite) String() string {
 	return fmt.Sprintf("%s %s (%s) %.200s", w.method, w.path, w.contentType, w.body)
 }
 
-// TestRightsEscalation is about users who may edit roles: they give nobody, and not themselves, more than they have.
+// TestRightsEscalation is about users who may edit roles: they cannot grant others or themselves more than they have.
 func TestRightsEscalation(t *testing.T) {
 	needsDiscovery(t)
 	w := newSite(t, serve(t, against, prefix()))
@@ -222,7 +222,7 @@ func (w *site) escalates() {
 	w.kept(w.foreman, "cannot get resource", rightsWrite{"GET", "/api/v1/namespaces/site/secrets/one", "", ""})
 }
 
-// escalateByBindings binds roles with more rights than those who bind have.
+// escalateByBindings binds roles with more rights than the binding users have.
 func (w *site) escalateByBindings() {
 	t := w.admin.t
 	apply := "?fieldManager=foreman&force=true"
@@ -247,13 +247,13 @@ func (w *site) escalateByBindings() {
 		rightsWrite{"PATCH", siteBindings + "/keyholders" + apply, applyPatch, bindingText("keyholders", "Role", "keyholders", "foreman")},
 		rightsWrite{"PUT", siteBindings + "/readers", jsonType, bindingText("readers", "Role", "keyholders", "foreman")},
 	)
-	// What a binding is for does not change, whoever asks.
+	// The roleRef of a binding is immutable for all users.
 	if status, _, answer := w.admin.send(http.MethodPut, siteBindings+"/readers", jsonType, bindingText("readers", "Role", "keyholders", "foreman")); status != http.StatusUnprocessableEntity {
 		t.Errorf("an administrator changes the role of a binding: %d: %s", status, answer)
 	}
-	// A role that is not there yet could become anything.
+	// A role that does not exist yet could become anything.
 	if status, _, answer := w.foreman.send(http.MethodPost, siteBindings, jsonType, bindingText("later", "Role", "later", "foreman")); status != http.StatusNotFound {
-		t.Errorf("a binding to a role that is not there: %d: %s", status, answer)
+		t.Errorf("a binding to a role that does not exist: %d: %s", status, answer)
 	}
 	w.admin.made(siteRoles, roleText("binders", `{"apiGroups":["rbac.authorization.k8s.io"],"resources":["roles"],"verbs":["bind"],"resourceNames":["keyholders","later"]}`, `{"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles"],"verbs":["bind"],"resourceNames":["view"]}`))
 	w.admin.made(siteBindings, bindingText("binders", "Role", "binders", "foreman"))

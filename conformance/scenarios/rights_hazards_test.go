@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/wire"
 )
 
-// What must not be seen: secret is in every object that is outside of the namespace team, neighbour in those inside that are not pots or
+// What must not be seen: secret is in every object that is outside the namespace team, neighbour in those inside that are not pots or
 // config maps.
 const neighbour = "thyme"
 
@@ -116,7 +116,7 @@ func TestRightsHazards(t *testing.T) {
 	}
 }
 
-// rest is what nobody may change, by key and revision: everything that is not in the namespace team, or is a Secret or a potsherd there.
+// rest is what no user may change, by key and revision: everything that is not in the namespace team, or is a Secret or a potsherd there.
 func (q *quarter) rest(t *testing.T) map[string]int64 {
 	t.Helper()
 	keys := stored(t, q.prefix+"/")
@@ -142,7 +142,7 @@ func newQuarter(t *testing.T) *quarter {
 	q := &quarter{server: s, prefix: at, admin: newAttacker(t, s)}
 	q.furnish()
 	q.grant()
-	own := &rightsServer{t: t, world: newRightsWorld(), conns: []*wire.Conn{dial(t, s)}}
+	own := &rightsServer{t: t, model: newRightsModel(), conns: []*wire.Conn{dial(t, s)}}
 	own.readDefaults()
 	own.followAggregation() // the server has written all that it writes by itself
 	q.hidden()
@@ -204,7 +204,7 @@ func (q *quarter) furnish() {
 	a.define("pots", "Pot", "Namespaced", "")
 	a.define("potsherds", "Potsherd", "Namespaced", "")
 	a.define("kilns", "Kiln", "Cluster", "")
-	a.made(definitionsPath, strings.ReplaceAll(hazardDefinition("pots", "Pot", "Namespaced", ""), "hazards.example.com", "hazards.example.community"))
+	a.made(crdsPath, strings.ReplaceAll(hazardCRD("pots", "Pot", "Namespaced", ""), "hazards.example.com", "hazards.example.community"))
 	eventually(a.t, 30*time.Second, "the other pots are served", func() bool {
 		status, _, _ := a.send(http.MethodGet, siblingGroup+"/pots", "", "")
 		return status == http.StatusOK

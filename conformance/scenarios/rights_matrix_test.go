@@ -49,13 +49,13 @@ func rightsSeed(t *testing.T) uint64 {
 type rightsServer struct {
 	t     *testing.T
 	d     rightsDice
-	world *rightsWorld
+	model *rightsModel
 	conns []*wire.Conn // an administrator's
 	round int
 }
 
 // Random roles and bindings, changed a few times, and random questions about them: the server answers as the documentation says, in
-// reviews of access and in requests of those who are meant.
+// reviews of access and in requests of the users concerned.
 func TestRightsMatrix(t *testing.T) {
 	needsDiscovery(t)
 	s := serve(t, against, prefix())
@@ -64,7 +64,7 @@ func TestRightsMatrix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rightsServer{t: t, d: rightsDice{rand.New(rand.NewPCG(seed, 0))}, world: newRightsWorld(), conns: conns}
+	r := &rightsServer{t: t, d: rightsDice{rand.New(rand.NewPCG(seed, 0))}, model: newRightsModel(), conns: conns}
 	began := time.Now()
 	r.furnish(newAttacker(t, s))
 	callers := r.callers(s)
@@ -72,12 +72,12 @@ func TestRightsMatrix(t *testing.T) {
 	furnished := time.Now()
 	r.begin()
 	t.Logf("furnished in %v; %d roles and bindings in %v", furnished.Sub(began).Round(time.Millisecond),
-		len(r.world.roles)+len(r.world.clusterRoles)+len(r.world.bindings)+len(r.world.clusterBindings), time.Since(furnished).Round(time.Millisecond))
+		len(r.model.roles)+len(r.model.clusterRoles)+len(r.model.bindings)+len(r.model.clusterBindings), time.Since(furnished).Round(time.Millisecond))
 	for r.round = range pick(rightsRounds, 1) {
 		if r.round > 0 {
 			r.change()
 		}
-		r.world.known = nil
+		r.model.known = nil
 		began := time.Now()
 		r.settle()
 		settled := time.Now()
@@ -135,18 +135,18 @@ func (r rightsResource) object(name string) string {
 	return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q},%s}`, group+r.version, r.kind, name, r.body)
 }
 
-// readDefaults takes the roles that the server brings along into the world. Those that aggregate are worked out again.
+// readDefaults takes the roles that the server brings along into the model. Those that aggregate are worked out again.
 func (r *rightsServer) readDefaults() {
 	r.t.Helper()
 	var roles rbacv1.ClusterRoleList
 	decode(r.t, get(r.t, r.conns[0], rbacPath+"/clusterroles"), &roles)
 	for i := range roles.Items {
-		r.world.clusterRoles[roles.Items[i].Name] = &roles.Items[i]
+		r.model.clusterRoles[roles.Items[i].Name] = &roles.Items[i]
 	}
 	var bindings rbacv1.ClusterRoleBindingList
 	decode(r.t, get(r.t, r.conns[0], rbacPath+"/clusterrolebindings"), &bindings)
 	for i := range bindings.Items {
-		r.world.clusterBindings[bindings.Items[i].Name] = &bindings.Items[i]
+		r.model.clusterBindings[bindings.Items[i].Name] = &bindings.Items[i]
 	}
 	if len(roles.Items) == 0 || len(bindings.Items) == 0 {
 		r.t.Fatal("the server has no default roles")
@@ -180,58 +180,58 @@ func (r *rightsServer) change() {
 		role := r.d.role(r.d.IntN(rightsRoleCount))
 		r.putRole(role)
 		r.putClusterRole(r.d.clusterRole(r.d.IntN(rightsRoleCount)))
-		key := anyKey(r.d, r.world.roles)
-		r.remove("/namespaces/"+r.world.roles[key].Namespace+"/roles/"+r.world.roles[key].Name, func() { delete(r.world.roles, key) })
+		key := anyKey(r.d, r.model.roles)
+		r.remove("/namespaces/"+r.model.roles[key].Namespace+"/roles/"+r.model.roles[key].Name, func() { delete(r.model.roles, key) })
 	}
 	for range 10 {
-		key := anyKey(r.d, r.world.bindings)
-		b := r.world.bindings[key].DeepCopy()
+		key := anyKey(r.d, r.model.bindings)
+		b := r.model.bindings[key].DeepCopy()
 		b.Subjects = r.d.subjects() // whom a binding is for can change, what it is for cannot
 		r.putBinding(b)
-		key = anyKey(r.d, r.world.bindings)
-		r.remove("/namespaces/"+r.world.bindings[key].Namespace+"/rolebindings/"+r.world.bindings[key].Name, func() { delete(r.world.bindings, key) })
+		key = anyKey(r.d, r.model.bindings)
+		r.remove("/namespaces/"+r.model.bindings[key].Namespace+"/rolebindings/"+r.model.bindings[key].Name, func() { delete(r.model.bindings, key) })
 		r.putBinding(r.d.binding(100*(r.round+1)+r.d.IntN(100), rightsRoleCount))
 	}
 	for i := range 3 {
 		name := fmt.Sprintf("rights-%d", r.d.IntN(15))
-		if r.world.clusterBindings[name] != nil {
-			r.remove("/clusterrolebindings/"+name, func() { delete(r.world.clusterBindings, name) })
+		if r.model.clusterBindings[name] != nil {
+			r.remove("/clusterrolebindings/"+name, func() { delete(r.model.clusterBindings, name) })
 		}
 		r.putClusterBinding(r.d.clusterBinding(100*(r.round+1)+i, rightsRoleCount))
 	}
 	name := fmt.Sprintf("rights-%d", r.d.IntN(rightsRoleCount))
-	if r.world.clusterRoles[name] != nil {
-		r.remove("/clusterroles/"+name, func() { delete(r.world.clusterRoles, name) })
+	if r.model.clusterRoles[name] != nil {
+		r.remove("/clusterroles/"+name, func() { delete(r.model.clusterRoles, name) })
 	}
 	r.tides(http.MethodPut)
 }
 
 func (r *rightsServer) putRole(o *rbacv1.Role) {
 	key := o.Namespace + "/" + o.Name
-	r.write(r.world.roles[key] != nil, "/namespaces/"+o.Namespace+"/roles", o.Name, o)
-	r.world.roles[key] = o
+	r.write(r.model.roles[key] != nil, "/namespaces/"+o.Namespace+"/roles", o.Name, o)
+	r.model.roles[key] = o
 }
 
 func (r *rightsServer) putClusterRole(o *rbacv1.ClusterRole) {
-	r.write(r.world.clusterRoles[o.Name] != nil, "/clusterroles", o.Name, o)
-	r.world.clusterRoles[o.Name] = o
+	r.write(r.model.clusterRoles[o.Name] != nil, "/clusterroles", o.Name, o)
+	r.model.clusterRoles[o.Name] = o
 }
 
 func (r *rightsServer) putBinding(o *rbacv1.RoleBinding) {
 	key := o.Namespace + "/" + o.Name
-	if old := r.world.bindings[key]; old != nil {
+	if old := r.model.bindings[key]; old != nil {
 		o.RoleRef = old.RoleRef
 	}
-	r.write(r.world.bindings[key] != nil, "/namespaces/"+o.Namespace+"/rolebindings", o.Name, o)
-	r.world.bindings[key] = o
+	r.write(r.model.bindings[key] != nil, "/namespaces/"+o.Namespace+"/rolebindings", o.Name, o)
+	r.model.bindings[key] = o
 }
 
 func (r *rightsServer) putClusterBinding(o *rbacv1.ClusterRoleBinding) {
-	if old := r.world.clusterBindings[o.Name]; old != nil {
+	if old := r.model.clusterBindings[o.Name]; old != nil {
 		o.RoleRef = old.RoleRef
 	}
-	r.write(r.world.clusterBindings[o.Name] != nil, "/clusterrolebindings", o.Name, o)
-	r.world.clusterBindings[o.Name] = o
+	r.write(r.model.clusterBindings[o.Name] != nil, "/clusterrolebindings", o.Name, o)
+	r.model.clusterBindings[o.Name] = o
 }
 
 // write makes an object, or writes over it if it is there.
@@ -253,7 +253,7 @@ func (r *rightsServer) remove(path string, forget func()) {
 }
 
 // tides writes, last of all, one object of each of the four kinds that grants something new to a user whom nothing else is about. The
-// server hears of the objects of one kind in their order: who sees the tide knows that all before has arrived.
+// server hears of the objects of one kind in their order: once a tide shows, all writes before it have arrived.
 func (r *rightsServer) tides(method string) {
 	r.t.Helper()
 	if method == http.MethodPut {
@@ -286,7 +286,7 @@ func (r *rightsServer) tides(method string) {
 // followAggregation waits until the aggregated roles have the rules of those that they select.
 func (r *rightsServer) followAggregation() {
 	r.t.Helper()
-	for name, role := range r.world.clusterRoles {
+	for name, role := range r.model.clusterRoles {
 		if role.AggregationRule == nil {
 			continue
 		}
@@ -294,7 +294,7 @@ func (r *rightsServer) followAggregation() {
 		eventually(r.t, 30*time.Second, "the ClusterRole "+name+" has the rules of those that it aggregates", func() bool {
 			stored = rbacv1.ClusterRole{}
 			decode(r.t, get(r.t, r.conns[0], rbacPath+"/clusterroles/"+name), &stored)
-			return sameRules(stored.Rules, r.world.rulesOfClusterRole(name))
+			return sameRules(stored.Rules, r.model.rulesOfClusterRole(name))
 		})
 	}
 }
@@ -348,7 +348,7 @@ func rightsReview(ctx context.Context, c *wire.Conn, q rightsQuestion) (bool, er
 		return false, err
 	}
 	if said.Status.Denied {
-		return said.Status.Allowed, fmt.Errorf("%v: denied is for those who deny, which roles never do", q)
+		return said.Status.Allowed, fmt.Errorf("%v: denied is set, but RBAC never denies", q)
 	}
 	return said.Status.Allowed, nil
 }
@@ -363,8 +363,8 @@ func (r *rightsServer) askAll() int {
 	questions := make([]asked, rightsQuestions)
 	yes := 0
 	for i := range questions {
-		q := r.d.question(r.world, r.somebody())
-		questions[i] = asked{q, r.world.allows(q)}
+		q := r.d.question(r.model, r.randomUser())
+		questions[i] = asked{q, r.model.allows(q)}
 		if questions[i].want {
 			yes++
 		}
@@ -385,8 +385,8 @@ func (r *rightsServer) askAll() int {
 	return yes
 }
 
-// somebody is one of the users, seldom with fewer or other groups.
-func (r *rightsServer) somebody() rightsUser {
+// randomUser is one of the users, seldom with fewer or other groups.
+func (r *rightsServer) randomUser() rightsUser {
 	u := rightsPick(r.d, rightsUsers)
 	switch r.d.IntN(40) {
 	case 0:

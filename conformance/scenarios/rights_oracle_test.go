@@ -40,9 +40,9 @@ func (q rightsQuestion) what() string {
 	return q.resource + "/" + q.subresource
 }
 
-// A rightsWorld is a set of roles and bindings, by namespace and name, with the answers that Kubernetes documents for it. It is slow, and
+// A rightsModel is a set of roles and bindings, by namespace and name, with the answers that Kubernetes documents for it. It is slow, and
 // plain enough to be checked by reading: https://kubernetes.io/docs/reference/access-authn-authz/rbac/.
-type rightsWorld struct {
+type rightsModel struct {
 	roles           map[string]*rbacv1.Role
 	clusterRoles    map[string]*rbacv1.ClusterRole
 	bindings        map[string]*rbacv1.RoleBinding
@@ -51,23 +51,23 @@ type rightsWorld struct {
 	known map[string][]rightsGrant // what grantsTo has found since the last change
 }
 
-func newRightsWorld() *rightsWorld {
-	return &rightsWorld{
+func newRightsModel() *rightsModel {
+	return &rightsModel{
 		roles: map[string]*rbacv1.Role{}, clusterRoles: map[string]*rbacv1.ClusterRole{},
 		bindings: map[string]*rbacv1.RoleBinding{}, clusterBindings: map[string]*rbacv1.ClusterRoleBinding{},
 	}
 }
 
 // allows is the oracle. Permissions only add up; there are no rules that deny.
-func (w *rightsWorld) allows(q rightsQuestion) bool {
+func (w *rightsModel) allows(q rightsQuestion) bool {
 	if slices.Contains(q.groups, "system:masters") {
 		return true // before all roles
 	}
 	if slices.Contains([]string{"get", "head"}, q.verb) && slices.Contains([]string{"/healthz", "/livez", "/readyz"}, q.path) {
-		return true // open to everybody
+		return true // open to all users
 	}
 	for _, g := range w.grantsTo(q.user, q.groups) {
-		// A binding in a namespace grants nothing outside of it, and no paths.
+		// A binding in a namespace grants nothing outside it, and no paths.
 		if g.namespace != "" && (q.path != "" || g.namespace != q.namespace) {
 			continue
 		}
@@ -85,7 +85,7 @@ type rightsGrant struct {
 }
 
 // grantsTo returns what the bindings give that name a user, in the order of their names.
-func (w *rightsWorld) grantsTo(user string, groups []string) []rightsGrant {
+func (w *rightsModel) grantsTo(user string, groups []string) []rightsGrant {
 	key := fmt.Sprintf("%q %q", user, groups)
 	if w.known == nil {
 		w.known = map[string][]rightsGrant{}
@@ -96,7 +96,7 @@ func (w *rightsWorld) grantsTo(user string, groups []string) []rightsGrant {
 	return w.known[key]
 }
 
-func (w *rightsWorld) findGrants(user string, groups []string) []rightsGrant {
+func (w *rightsModel) findGrants(user string, groups []string) []rightsGrant {
 	var grants []rightsGrant
 	for _, key := range slices.Sorted(maps.Keys(w.clusterBindings)) {
 		if b := w.clusterBindings[key]; namedIn(b.Subjects, user, groups) {
@@ -118,8 +118,8 @@ func (w *rightsWorld) findGrants(user string, groups []string) []rightsGrant {
 }
 
 // rulesOfClusterRole returns the rules of a role. Those of an aggregated one are the rules of the roles that it selects, whatever it says
-// itself. A role that is not there has none.
-func (w *rightsWorld) rulesOfClusterRole(name string) []rbacv1.PolicyRule {
+// itself. A role that does not exist has none.
+func (w *rightsModel) rulesOfClusterRole(name string) []rbacv1.PolicyRule {
 	role := w.clusterRoles[name]
 	if role == nil {
 		return nil

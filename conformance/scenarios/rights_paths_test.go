@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// waysOut are names that would lead elsewhere, if somebody took them for a path. They start where the names of pots and config maps in
+// waysOut are names that would lead elsewhere, if the server took them for a path. They start where the names of pots and config maps in
 // the namespace team are.
 var waysOut = []string{
 	"%2e%2e", "%2E.", "..%2fteam-2%2fone", "%2e%2e%2fteam-2%2fone", "..%2Fteam-2%2Fone", "-2%2fone", "..%2f..%2fpotsherds%2fteam%2fone", "..%2f..%2fsecrets%2fteam%2fone",

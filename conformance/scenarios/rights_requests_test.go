@@ -27,7 +27,7 @@ type rightsCaller struct {
 // newRightsCaller returns a user with a certificate, with a token if it is a service account that is there, or impersonated.
 func newRightsCaller(t *testing.T, s *launch.Server, u rightsUser, i int) rightsCaller {
 	t.Helper()
-	// Whoever is authenticated is of this group without saying so.
+	// The server adds this group to every authenticated user.
 	said := slices.DeleteFunc(slices.Clone(u.groups), func(g string) bool { return g == "system:authenticated" })
 	var config *rest.Config
 	parts := strings.Split(u.name, ":")
@@ -162,15 +162,15 @@ func (r *rightsServer) name(q *rightsQuestion) {
 	}
 }
 
-// tryAll sends the requests of a round as those who are meant.
+// tryAll sends the requests of a round as the users concerned.
 func (r *rightsServer) tryAll(callers []rightsCaller) {
 	r.t.Helper()
 	var attempts []rightsAttempt
 	yes := 0
 	for len(attempts) < rightsRequests {
 		c := rightsPick(r.d, callers)
-		if a, ok := r.attempt(c, r.d.question(r.world, c.rightsUser)); ok {
-			if a.allowed = r.world.allows(a.rightsQuestion); a.allowed {
+		if a, ok := r.attempt(c, r.d.question(r.model, c.rightsUser)); ok {
+			if a.allowed = r.model.allows(a.rightsQuestion); a.allowed {
 				yes++
 			}
 			attempts = append(attempts, a)

@@ -168,7 +168,7 @@ func (q *quarter) selectors() {
 	x.denied(http.MethodDelete, kilns, "", "")
 }
 
-// borrowed sends names that belong to somebody else, in headers and bodies.
+// borrowed sends names that belong to another user, in headers and bodies.
 func (q *quarter) borrowed() {
 	for _, x := range []*trespasser{q.potter, q.clerk, q.mayor} {
 		for _, headers := range [][]string{

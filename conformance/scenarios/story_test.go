@@ -7,7 +7,7 @@ import (
 
 const job = "/operations.example.com/maintenancenightlyjobs/default/backdoor"
 
-// The story of the blog post on structural schemas: a field that nobody specified waits in etcd until somebody does.
+// The story of the blog post on structural schemas: an unspecified field waits in etcd until the schema specifies it.
 func TestMaintenanceNightlyJob(t *testing.T) {
 	needsDiscovery(t)
 	prefix := prefix()

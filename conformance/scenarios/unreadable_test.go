@@ -86,7 +86,7 @@ func TestUnreadableObjectInNamespace(t *testing.T) {
 }
 
 // What cannot be read keeps its CRD, and no other object of it; the status says which object it is.
-func TestUnreadableObjectOfDefinition(t *testing.T) {
+func TestUnreadableObjectOfCRD(t *testing.T) {
 	g, client := newGrove(t), etcdClient(t)
 	k := newKubectl(t, g.server)
 	g.plant(of("trees", "default"), "oak")

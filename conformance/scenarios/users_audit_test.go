@@ -89,7 +89,7 @@ func TestAudit(t *testing.T) {
 	alice.succeeds("No resources found", "get", "boats", "-n", "team-a")
 	secretsInJournal(t, j, alice)
 
-	// A custom resource, with a field that nobody knows.
+	// A custom resource, with an unknown field.
 	body := strings.Replace(boatIn("team-a", "swan", "alice"), `"owner"`, `"sail":"torn","owner"`, 1)
 	if out, code := alice.feed(body, "create", "--validate=warn", "-f", "-"); code != 0 {
 		t.Fatal(out)
@@ -107,13 +107,13 @@ func TestAudit(t *testing.T) {
 		t.Errorf("the boat's event: %+v", e)
 	}
 
-	// Somebody who may not.
+	// A user without the right.
 	alice.fails([]string{"Forbidden"}, "get", "configmap", "none", "-n", "default")
 	e = j.find("alice get configmaps default/none 403")
 	if e.Annotations["authorization.k8s.io/decision"] != "forbid" || e.ResponseStatus.Reason != "Forbidden" {
 		t.Errorf("a refusal: %q, %v", e.Annotations, e.ResponseStatus)
 	}
-	// Somebody as somebody else.
+	// A user who impersonates another one.
 	admin.ok("create", "configmap", "plan", "--from-literal=where=north", "-n", "team-a", "--as=alice", "--as-group=developers")
 	e = j.find("admin create configmaps team-a/plan 201")
 	if e.ImpersonatedUser == nil || e.ImpersonatedUser.Username != "alice" || strings.Join(e.ImpersonatedUser.Groups, ",") != "developers,system:authenticated" {
@@ -123,8 +123,8 @@ func TestAudit(t *testing.T) {
 		!strings.Contains(e.Annotations["authorization.k8s.io/reason"], `to User "alice"`) {
 		t.Errorf("the config map's event: %+v", e)
 	}
-	// Nobody.
-	newStranger(t, s).refused("a token of nobody", "nonsense")
+	// An invalid token.
+	newStranger(t, s).refused("an invalid token", "nonsense")
 	e = j.find(" create selfsubjectreviews / 401")
 	if e.ResponseStatus.Reason != "Unauthorized" {
 		t.Errorf("a stranger's event: %+v", e)

@@ -16,7 +16,8 @@ import (
 	"github.com/espalier-dev/espalier/conformance/launch"
 )
 
-// A certificate names a user only if it says that it is for clients: that of a server, or one that does not say what it is for, names nobody.
+// A certificate authenticates a user only if its extended key usage is client authentication: a server's certificate, or one without
+// a usage, authenticates no user.
 func TestClientCertificatesSayWhatTheyAreFor(t *testing.T) {
 	needsDiscovery(t)
 	s := serve(t, against, prefix())
@@ -36,7 +37,7 @@ func TestClientCertificatesSayWhatTheyAreFor(t *testing.T) {
 	kubectlAs(t, s, c).says([]string{"default"}, "get", "namespaces")
 }
 
-// Nobody gets a token for longer than a month by asking for it.
+// The server issues no token for longer than a month, whatever the request asks for.
 func TestTokensEndWithinAMonth(t *testing.T) {
 	needsDiscovery(t)
 	s := serve(t, against, prefix())
@@ -51,7 +52,7 @@ func TestTokensEndWithinAMonth(t *testing.T) {
 // What kubectl does with a request for a certificate, from the request to the certificate.
 func TestCertificateRequests(t *testing.T) {
 	needsDiscovery(t)
-	signer, err := launch.NewAuthority()
+	signer, err := launch.NewCA()
 	if err != nil {
 		t.Fatal(err)
 	}

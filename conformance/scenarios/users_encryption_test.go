@@ -141,7 +141,7 @@ func collectEncrypted(t *testing.T, admin *kubectl, v vault) {
 		return v.count("/secrets/team-a/cave") == 0 && v.count("/harbour.example.com/boats/team-a/") == 0
 	})
 	if _, err := client.CoreV1().Secrets("team-a").Get(t.Context(), "other", metav1.GetOptions{}); err != nil {
-		t.Errorf("the secret that nobody owns: %v", err)
+		t.Errorf("the secret without an owner: %v", err)
 	}
 	if out, code := admin.feed(boatIn("team-a", "duck", "ada"), "create", "-f", "-"); code != 0 {
 		t.Fatal(out)

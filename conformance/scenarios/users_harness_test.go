@@ -55,7 +55,7 @@ func kubectlAs(t *testing.T, s *launch.Server, c *rest.Config) *kubectl {
 // in returns kubectl for a subtest.
 func (k *kubectl) in(t *testing.T) *kubectl { return &kubectl{t, k.server, k.home} }
 
-// person is kubectl of somebody with a certificate.
+// person is kubectl of a user with a certificate.
 func person(t *testing.T, s *launch.Server, name string, groups ...string) *kubectl {
 	t.Helper()
 	c, err := s.Client(name, groups...)
@@ -171,7 +171,7 @@ func (s *stranger) as(token string) (int, string) {
 	return code, review.Status.UserInfo.Username
 }
 
-// known demands that a token is somebody's.
+// known demands that a token authenticates a user.
 func (s *stranger) known(token, name string) {
 	s.t.Helper()
 	if code, got := s.as(token); code != http.StatusCreated || got != name {
@@ -179,7 +179,7 @@ func (s *stranger) known(token, name string) {
 	}
 }
 
-// refused demands that a token is nobody's, at once.
+// refused demands that the server rejects a token, at once.
 func (s *stranger) refused(what, token string) {
 	s.t.Helper()
 	if code, got := s.as(token); code != http.StatusUnauthorized {

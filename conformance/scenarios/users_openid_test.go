@@ -102,7 +102,7 @@ func TestOpenIDProvider(t *testing.T) {
 
 	// A file that says nothing of use changes nothing; one that does takes effect while the server runs.
 	swapFile(t, file, "kind: Nonsense\n")
-	eventually(t, soon, "the server complains about the file", func() bool { return strings.Contains(s.Output(), "the former one is kept") })
+	eventually(t, soon, "the server complains about the file", func() bool { return strings.Contains(s.Output(), "keeping the former one") })
 	stranger.known(token, "company:ada@example.com")
 	swapFile(t, file, p.configuration("new:"))
 	eventually(t, soon, "the new prefix counts", func() bool {

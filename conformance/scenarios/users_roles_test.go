@@ -92,7 +92,7 @@ func (m team) loseTheirRights(t *testing.T) {
 	alice.says([]string{"swan"}, "get", "boats", "-n", "team-a")
 }
 
-// The author of a CRD adds its rights to edit and view; who has these has them for boats from then on.
+// The author of a CRD adds its rights to edit and view; users with these roles have them for boats from then on.
 func (m team) haveRightsOfCustomResources(t *testing.T) {
 	admin, alice, bob := m.in(t)
 	admin.install("boats.yaml", boats)
@@ -158,7 +158,7 @@ func (m team) askForTheirRights(t *testing.T) {
 	admin.can(false, "create", "configmaps", "-n", "team-a", "--as=somebody", "--as-group=developers")
 }
 
-// Who has the right acts as somebody else, with the rights of that one; who has not is told so.
+// Users with the right to impersonate act as other users, with their rights; the server refuses others.
 func (m team) actAsOthers(t *testing.T) {
 	admin, alice, bob := m.in(t)
 	admin.says([]string{"Username", "bob", "[system:authenticated]"}, "auth", "whoami", "--as=bob")
@@ -187,7 +187,7 @@ func (m team) actAsOthers(t *testing.T) {
 	bob.fails([]string{"error: the selfsubjectreviews API is not enabled in the cluster or you do not have permission to call it"}, "auth", "whoami", "--as=alice")
 }
 
-// Nobody gives more than they have: an administrator of a namespace makes roles and bindings of their own rights only.
+// Users cannot grant more than they have: an administrator of a namespace makes roles and bindings of their own rights only.
 func (m team) giveNoMoreThanTheyHave(t *testing.T) {
 	admin, _, _ := m.in(t)
 	admin.ok("create", "rolebinding", "carol", "--clusterrole=admin", "--user=carol", "-n", "team-a")

@@ -92,7 +92,7 @@ func TestTokenFileAndWebhook(t *testing.T) {
 	stranger.refused("the former token", "first-token")
 }
 
-// Who shows nothing is told whether the server is alive, and nothing else.
+// Requests without credentials are told whether the server is alive, and nothing else.
 func TestAnonymous(t *testing.T) {
 	needsDiscovery(t)
 	s := serve(t, against, prefix())
@@ -101,14 +101,14 @@ func TestAnonymous(t *testing.T) {
 		if code, answer := stranger.ask(http.MethodGet, path, ""); code != http.StatusOK || answer != "ok" {
 			t.Errorf("%s: %d: %s", path, code, answer)
 		}
-		// Who shows something must not show something wrong.
+		// Wrong credentials are refused even where none are needed.
 		for _, wrong := range []string{"Bearer nonsense", "Bearer a.b.c"} {
 			if code, answer := stranger.ask(http.MethodGet, path, "", "Authorization", wrong); code != http.StatusUnauthorized || !strings.Contains(answer, `"reason":"Unauthorized"`) {
 				t.Errorf("%s with %q: %d: %s", path, wrong, code, answer)
 			}
 		}
 		if code, answer := stranger.ask(http.MethodGet, path, "", "Impersonate-User", "admin", "Impersonate-Group", "system:masters"); code != http.StatusForbidden {
-			t.Errorf("%s as somebody else: %d: %s", path, code, answer)
+			t.Errorf("%s as another user: %d: %s", path, code, answer)
 		}
 		if code, answer := stranger.ask(http.MethodPost, path, "{}"); code != http.StatusForbidden {
 			t.Errorf("POST %s: %d: %s", path, code, answer)
@@ -136,12 +136,12 @@ func TestAnonymous(t *testing.T) {
 		}
 	}
 	stranger.refused("no token", "")
-	// A certificate of another authority is no certificate.
-	authority, err := launch.NewAuthority()
+	// A certificate of another CA is no certificate.
+	signer, err := launch.NewCA()
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := authority.Client("admin", "system:masters")
+	pair, err := signer.Client("admin", "system:masters")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func TestServiceAccounts(t *testing.T) {
 	t.Run("audiences", func(t *testing.T) {
 		admin := admin.in(t)
 		elsewhere := admin.token("--audience=https://vault.example.com")
-		newStranger(t, s).refused("a token for somebody else", elsewhere)
+		newStranger(t, s).refused("a token for another audience", elsewhere)
 		newStranger(t, s).known(admin.token("--audience=https://vault.example.com", "--audience="+ownAudience), robot)
 		if r := reviewToken(t, admin, elsewhere, "https://vault.example.com"); !r.Authenticated || r.User.Username != robot || len(r.Audiences) != 1 || r.Audiences[0] != "https://vault.example.com" {
 			t.Errorf("a review for the token's audience: %+v", r)

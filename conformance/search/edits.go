@@ -19,7 +19,7 @@ type site struct {
 	n      *tree.Node
 	parent *tree.Node
 	name   string // of the property, if it is one
-	inside bool   // below a junctor
+	inside bool   // below allOf, anyOf, oneOf or not
 }
 
 func (e *editor) one(n int) bool                     { return e.IntN(n) == 0 }
@@ -92,7 +92,7 @@ func Edit(schema []byte, seed uint64) ([]byte, []string) {
 	return root.Bytes(), applied
 }
 
-// Focus returns a schema of which most fields are left out, so that the others occur in nearly every object.
+// Focus returns a schema without most of its fields, so that the others occur in nearly every object.
 func Focus(schema []byte, seed uint64) []byte {
 	root, err := tree.Parse(schema)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/tree"
 )
 
-// valued are the keywords that junctors may have.
+// valued are the keywords that allOf, anyOf, oneOf and not may have.
 var valued = []string{"maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "multipleOf", "maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties", "pattern", "enum", "required", "anyOf", "oneOf", "not"}
 
 // restate says the same, or nearly, in another way.
@@ -95,7 +95,7 @@ func outOfAllOf(e *editor, s *site) bool {
 	return true
 }
 
-// editJunctor changes, adds or removes branches, or makes another junctor of one.
+// editJunctor changes, adds or removes branches, or turns one of allOf, anyOf, oneOf and not into another.
 func editJunctor(e *editor, s *site) bool {
 	var found []string
 	for _, k := range []string{"anyOf", "oneOf", "allOf", "not"} {

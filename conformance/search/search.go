@@ -18,8 +18,8 @@ import (
 	"github.com/espalier-dev/espalier/conformance/mutate"
 	"github.com/espalier-dev/espalier/conformance/oracle"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/cel"
 	"github.com/espalier-dev/espalier/crd/diff"
-	"github.com/espalier-dev/espalier/rules"
 )
 
 // Config says how much to search.
@@ -36,7 +36,7 @@ type Config struct {
 
 // Counts is what a search has done.
 type Counts struct {
-	Pairs       atomic.Int64 // schemas that changed, both of which compile
+	Pairs       atomic.Int64 // schemas that changed; both compile
 	Skipped     atomic.Int64 // edits that did not lead to a schema
 	Same        atomic.Int64 // pairs without any change reported
 	Safe        atomic.Int64 // pairs without a change of level Breaking or Risky for writers or stored objects
@@ -56,7 +56,7 @@ func (c *Counts) String() string {
 		c.Safe.Load(), c.Same.Load(), c.Doubtful.Load(), c.Misses.Load())
 }
 
-// A Miss is a pair of schemas and an object that the change breaks, of which nothing was reported.
+// A Miss is a pair of schemas and an object that the change breaks without a report.
 type Miss struct {
 	Seed             uint64
 	Edits            []string
@@ -69,7 +69,7 @@ type Miss struct {
 func (m *Miss) String() string {
 	s := fmt.Sprintf("seed %d, edits %q: %s\nold    %s\nnew    %s\nobject %s\n", m.Seed, m.Edits, m.What, m.Old, m.New, m.Object)
 	for _, x := range m.Reported {
-		s += fmt.Sprintf("reported: %s %s %s %q: %s\n", x.Level, x.Rule, x.Breaks, x.Path, x.Message)
+		s += fmt.Sprintf("reported: %s %s %s %q: %s\n", x.Level, x.Check, x.Breaks, x.Path, x.Message)
 	}
 	return s
 }
@@ -144,15 +144,15 @@ func (r *runner) progress(done chan struct{}) {
 	}
 }
 
-// judge is a compiled schema.
-type judge struct {
+// validator is a compiled schema.
+type validator struct {
 	source []byte
 	schema *espalier.Schema
-	strict *espalier.Schema // judges values as JSON Schema does
-	rules  espalier.Rules
+	strict *espalier.Schema // validates values as JSON Schema does
+	rules  *espalier.Rules
 }
 
-func newJudge(schema []byte) (*judge, error) {
+func newValidator(schema []byte) (*validator, error) {
 	s, err := espalier.Compile(schema, espalier.CompileOptions{})
 	if err != nil {
 		return nil, err
@@ -161,11 +161,11 @@ func newJudge(schema []byte) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := rules.Compile(s, rules.Options{})
+	set, err := cel.Compile(s)
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{source: schema, schema: s, strict: strict}
+	j := &validator{source: schema, schema: s, strict: strict}
 	if set != nil {
 		j.rules = set
 	}
@@ -173,9 +173,9 @@ func newJudge(schema []byte) (*judge, error) {
 }
 
 // stores returns what is stored of an object, nil if it is refused, or accepted by mistake.
-func (j *judge) stores(object []byte) []byte {
-	res, verdict, err := j.schema.Admit(object, espalier.AdmitOptions{Validate: espalier.ValidateOptions{Rules: j.rules}})
-	if err != nil || !verdict.Valid() {
+func (j *validator) stores(object []byte) []byte {
+	res, result, err := j.schema.Admit(object, espalier.AdmitOptions{Validate: espalier.ValidateOptions{Rules: j.rules}})
+	if err != nil || !result.Valid() {
 		return nil
 	}
 	if v, err := j.strict.Validate(res.Bytes, espalier.ValidateOptions{}); err != nil || !v.Valid() {
@@ -190,17 +190,17 @@ type fate struct {
 	paths []string // where, if that can be said
 }
 
-func (j *judge) against(stored []byte) fate {
+func (j *validator) against(stored []byte) fate {
 	var report espalier.Report
-	res, verdict, err := j.schema.Admit(stored, espalier.AdmitOptions{Report: &report, Validate: espalier.ValidateOptions{Rules: j.rules}})
+	res, result, err := j.schema.Admit(stored, espalier.AdmitOptions{Report: &report, Validate: espalier.ValidateOptions{Rules: j.rules}})
 	switch {
 	case err != nil:
 		return fate{what: "refused: " + err.Error()}
 	case len(report.Pruned()) > 0:
 		return fate{fmt.Sprintf("pruned: %q", report.Pruned()), report.Pruned()}
-	case !verdict.Valid():
-		f := fate{what: "invalid: " + verdict.Err().Error()}
-		f.paths = blamed(verdict.Errors)
+	case !result.Valid():
+		f := fate{what: "invalid: " + result.Err().Error()}
+		f.paths = blamed(result.Errors)
 		return f
 	case !bytes.Equal(res.Bytes, stored):
 		return fate{what: "changed: " + string(res.Bytes)}
@@ -208,7 +208,7 @@ func (j *judge) against(stored []byte) fate {
 	return fate{}
 }
 
-// blamed returns where the violations are. What the branches of a junctor have against a value is the junctor's business:
+// blamed returns where the violations are. Errors in the branches of anyOf and the like count for the keyword:
 // that a field satisfies no branch may be because of a change of another.
 func blamed(errs []espalier.Violation) (paths []string) {
 	var junctors []string
@@ -250,7 +250,7 @@ func covers(change, path string) bool {
 }
 
 // confirmed asks the reference the same.
-func confirmed(old, now *judge, stored []byte) bool {
+func confirmed(old, now *validator, stored []byte) bool {
 	if !accepted(old.source) || !accepted(now.source) {
 		return false
 	}
@@ -279,8 +279,8 @@ func accepted(schema []byte) bool {
 	return v.Accepted() && len(v.Defaults) == 0 && len(v.CEL) == 0
 }
 
-// Definition returns a CRD with one version of the given schema.
-func Definition(schema []byte) []byte {
+// CRD returns a CRD with one version of the given schema.
+func CRD(schema []byte) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"trees.orchard.example"},`+
 		`"spec":{"group":"orchard.example","scope":"Namespaced","names":{"plural":"trees","singular":"tree","kind":"Tree","listKind":"TreeList"},`+
 		`"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":%s}}]}}`, schema)
@@ -300,17 +300,17 @@ func (r *runner) pair(ctx context.Context, seed uint64) {
 		r.counts.Skipped.Add(1)
 		return
 	}
-	before, err := newJudge(old)
+	before, err := newValidator(old)
 	if err != nil {
 		r.counts.Skipped.Add(1)
 		return
 	}
-	after, err := newJudge(now)
+	after, err := newValidator(now)
 	if err != nil {
 		r.counts.Skipped.Add(1)
 		return
 	}
-	changes, err := compare(Definition(old), Definition(now))
+	changes, err := compare(CRD(old), CRD(now))
 	if err != nil {
 		r.miss(&Miss{Seed: seed, Edits: edits, Old: old, New: now, What: "Compare: " + err.Error()})
 		return
@@ -325,7 +325,7 @@ func (r *runner) pair(ctx context.Context, seed uint64) {
 				alarms = append(alarms, x)
 			}
 		}
-		defaulted = defaulted || x.Rule == "default-added"
+		defaulted = defaulted || x.Check == "default-added"
 	}
 	broken, budget := (*atomic.Int64)(nil), r.cfg.Alarmed
 	switch worst {
@@ -376,9 +376,9 @@ func (r *runner) miss(m *Miss) {
 
 // objects makes objects that before stores and calls found for those that after does something to, until it returns
 // false.
-func (r *runner) objects(ctx context.Context, seed uint64, before, after *judge, budget int, found func(stored []byte, f fate) bool) {
+func (r *runner) objects(ctx context.Context, seed uint64, before, after *validator, budget int, found func(stored []byte, f fate) bool) {
 	var plans [2]*generate.Plan
-	for i, j := range []*judge{before, after} {
+	for i, j := range []*validator{before, after} {
 		p, err := generate.Compile(j.source)
 		if err != nil {
 			return

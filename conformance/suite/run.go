@@ -27,7 +27,7 @@ const (
 // Servers that the suite can be run against.
 const (
 	Espalier        = "espalier"         // ours, as a process
-	Upstream        = "upstream"         // upstream's, inside of the test, with nothing swapped: the baseline
+	Upstream        = "upstream"         // upstream's, inside the test, with nothing swapped: the baseline
 	UpstreamProcess = "upstream-process" // upstream's, as a process: tells what the swapped fixture changes
 )
 

@@ -34,7 +34,7 @@ func (gardener) Default(_ context.Context, t *v1.Trellis) error {
 	return nil
 }
 
-// ValidateCreate refuses what nobody could prune.
+// ValidateCreate refuses a trellis that is too high to prune.
 func (gardener) ValidateCreate(_ context.Context, t *v1.Trellis) (admission.Warnings, error) {
 	if n := int64(t.Spec.Size.Rows) * int64(t.Spec.Size.Columns); n > wires {
 		return nil, fmt.Errorf("spec.size has %d crossings: at most %d can be pruned", n, wires)

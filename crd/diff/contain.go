@@ -7,11 +7,11 @@ import (
 	"unicode"
 )
 
-// verdict is the answer to a question that may be too hard.
-type verdict uint8
+// answer is the result of a proof, which may exceed its budget.
+type answer uint8
 
 const (
-	unknown verdict = iota
+	unknown answer = iota
 	proven
 	refuted
 )
@@ -31,23 +31,23 @@ const (
 // by large and, if not, returns a shortest one that is not. It runs both
 // programs side by side on all texts, which is finite because sets of
 // instructions are.
-func (c *comparer) contains(small, large string) (verdict, string) {
+func (c *comparer) contains(small, large string) (answer, string) {
 	key := [2]string{small, large}
 	x, known := c.patterns[key]
 	if !known {
-		x.verdict, x.example = c.search(small, large)
+		x.answer, x.example = c.search(small, large)
 		c.patterns[key] = x
 	}
-	return x.verdict, x.example
+	return x.answer, x.example
 }
 
 // containment is an answer about two patterns.
 type containment struct {
-	verdict verdict
+	answer  answer
 	example string
 }
 
-func (c *comparer) search(small, large string) (verdict, string) {
+func (c *comparer) search(small, large string) (answer, string) {
 	a, okA := compileProgram(small)
 	b, okB := compileProgram(large)
 	if !okA || !okB {

@@ -14,14 +14,14 @@ import (
 	"github.com/espalier-dev/espalier/internal/crdtree"
 )
 
-// definitions are both while they are compared.
-type definitions struct {
+// crdPair is the old and the new CRD during a comparison.
+type crdPair struct {
 	old, now *crd.CRD
 	was, is  map[string]int // places of versions by name; the first of a name counts
 }
 
-func (d *definitions) oldVersion(name string) *crd.Version { return version(d.old, d.was, name) }
-func (d *definitions) newVersion(name string) *crd.Version { return version(d.now, d.is, name) }
+func (d *crdPair) oldVersion(name string) *crd.Version { return version(d.old, d.was, name) }
+func (d *crdPair) newVersion(name string) *crd.Version { return version(d.now, d.is, name) }
 
 func version(d *crd.CRD, places map[string]int, name string) *crd.Version {
 	if i, ok := places[name]; ok {
@@ -30,9 +30,9 @@ func version(d *crd.CRD, places map[string]int, name string) *crd.Version {
 	return nil
 }
 
-// definitions compares two CRDs and the schemas of their versions.
-func (c *comparer) definitions(old, now *crd.CRD) error {
-	d := &definitions{old: old, now: now, was: places(old), is: places(now)}
+// crds compares two CRDs and the schemas of their versions.
+func (c *comparer) crds(old, now *crd.CRD) error {
+	d := &crdPair{old: old, now: now, was: places(old), is: places(now)}
 	c.names(d)
 	c.conversion(d)
 	c.versions(d)
@@ -57,42 +57,42 @@ func versionPointer(i int, member ...string) string {
 func pointerTo(path ...string) string { return (*pointer)(nil).to(path...).String() }
 
 // names compares what the resource is called and where it lives.
-func (c *comparer) names(d *definitions) {
+func (c *comparer) names(d *crdPair) {
 	o, n := d.old, d.now
 	for _, x := range []struct {
-		rule           finding.ID
+		check          finding.ID
 		what, old, now string
 		level          Level
 		breaks         Audience
 		at             []string
 	}{
-		{"name-changed", "the definition's name", o.Name, n.Name, Breaking, Everybody, []string{"metadata", "name"}},
-		{"group-changed", "the API group", o.Group, n.Group, Breaking, Everybody, []string{"spec", "group"}},
-		{"kind-changed", "the kind", o.Kind, n.Kind, Breaking, Everybody, []string{"spec", "names", "kind"}},
-		{"list-kind-changed", "the kind of lists", o.ListKind, n.ListKind, Risky, Readers, []string{"spec", "names", "listKind"}},
-		{"plural-changed", "the plural", o.Plural, n.Plural, Breaking, Everybody, []string{"spec", "names", "plural"}},
-		{"singular-changed", "the singular", o.Singular, n.Singular, Risky, Writers | Readers, []string{"spec", "names", "singular"}},
-		{"scope-changed", "the scope", scope(o), scope(n), Breaking, Everybody, []string{"spec", "scope"}},
+		{"name-changed", "metadata.name", o.Name, n.Name, Breaking, AllAudiences, []string{"metadata", "name"}},
+		{"group-changed", "spec.group", o.Group, n.Group, Breaking, AllAudiences, []string{"spec", "group"}},
+		{"kind-changed", "spec.names.kind", o.Kind, n.Kind, Breaking, AllAudiences, []string{"spec", "names", "kind"}},
+		{"list-kind-changed", "spec.names.listKind", o.ListKind, n.ListKind, Risky, Readers, []string{"spec", "names", "listKind"}},
+		{"plural-changed", "spec.names.plural", o.Plural, n.Plural, Breaking, AllAudiences, []string{"spec", "names", "plural"}},
+		{"singular-changed", "spec.names.singular", o.Singular, n.Singular, Risky, Writers | Readers, []string{"spec", "names", "singular"}},
+		{"scope-changed", "spec.scope", scope(o), scope(n), Breaking, AllAudiences, []string{"spec", "scope"}},
 	} {
-		if x.old == x.now || x.rule == "list-kind-changed" && o.Kind != n.Kind || x.rule == "singular-changed" && o.Kind != n.Kind {
+		if x.old == x.now || x.check == "list-kind-changed" && o.Kind != n.Kind || x.check == "singular-changed" && o.Kind != n.Kind {
 			continue
 		}
-		c.report(nil, Change{Rule: x.rule, Level: x.level, Breaks: x.breaks, Old: x.old, New: x.now, OldPointer: pointerTo(x.at...), NewPointer: pointerTo(x.at...),
-			Message: fmt.Sprintf("%s changes from %q to %q: %s", x.what, x.old, x.now, lower(explanation(x.rule)))})
+		c.report(nil, Change{Check: x.check, Level: x.level, Breaks: x.breaks, Old: x.old, New: x.now, OldPointer: pointerTo(x.at...), NewPointer: pointerTo(x.at...),
+			Message: fmt.Sprintf("%s changed from %q to %q: %s", x.what, x.old, x.now, lower(explanation(x.check)))})
 	}
 	c.members("short-name-removed", "short-name-added", o.ShortNames, n.ShortNames, []string{"spec", "names", "shortNames"}, Risky, Writers|Readers)
 	if !sameSet(o.Categories, n.Categories) {
 		at := pointerTo("spec", "names", "categories")
-		c.report(nil, Change{Rule: "categories-changed", Level: Safe, Breaks: Readers, Old: strings.Join(o.Categories, ", "), New: strings.Join(n.Categories, ", "),
-			OldPointer: at, NewPointer: at, Message: "the categories change: the resource appears in other groups of kubectl get"})
+		c.report(nil, Change{Check: "categories-changed", Level: Safe, Breaks: Readers, Old: strings.Join(o.Categories, ", "), New: strings.Join(n.Categories, ", "),
+			OldPointer: at, NewPointer: at, Message: "spec.names.categories changed: the resource appears in other categories of kubectl get"})
 	}
 	if o.PreserveUnknownFields != n.PreserveUnknownFields {
 		at := pointerTo("spec", "preserveUnknownFields")
-		x := Change{Rule: "preserve-removed", Level: Breaking, Breaks: Everybody, Old: yes(o.PreserveUnknownFields), New: yes(n.PreserveUnknownFields), OldPointer: at, NewPointer: at,
-			Message: "unknown fields are no longer preserved: whatever the schemas do not specify is pruned from what writers send and from stored objects as they are read"}
+		x := Change{Check: "preserve-removed", Level: Breaking, Breaks: AllAudiences, Old: yes(o.PreserveUnknownFields), New: yes(n.PreserveUnknownFields), OldPointer: at, NewPointer: at,
+			Message: "unknown fields are no longer preserved: the API server prunes unspecified fields from requests, and from stored objects when it reads them"}
 		if n.PreserveUnknownFields {
-			x.Rule, x.Level, x.Breaks = "preserve-added", Safe, Readers
-			x.Message = "unknown fields are preserved everywhere: readers may get fields that they do not know"
+			x.Check, x.Level, x.Breaks = "preserve-added", Safe, Readers
+			x.Message = "the API server preserves unknown fields everywhere: readers may get fields that they do not know"
 		}
 		c.report(nil, x)
 	}
@@ -106,7 +106,7 @@ func scope(d *crd.CRD) string {
 }
 
 func explanation(id finding.ID) string {
-	i, ok := slices.BinarySearchFunc(table, id, func(r Rule, id finding.ID) int { return cmp.Compare(r.ID, id) })
+	i, ok := slices.BinarySearchFunc(table, id, func(r CheckInfo, id finding.ID) int { return cmp.Compare(r.ID, id) })
 	if !ok {
 		return ""
 	}
@@ -139,33 +139,33 @@ func (c *comparer) members(removed, added finding.ID, old, now []string, at []st
 	p := pointerTo(at...)
 	for _, s := range slices.Compact(slices.Sorted(slices.Values(old))) {
 		if !after[s] {
-			c.report(nil, Change{Rule: removed, Level: level, Breaks: breaks, Old: s, OldPointer: p, NewPointer: p,
-				Message: fmt.Sprintf("%q is gone: %s", s, lower(explanation(removed)))})
+			c.report(nil, Change{Check: removed, Level: level, Breaks: breaks, Old: s, OldPointer: p, NewPointer: p,
+				Message: fmt.Sprintf("%q was removed: %s", s, lower(explanation(removed)))})
 		}
 	}
 	for _, s := range slices.Compact(slices.Sorted(slices.Values(now))) {
 		if !before[s] {
-			c.report(nil, Change{Rule: added, Level: Safe, Breaks: Readers, New: s, OldPointer: p, NewPointer: p,
-				Message: fmt.Sprintf("%q is new: %s", s, lower(explanation(added)))})
+			c.report(nil, Change{Check: added, Level: Safe, Breaks: Readers, New: s, OldPointer: p, NewPointer: p,
+				Message: fmt.Sprintf("%q was added: %s", s, lower(explanation(added)))})
 		}
 	}
 }
 
 // conversion compares how versions are converted.
-func (c *comparer) conversion(d *definitions) {
+func (c *comparer) conversion(d *crdPair) {
 	was, is := strategy(d.old), strategy(d.now)
 	at := pointerTo("spec", "conversion")
-	x := Change{Rule: "conversion-changed", Level: Risky, Breaks: Everybody, Old: was, New: is, OldPointer: at, NewPointer: at}
+	x := Change{Check: "conversion-changed", Level: Risky, Breaks: AllAudiences, Old: was, New: is, OldPointer: at, NewPointer: at}
 	switch {
 	case was != is:
-		x.Message = fmt.Sprintf("the conversion strategy changes from %s to %s: what clients get of objects that are stored in another version depends on what the webhook does", was, is)
+		x.Message = fmt.Sprintf("the conversion strategy changed from %s to %s: clients that read objects stored in another version may get different results", was, is)
 		if len(d.old.Versions) < 2 {
 			x.Level, x.Breaks = Safe, Readers
-			x.Message = fmt.Sprintf("the conversion strategy changes from %s to %s: there was only one version to convert", was, is)
+			x.Message = fmt.Sprintf("the conversion strategy changed from %s to %s: the old CRD has only one version, so there was nothing to convert", was, is)
 		}
 		c.report(nil, x)
 	case was == "Webhook" && !sameWebhook(d.old.Conversion, d.now.Conversion):
-		x.Message = "another webhook converts versions: objects that it converts differently, or if it does not answer all objects in another version than the stored one, break"
+		x.Message = "the conversion webhook changed: objects break if it converts them differently; if it does not answer, all requests for other versions than the storage version fail"
 		c.report(nil, x)
 	}
 }
@@ -187,14 +187,14 @@ func sameWebhook(a, b crd.Conversion) bool {
 
 // schemas compares the schemas of versions that have the same name and, if the
 // storage version has another, those of the storage versions.
-func (c *comparer) schemas(d *definitions) error {
+func (c *comparer) schemas(d *crdPair) error {
 	for i := range d.old.Versions {
 		was := &d.old.Versions[i]
 		is := d.newVersion(was.Name)
 		if is == nil || d.oldVersion(was.Name) != was {
 			continue
 		}
-		c.touched = Everybody
+		c.touched = AllAudiences
 		if !was.Served {
 			c.touched = Stored
 		}
@@ -211,8 +211,8 @@ func (c *comparer) schemas(d *definitions) error {
 }
 
 // schema compares two schemas; what they say about unknown fields depends on
-// the definitions.
-func (c *comparer) schema(name string, d *definitions, was, is *crd.Version) error {
+// the CRDs.
+func (c *comparer) schema(name string, d *crdPair, was, is *crd.Version) error {
 	c.version = name
 	old, err := c.read("old", d.old, was)
 	if err != nil {
@@ -223,7 +223,7 @@ func (c *comparer) schema(name string, d *definitions, was, is *crd.Version) err
 		return err
 	}
 	if d.old.PreserveUnknownFields && !d.now.PreserveUnknownFields {
-		old.all = false // that is reported for the definition as a whole
+		old.all = false // that is reported for the CRD as a whole
 	}
 	c.compare(old, now, nil, around{root: true})
 	return nil

@@ -47,31 +47,36 @@ func (c *comparer) demands(o, n value, kinds plan.Kinds, at *place, in around) {
 	})
 }
 
-const ratcheting = "; stored objects are refused once the value changes, since an update forgives what it leaves as it was (Kubernetes 1.30 and later)"
+const ratcheting = "; an update may keep an invalid value that it does not change (ratcheting, Kubernetes 1.30 and later)"
 
-// tightened reports a demand of the new definition.
+// tightened reports a demand of the new CRD.
 func (c *comparer) tightened(o *value, d demand, at *place) {
 	words := tightenings[d.keyword]
 	if d.keyword == "required" {
 		at = at.property(d.want)
 	}
-	x := Change{Rule: words.rule, Level: Breaking, Breaks: Writers | Stored, Old: shorten(d.have), New: shorten(d.want),
+	x := Change{Check: words.check, Level: Breaking, Breaks: Writers | Stored, Old: shorten(d.have), New: shorten(d.want),
 		OldPointer: o.at(d.keyword), NewPointer: d.part.at.to(d.keyword).String()}
 	switch {
 	case d.keyword == "enum" && d.have != "":
-		x.Rule = "enum-value-removed"
+		x.Check = "enum-value-removed"
 	case d.keyword == "pattern" && d.have != "":
-		x.Rule = "pattern-changed"
+		x.Check = "pattern-changed"
 	case d.keyword == "format" && d.have != "":
-		x.Rule = "format-changed"
+		x.Check = "format-changed"
 	}
-	at0 := ""
-	if d.have != "" {
-		at0 = " from " + x.Old
-	}
-	x.Message = fmt.Sprintf("%s%s to %s: ", words.what, at0, x.New)
-	if d.have == "" {
-		x.Message = fmt.Sprintf("%s to %s, where there was none: ", words.what, x.New)
+	switch {
+	case d.keyword == "required":
+		x.Message = words.what + ": "
+	case d.keyword == "anyOf", d.keyword == "oneOf", d.keyword == "not": // too long to be shown
+		x.Message = words.what + ": "
+		if d.have == "" {
+			x.Message = d.keyword + " was added: "
+		}
+	case d.have == "":
+		x.Message = fmt.Sprintf("%s: %s was added: ", d.keyword, x.New)
+	default:
+		x.Message = fmt.Sprintf("%s from %s to %s: ", words.what, x.Old, x.New)
 	}
 	if d.detail != "" {
 		x.Message += d.detail
@@ -86,7 +91,7 @@ func (c *comparer) tightened(o *value, d demand, at *place) {
 	c.report(at, x)
 }
 
-// relaxed reports a demand of the old definition that is gone.
+// relaxed reports a demand of the old CRD that is gone.
 func (c *comparer) relaxed(n *value, d demand, at *place, in around) {
 	words := relaxations[d.keyword]
 	if d.keyword == "required" {
@@ -95,11 +100,11 @@ func (c *comparer) relaxed(n *value, d demand, at *place, in around) {
 		}
 		at = at.property(d.want)
 	}
-	x := Change{Rule: words.rule, Level: Safe, Breaks: Readers, Old: shorten(d.want), New: shorten(d.have),
+	x := Change{Check: words.check, Level: Safe, Breaks: Readers, Old: shorten(d.want), New: shorten(d.have),
 		OldPointer: d.part.at.to(d.keyword).String(), NewPointer: n.at(d.keyword)}
 	switch {
 	case d.keyword == "enum" && d.have != "":
-		x.Rule, x.Level = "enum-value-added", Risky
+		x.Check, x.Level = "enum-value-added", Risky
 	case d.keyword == "enum", d.keyword == "required":
 		x.Level = Risky
 	}
@@ -107,14 +112,14 @@ func (c *comparer) relaxed(n *value, d demand, at *place, in around) {
 	if words.refused != "" {
 		x.Message += words.refused
 	} else {
-		x.Message += "nothing that was valid is refused; readers may get values that they did not get before"
+		x.Message += "all valid objects stay valid, but readers may get values that they did not get before"
 	}
 	if d.values != "" {
-		x.Message += " (new are " + d.values + ")"
+		x.Message += " (new values: " + d.values + ")"
 	}
 	if d.keyword == "format" && in.ruled && typedFormats[format.Lookup(d.want).String()] {
-		x.Level, x.Breaks = Risky, Everybody
-		x.Message += "; rules see the value as a string now"
+		x.Level, x.Breaks = Risky, AllAudiences
+		x.Message += "; CEL rules now see the value as a string"
 	}
 	c.report(at, x)
 }
@@ -123,7 +128,7 @@ func (c *comparer) relaxed(n *value, d demand, at *place, in around) {
 var typedFormats = map[string]bool{"date": true, "datetime": true, "duration": true, "byte": true}
 
 // unmet calls found for each demand of want that have does not imply. kinds are
-// those of the values in question; fills is the schema of the new definition
+// those of the values in question; fills is the schema of the new CRD
 // that fills in defaults, if there is one.
 func (c *comparer) unmet(have, want value, kinds plan.Kinds, in around, fills *schema, found func(demand)) {
 	for _, p := range want.parts {
@@ -149,7 +154,7 @@ func (c *comparer) unmet(have, want value, kinds plan.Kinds, in around, fills *s
 			unmetClosed(&have, p, found)
 		}
 		unmetEnum(&have, p, kinds, in, found)
-		c.unmetJunctors(have, p, in, fills, found)
+		c.unmetLogical(have, p, in, fills, found)
 	}
 }
 
@@ -257,7 +262,7 @@ func unquote(raw []byte) (string, bool) {
 }
 
 // admits reports whether a string satisfies all that v says about strings
-// besides its enums and junctors.
+// besides its enums and logical keywords.
 func (v *value) admits(text string) bool {
 	length := int64(utf8.RuneCountInString(text))
 	for i := range v.parts {
@@ -285,7 +290,7 @@ func (v *value) lists() bool {
 	return slices.ContainsFunc(v.parts, func(p part) bool { return len(p.s.Enum) > 0 })
 }
 
-// chooses reports whether v has junctors that leave a choice.
+// chooses reports whether v has logical keywords that leave a choice.
 func (v *value) chooses() bool {
 	return slices.ContainsFunc(v.parts, func(p part) bool { return len(p.s.AnyOf) > 1 || len(p.s.OneOf) > 1 || p.s.Not != nil })
 }
@@ -314,11 +319,11 @@ func (c *comparer) unmetPattern(have *value, p part, found func(demand)) {
 	}
 	switch {
 	case subset == unknown:
-		d.doubt = "the patterns are too large to be compared"
+		d.doubt = "the patterns are too large to compare"
 	case have.admits(example) && !have.lists() && !have.chooses():
-		d.detail = fmt.Sprintf("strings such as %s used to be accepted and are refused", strconv.Quote(shorten(example)))
+		d.detail = fmt.Sprintf("the API server accepted strings such as %s and now rejects them", strconv.Quote(shorten(example)))
 	default:
-		d.doubt = "whether other demands on the field exclude such strings anyway was not decided"
+		d.doubt = "other constraints on the field may already exclude such strings"
 	}
 	found(d)
 }
@@ -376,7 +381,7 @@ func unmetEnum(have *value, p part, kinds plan.Kinds, in around, found func(dema
 		wanted[string(e.Raw)] = true
 	}
 	d := demand{keyword: "enum", part: p, want: list(p.s)}
-	nulls := !p.exempt && !in.branch && have.nulls(in.item) // nulls are judged
+	nulls := !p.exempt && !in.branch && have.nulls(in.item) // nulls are validated
 	var gone []string
 	bounded := false
 	for i := range have.parts {
@@ -403,7 +408,7 @@ func unmetEnum(have *value, p part, kinds plan.Kinds, in around, found func(dema
 	}
 	if bounded {
 		d.values = shorten(strings.Join(gone, ", "))
-		d.detail = "the values " + d.values + " are not listed any more and refused"
+		d.detail = "the API server rejects the removed values " + d.values
 	}
 	found(d)
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/espalier-dev/espalier/finding"
 )
 
-// Audience is a set of those whom a change concerns.
+// Audience is a set of the clients and objects that a change affects.
 type Audience uint8
 
 // The audiences.
 const (
-	// Writers send objects that were written for the old definition: now
+	// Writers send objects that were written for the old CRD: now
 	// refused, pruned or stored as something else.
 	Writers Audience = 1 << iota
 	// Readers receive objects: with fields or values that they do not know, or
@@ -25,8 +25,8 @@ const (
 	Stored
 )
 
-// Everybody is the set of all audiences.
-const Everybody = Writers | Readers | Stored
+// AllAudiences is the set of all audiences.
+const AllAudiences = Writers | Readers | Stored
 
 // String lists the members, as in "writers, stored objects".
 func (a Audience) String() string {
@@ -44,27 +44,27 @@ type Level uint8
 
 // The levels, from harmless to bad.
 const (
-	// Safe changes break nobody; their audience may notice them.
+	// Safe changes do not break any client; their audience may notice them.
 	Safe Level = iota
 	// Risky changes break depending on data or on clients, or cannot be
 	// decided: the message says which.
 	Risky
-	// Breaking changes break.
+	// Breaking changes break the audience for some objects that are valid now.
 	Breaking
 )
 
 // String returns "safe", "risky" or "breaking".
 func (l Level) String() string { return [...]string{"safe", "risky", "breaking"}[l] }
 
-// Severity returns how grave a change of this level is.
+// Severity returns the severity of a finding about a change of this level.
 func (l Level) Severity() finding.Severity { return finding.Info - finding.Severity(l) }
 
-// Change is one difference between two definitions.
+// Change is one difference between two CRDs.
 type Change struct {
-	Rule    finding.ID // identifier, one of Rules
+	Check   finding.ID // identifier, one of Checks
 	Level   Level      //
 	Breaks  Audience   // whom it breaks; for a Safe change who may notice it
-	Version string     // of the resource; "v1 to v2" where the storage version changes; empty for the definition itself
+	Version string     // of the resource; "v1 to v2" where the storage version changes; empty for the CRD itself
 	Path    string     // in objects, such as spec.list[*].name or spec.labels.*; empty for whole objects
 	// OldPointer and NewPointer are RFC 6901 pointers into the documents: to
 	// what changed or, where it is absent, to what it is absent from.
@@ -79,7 +79,7 @@ type Change struct {
 // It fails if it cannot read a schema.
 func Compare(old, now *crd.CRD) ([]Change, error) {
 	c := newComparer(len(old.JSON) + len(now.JSON))
-	if err := c.definitions(old, now); err != nil {
+	if err := c.crds(old, now); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(c.changes, func(a, b Change) int {
@@ -101,7 +101,7 @@ func Worst(changes []Change) Level {
 const (
 	maxChanges = 10_000
 	maxText    = 16 << 20 // bytes in paths and messages
-	proofSteps = 1 << 17  // places looked at by proofs about junctors
+	proofSteps = 1 << 17  // places looked at by proofs about logical keywords
 )
 
 // comparer holds one comparison.
@@ -127,7 +127,7 @@ type comparer struct {
 
 func newComparer(size int) *comparer {
 	return &comparer{
-		touched: Everybody, steps: 1<<16 + 16*size, proofs: proofSteps, parsed: maxParsedRules, automata: maxAutomata,
+		touched: AllAudiences, steps: 1<<16 + 16*size, proofs: proofSteps, parsed: maxParsedRules, automata: maxAutomata,
 		hashes: map[*schema]digest{}, patterns: map[[2]string]containment{},
 	}
 }
@@ -147,13 +147,13 @@ func (c *comparer) report(at *place, x Change) {
 	}
 	x.Version, x.Path = c.version, at.path()
 	if x.Fix == "" && x.Level != Safe {
-		x.Fix = fixes[x.Rule]
+		x.Fix = fixes[x.Check]
 	}
 	c.text += len(x.Path) + len(x.Message) + len(x.OldPointer) + len(x.NewPointer)
 	if len(c.changes) >= maxChanges || c.text > maxText {
 		c.omitted = true
-		x = Change{Rule: "not-compared", Level: Risky, Breaks: Everybody, Version: c.version,
-			Message: "the definitions differ in more places than are listed: what follows was left out"}
+		x = Change{Check: "not-compared", Level: Risky, Breaks: AllAudiences, Version: c.version,
+			Message: "the CRDs differ in too many places: further changes are not listed"}
 	}
 	c.changes = append(c.changes, x)
 }
@@ -171,8 +171,8 @@ func (c *comparer) spend(n int) bool {
 		return false
 	}
 	if c.steps -= n; c.steps < 0 {
-		c.report(nil, Change{Rule: "not-compared", Level: Risky, Breaks: Everybody,
-			Message: "the schemas are too involved to be compared completely: what was not looked at may break anybody"})
+		c.report(nil, Change{Check: "not-compared", Level: Risky, Breaks: AllAudiences,
+			Message: "the schemas are too complex to compare completely: changes that were not compared may be breaking"})
 		return false
 	}
 	return true

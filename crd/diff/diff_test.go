@@ -14,8 +14,8 @@ import (
 	"github.com/espalier-dev/espalier/crd/diff"
 )
 
-// definition returns a definition with one version of the given schema.
-func definition(schema string) []byte {
+// crdWith returns a CRD with one version of the given schema.
+func crdWith(schema string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"trees.orchard.example"},
 		"spec":{"group":"orchard.example","scope":"Namespaced","names":{"plural":"trees","kind":"Tree"},
 		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":%s}}]}}`, schema)
@@ -23,7 +23,7 @@ func definition(schema string) []byte {
 
 // parsed is a CRD with a schema.
 func parsed(schema string) *crd.CRD {
-	d, err := crd.Parse(definition(schema))
+	d, err := crd.Parse(crdWith(schema))
 	if err != nil {
 		panic(err)
 	}
@@ -65,7 +65,7 @@ func ExampleCompare() {
 	changes, err := diff.Compare(old, now)
 	for _, c := range changes {
 		fmt.Println(c.Level, "for", c.Breaks, "at", c.Path)
-		fmt.Println(" ", c.Rule, c.Old, "->", c.New)
+		fmt.Println(" ", c.Check, c.Old, "->", c.New)
 	}
 	fmt.Println(err)
 	// Output:
@@ -93,18 +93,18 @@ func ExampleObjects() {
 	// <nil>
 }
 
-func TestRulesAreSortedAndExplained(t *testing.T) {
-	rules := diff.Rules()
-	if !slices.IsSortedFunc(rules, func(a, b diff.Rule) int { return cmp.Compare(a.ID, b.ID) }) {
+func TestChecksAreSortedAndExplained(t *testing.T) {
+	checks := diff.Checks()
+	if !slices.IsSortedFunc(checks, func(a, b diff.CheckInfo) int { return cmp.Compare(a.ID, b.ID) }) {
 		t.Error("the rules are not sorted")
 	}
-	for _, r := range rules {
+	for _, r := range checks {
 		if string(r.ID) != strings.ToLower(string(r.ID)) || !strings.HasSuffix(r.Explanation, ".") || r.Breaks == 0 {
 			t.Errorf("%+v", r)
 		}
 	}
-	rules[0].ID = "changed"
-	if diff.Rules()[0].ID == "changed" {
+	checks[0].ID = "changed"
+	if diff.Checks()[0].ID == "changed" {
 		t.Error("the table can be changed from outside")
 	}
 }
@@ -120,7 +120,7 @@ func TestPointers(t *testing.T) {
 		{"rule", `"f":{"type":"integer","x-kubernetes-validations":[{"rule":"self>1"}]}`, `"f":{"type":"integer","x-kubernetes-validations":[{"rule":"self>1"},{"rule":"self<5"}]}`,
 			base + "f/x-kubernetes-validations", base + "f/x-kubernetes-validations/1"},
 	} {
-		changes, err := compare(definition(spec(c.old)), definition(spec(c.now)))
+		changes, err := compare(crdWith(spec(c.old)), crdWith(spec(c.now)))
 		if err != nil || len(changes) != 1 {
 			t.Fatalf("%s: %v %v", c.name, changes, err)
 		}
@@ -132,13 +132,13 @@ func TestPointers(t *testing.T) {
 
 func TestMessages(t *testing.T) {
 	for _, c := range []struct{ name, old, now, want string }{
-		{"an example of what is refused", `"f":{"type":"string","pattern":"^[a-z]*$"}`, `"f":{"type":"string","pattern":"^[a-z]+$"}`, `strings such as "" used to be accepted`},
-		{"ratcheting", `"f":{"type":"integer"}`, `"f":{"type":"integer","maximum":2}`, "an update forgives what it leaves as it was"},
-		{"doubt", `"f":{"type":"integer"}`, `"f":{"type":"integer","not":{"maximum":2}}`, "not possible to prove"},
-		{"names of values", `"f":{"type":"string","enum":["a","b","c"]}`, `"f":{"type":"string","enum":["b"]}`, `the values "a", "c" are not listed any more`},
-		{"old values", `"f":{"type":"integer"}`, `"f":{"type":"integer","x-kubernetes-validations":[{"rule":"self >= oldSelf"}]}`, "it looks at the old value"},
+		{"an example of what is refused", `"f":{"type":"string","pattern":"^[a-z]*$"}`, `"f":{"type":"string","pattern":"^[a-z]+$"}`, `the API server accepted strings such as ""`},
+		{"ratcheting", `"f":{"type":"integer"}`, `"f":{"type":"integer","maximum":2}`, "an update may keep an invalid value"},
+		{"doubt", `"f":{"type":"integer"}`, `"f":{"type":"integer","not":{"maximum":2}}`, "could not prove"},
+		{"names of values", `"f":{"type":"string","enum":["a","b","c"]}`, `"f":{"type":"string","enum":["b"]}`, `the API server rejects the removed values "a", "c"`},
+		{"old values", `"f":{"type":"integer"}`, `"f":{"type":"integer","x-kubernetes-validations":[{"rule":"self >= oldSelf"}]}`, "the rule reads oldSelf"},
 	} {
-		changes, err := compare(definition(spec(c.old)), definition(spec(c.now)))
+		changes, err := compare(crdWith(spec(c.old)), crdWith(spec(c.now)))
 		if err != nil || len(changes) != 1 || !strings.Contains(changes[0].Message, c.want) || changes[0].Fix == "" {
 			t.Errorf("%s: %+v %v", c.name, changes, err)
 		}
@@ -146,21 +146,21 @@ func TestMessages(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	fine := definition(`{"type":"object"}`)
+	fine := crdWith(`{"type":"object"}`)
 	for _, c := range []struct {
 		name     string
 		old, now []byte
 		want     string
 	}{
-		{"not a schema", fine, definition(`{"type":1}`), `the new CRD: version v1: `},
-		{"not a schema before", definition(`{"type":1}`), fine, `the old CRD: version v1: `},
+		{"not a schema", fine, crdWith(`{"type":1}`), `the new CRD: version v1: `},
+		{"not a schema before", crdWith(`{"type":1}`), fine, `the old CRD: version v1: `},
 	} {
 		_, err := compare(c.old, c.now)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	_, err := compare(fine, definition(`{"type":1}`))
+	_, err := compare(fine, crdWith(`{"type":1}`))
 	var syntax *espalier.SyntaxError
 	if !errors.As(err, &syntax) || syntax.Pointer != "/spec/versions/0/schema/openAPIV3Schema/type" {
 		t.Errorf("%v", err)
@@ -168,7 +168,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestObjects(t *testing.T) {
-	old := definition(spec(`"f":{"type":"integer","default":1,"nullable":true}`))
+	old := crdWith(spec(`"f":{"type":"integer","default":1,"nullable":true}`))
 	object := func(version, spec string) []byte {
 		return []byte(`{"apiVersion":"orchard.example/` + version + `","kind":"Tree","metadata":{"namespace":"n","name":"a"},"spec":` + spec + `}`)
 	}
@@ -180,12 +180,12 @@ func TestObjects(t *testing.T) {
 	}{
 		{"same", old, object("v1", `{"f":1}`), 0},
 		{"pruned in both", old, object("v1", `{"g":1}`), 0},
-		{"default changed", definition(spec(`"f":{"type":"integer","default":2,"nullable":true}`)), object("v1", `{}`), diff.ChangesOtherwise},
-		{"default added", definition(spec(`"f":{"type":"integer","default":1,"nullable":true},"g":{"type":"integer","default":2}`)), object("v1", `{}`), diff.NewlyDefaulted},
-		{"kept", definition(spec(`"f":{"type":"integer","default":1,"nullable":true},"g":{"type":"integer"}`)), object("v1", `{"g":2}`), diff.KeepsFields},
-		{"pruned", definition(spec(`"g":{"type":"integer"}`)), object("v1", `{"f":1}`), diff.LosesFields},
-		{"invalid", definition(spec(`"f":{"type":"integer","default":1,"nullable":true,"x-kubernetes-validations":[{"rule":"self < 5"}]}`)), object("v1", `{"f":5}`), diff.BecomesInvalid},
-		{"invalid before", definition(spec(`"f":{"type":"integer","default":1,"nullable":true,"maximum":3}`)), object("v1", `{"f":"x"}`), 0},
+		{"default changed", crdWith(spec(`"f":{"type":"integer","default":2,"nullable":true}`)), object("v1", `{}`), diff.ChangesOtherwise},
+		{"default added", crdWith(spec(`"f":{"type":"integer","default":1,"nullable":true},"g":{"type":"integer","default":2}`)), object("v1", `{}`), diff.NewlyDefaulted},
+		{"kept", crdWith(spec(`"f":{"type":"integer","default":1,"nullable":true},"g":{"type":"integer"}`)), object("v1", `{"g":2}`), diff.KeepsFields},
+		{"pruned", crdWith(spec(`"g":{"type":"integer"}`)), object("v1", `{"f":1}`), diff.LosesFields},
+		{"invalid", crdWith(spec(`"f":{"type":"integer","default":1,"nullable":true,"x-kubernetes-validations":[{"rule":"self < 5"}]}`)), object("v1", `{"f":5}`), diff.BecomesInvalid},
+		{"invalid before", crdWith(spec(`"f":{"type":"integer","default":1,"nullable":true,"maximum":3}`)), object("v1", `{"f":"x"}`), 0},
 		{"no such version", old, object("v7", `{}`), diff.Unknown},
 		{"another kind", old, []byte(`{"apiVersion":"v1","kind":"Pod"}`), diff.Unknown},
 		{"not JSON", old, []byte(`{`), diff.Unknown},
@@ -198,13 +198,13 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%s: %+v %v", c.name, got, err)
 		}
 	}
-	if _, err := objects(old, definition(`{"properties":{"f":{}}}`), [][]byte{object("v1", `{}`)}); err == nil {
+	if _, err := objects(old, crdWith(`{"properties":{"f":{}}}`), [][]byte{object("v1", `{}`)}); err == nil {
 		t.Error("a schema that is not structural is compiled")
 	}
 }
 
-// Definitions of v1beta1 that preserve unknown fields need no structural schema: values are judged, nothing is pruned.
-func TestObjectsOfAncientDefinitions(t *testing.T) {
+// CRDs of v1beta1 that preserve unknown fields need no structural schema: values are validated, nothing is pruned.
+func TestObjectsOfAncientCRDs(t *testing.T) {
 	ancient := func(schema string) []byte {
 		return []byte(`{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"trees.orchard.example"},
 			"spec":{"group":"orchard.example","version":"v1","names":{"plural":"trees","kind":"Tree"},"validation":{"openAPIV3Schema":` + schema + `}}}`)
@@ -214,7 +214,7 @@ func TestObjectsOfAncientDefinitions(t *testing.T) {
 	if err != nil || got[0].Fate != diff.BecomesInvalid {
 		t.Errorf("%+v %v", got, err)
 	}
-	got, err = objects(ancient(`{}`), definition(spec(`"f":{"type":"integer"}`)), [][]byte{object})
+	got, err = objects(ancient(`{}`), crdWith(spec(`"f":{"type":"integer"}`)), [][]byte{object})
 	if err != nil || got[0].Fate != diff.LosesFields || !slices.Equal(got[0].Pruned, []string{"spec.g"}) {
 		t.Errorf("%+v %v", got, err)
 	}
@@ -314,7 +314,7 @@ func TestCostIsBounded(t *testing.T) {
 			const size = 10_000
 			old, now := pair(size)
 			began := time.Now()
-			changes, err := compare(definition(old), definition(now), espalier.Limits{MaxDepth: 100_000})
+			changes, err := compare(crdWith(old), crdWith(now), espalier.Limits{MaxDepth: 100_000})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -334,8 +334,8 @@ func TestTooManyChanges(t *testing.T) {
 		t.Skip("one goroutine with much to do: it runs without the race detector")
 	}
 	old, now := hostile["fields"](20_000)
-	changes, err := compare(definition(old), definition(now))
-	if err != nil || len(changes) > 10_001 || !slices.ContainsFunc(changes, func(c diff.Change) bool { return c.Rule == "not-compared" && c.Level == diff.Risky }) {
+	changes, err := compare(crdWith(old), crdWith(now))
+	if err != nil || len(changes) > 10_001 || !slices.ContainsFunc(changes, func(c diff.Change) bool { return c.Check == "not-compared" && c.Level == diff.Risky }) {
 		t.Errorf("%d changes, %v", len(changes), err)
 	}
 }

@@ -1,9 +1,9 @@
-// Package diff says what a change of a CustomResourceDefinition breaks, and for
-// whom.
+// Package diff compares two versions of a CRD and reports what the change breaks,
+// and for whom.
 //
 // # Data flow
 //
-//	old, new ── crd.Parse ──▶ the definitions: names, scope, versions, subresources
+//	old, new ── crd.Parse ──▶ the CRDs: names, scope, versions, subresources
 //	                              │ per version, by name
 //	                              ▼
 //	          schema of old ┐
@@ -12,23 +12,30 @@
 //
 // # What is compared
 //
-// Not texts but meanings: a change is reported as breaking only if something
-// that old admits may be lost or refused under new. For every place of an
-// object the walk asks of each demand of new whether what old demands there
-// implies it. All that allOf says counts as said at the place itself, so that
-// moving a demand there is no change; enums are sets; for integers minimum 1
-// and exclusive minimum 0 are the same; patterns are compared as languages
-// where their automata are small; junctors branch by branch; rules by their
-// syntax trees. What cannot be proven either way is Risky and says why.
+// Compare compares the effects of the schemas, not their texts. A change is
+// Breaking only if new may refuse or prune a value that old accepts. At every
+// place of an object, the walk tests for each demand of new whether the demands of
+// old imply it:
 //
-// Swapped, the same questions find what was widened. That is Safe for writers;
-// readers may meet what they do not know.
+//   - The schemas of an allOf apply to the place itself, so moving a demand into
+//     or out of allOf is no change.
+//   - Enums are compared as sets.
+//   - For integers, minimum 1 and exclusive minimum 0 are the same.
+//   - Patterns are compared by the strings that they match, if their automata are
+//     small.
+//   - anyOf, oneOf and not are compared branch by branch, CEL rules by their syntax
+//     trees.
+//
+// If it can prove neither, the change is Risky, and the message says why.
+//
+// The same walk with old and new swapped finds what was widened. That is Safe for
+// writers, but readers may get values that they do not expect.
 //
 // # What is promised
 //
-// No object that old stores, in the form in which old stores it, is refused by
-// new, or loses a field, or gets another value for a field that old knew,
-// without a Change of level Breaking or Risky that breaks Writers or Stored.
+// If new refuses an object as old stores it, prunes a field of it, or changes the
+// value of a field that old specifies, there is a Change of level Breaking or Risky
+// that breaks Writers or Stored.
 // cmd/search-diff in the conformance module looks for counterexamples. Not
 // counted are the values that clusters accept by mistake and
 // espalier.CompileOptions.Strict refuses, such as arrays in place of strings
@@ -37,13 +44,13 @@
 // # Limits
 //
 // The walk is linear in the two documents. Proofs that need more (branches of
-// junctors, automata, rules) share fixed budgets; where one is used up, the
-// answer is Risky.
+// anyOf, oneOf and not, automata, CEL rules) share fixed budgets; if one is used
+// up, the change is Risky.
 //
 // # Terminology
 //
 // A demand is one value validation of a schema. A part is a schema that applies
-// to a place: the one that gives it its structure, or one of an allOf. To be
-// watched is to be below a junctor, an enum or a rule, which may look at what
-// is added there.
+// to a place: the one that gives it its structure, or one of an allOf. A logical
+// keyword is one of allOf, anyOf, oneOf and not. A place is watched if a logical
+// keyword, an enum or a CEL rule above it may depend on what is added there.
 package diff

@@ -82,7 +82,7 @@ func (c *comparer) rules(o, n value, at *place) {
 		}
 		x := c.ruleChange("rule-changed", o, n, strong, r)
 		x.Level, x.Breaks = Risky, Readers
-		x.Message = fmt.Sprintf("the rule %s is weakened to %s: whatever satisfied it satisfies the new one; readers may get objects that it used to exclude", x.Old, x.New)
+		x.Message = fmt.Sprintf("the CEL rule %s was relaxed to %s: all valid objects stay valid, but readers may get objects that the old rule rejected", x.Old, x.New)
 		c.report(at, x)
 		was = slices.DeleteFunc(was, func(a *rule) bool { return a.Rule == strong.Rule })
 	}
@@ -93,16 +93,16 @@ func (c *comparer) rules(o, n value, at *place) {
 		if i < 0 {
 			x := c.ruleChange("rule-added", o, n, nil, r)
 			x.Level, x.Breaks = Breaking, Writers|Stored
-			x.Message = fmt.Sprintf("the rule %s is new: objects that do not satisfy it are refused", x.New)
+			x.Message = fmt.Sprintf("the CEL rule %s was added: the API server rejects objects that violate it", x.New)
 			c.report(at, ratcheted(x, r))
 			continue
 		}
 		x := c.ruleChange("rule-changed", o, n, was[i], r)
 		x.Level, x.Breaks = Risky, Writers|Stored
-		x.Message = fmt.Sprintf("the rule %s becomes %s: it was not possible to prove that whatever satisfied it satisfies the new one", x.Old, x.New)
+		x.Message = fmt.Sprintf("the CEL rule %s changed to %s: the new rule may reject objects that the old rule accepted", x.Old, x.New)
 		if c.stronger([]*rule{r}, was[i], &pairs) != nil {
 			x.Level = Breaking
-			x.Message = fmt.Sprintf("the rule %s is tightened to %s: objects that satisfied it may be refused", x.Old, x.New)
+			x.Message = fmt.Sprintf("the CEL rule %s was tightened to %s: the API server may reject objects that satisfied the old rule", x.Old, x.New)
 		}
 		c.report(at, ratcheted(x, r))
 		was = slices.Delete(was, i, i+1)
@@ -110,7 +110,7 @@ func (c *comparer) rules(o, n value, at *place) {
 	for _, r := range was {
 		x := c.ruleChange("rule-removed", o, n, r, nil)
 		x.Level, x.Breaks = Risky, Readers
-		x.Message = fmt.Sprintf("the rule %s is gone: nothing is refused that was accepted; readers who count on it may get objects that it used to exclude", x.Old)
+		x.Message = fmt.Sprintf("the CEL rule %s was removed: all valid objects stay valid, but readers that rely on the rule may get objects that it rejected", x.Old)
 		c.report(at, x)
 	}
 }
@@ -118,7 +118,7 @@ func (c *comparer) rules(o, n value, at *place) {
 // ratcheted adds what becomes of stored objects.
 func ratcheted(x Change, r *rule) Change {
 	if mentionsOld(r.Rule.Rule) {
-		x.Message += "; it looks at the old value, so that it applies to updates, stored objects included"
+		x.Message += "; the rule reads oldSelf, so it applies to updates, also of stored objects"
 	} else {
 		x.Message += ratcheting
 	}
@@ -135,7 +135,7 @@ func rulesOf(s *schema) []*rule {
 
 func (c *comparer) ruleChange(id finding.ID, o, n value, was, is *rule) Change {
 	const keyword = "x-kubernetes-validations"
-	x := Change{Rule: id, OldPointer: o.at(keyword), NewPointer: n.at(keyword)}
+	x := Change{Check: id, OldPointer: o.at(keyword), NewPointer: n.at(keyword)}
 	if was != nil {
 		x.Old = strconv.Quote(shorten(was.Rule.Rule))
 		x.OldPointer = o.frame.at.to(keyword, strconv.Itoa(was.index)).String()
@@ -199,7 +199,7 @@ func (c *comparer) sameRule(o, n value, a, b *rule, at *place) {
 	x := c.ruleChange("rule-message-changed", o, n, a, b)
 	x.Level, x.Breaks = Safe, Writers
 	x.Old, x.New = shorten(a.Message), shorten(b.Message)
-	x.Message = "the message, reason or field path of a rule changes: the same objects are refused, in other words"
+	x.Message = "the message, reason or fieldPath of a CEL rule changed: the API server rejects the same objects with another error"
 	c.report(at, x)
 }
 

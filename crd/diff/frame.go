@@ -19,27 +19,27 @@ func (c *comparer) frames(o, n value, kinds plan.Kinds, at *place, in around) {
 	if kinds&objectKind != 0 {
 		c.embedded(o, n, at)
 		if mapType(was) != mapType(is) {
-			c.report(at, Change{Rule: "map-type-changed", Level: Risky, Breaks: Writers,
+			c.report(at, Change{Check: "map-type-changed", Level: Risky, Breaks: Writers,
 				OldPointer: o.at("x-kubernetes-map-type"), NewPointer: n.at("x-kubernetes-map-type"), Old: mapType(was), New: mapType(is),
-				Message: fmt.Sprintf("the map type changes from %s to %s: server-side apply merges the object differently, and may take fields from their owners or leave some behind", mapType(was), mapType(is))})
+				Message: fmt.Sprintf("x-kubernetes-map-type changed from %s to %s: server-side apply merges the object differently, and may remove fields of other owners or leave fields behind", mapType(was), mapType(is))})
 		}
 		if a, b := unionsText(syntax.WellFormedUnions(was)), unionsText(syntax.WellFormedUnions(is)); a != b {
-			x := Change{Rule: "union-changed", Level: Risky, Breaks: Writers | Stored,
+			x := Change{Check: "union-changed", Level: Risky, Breaks: Writers | Stored,
 				OldPointer: o.at("x-kubernetes-unions"), NewPointer: n.at("x-kubernetes-unions"),
-				Message: "the unions change: objects may have members set that now exclude each other, or lack one; whether any do depends on them"}
+				Message: "x-kubernetes-unions changed: some objects may set members that now exclude each other, or lack a member"}
 			if b == "" {
 				x.Level, x.Breaks = Safe, Readers
-				x.Message = "the unions are gone: readers may get objects with several members set"
+				x.Message = "x-kubernetes-unions was removed: readers may get objects with several members set"
 			}
 			c.report(at, x)
 		}
 	}
 	if a, b := was.Rare().ReadOnly, is.Rare().ReadOnly; a != b {
-		x := Change{Rule: "read-only-changed", Level: Risky, Breaks: Writers, Old: yes(a), New: yes(b),
+		x := Change{Check: "read-only-changed", Level: Risky, Breaks: Writers, Old: yes(a), New: yes(b),
 			OldPointer: o.at("readOnly"), NewPointer: n.at("readOnly"),
-			Message: "the field becomes read-only: servers that honour this refuse or ignore what writers send for it"}
+			Message: "the field is now read-only: servers that enforce readOnly reject or ignore values from clients"}
 		if a {
-			x.Level, x.Breaks, x.Message = Safe, Readers, "the field is no longer read-only: others than the server may change it"
+			x.Level, x.Breaks, x.Message = Safe, Readers, "the field is no longer read-only: clients may change it"
 		}
 		c.report(at, x)
 	}
@@ -55,17 +55,17 @@ func (c *comparer) defaults(o, n value, at *place) {
 	if was == nil && is == nil || was != nil && is != nil && string(was.Raw) == string(is.Raw) {
 		return
 	}
-	x := Change{Level: Risky, Breaks: Everybody, OldPointer: o.at("default"), NewPointer: n.at("default"), Old: rendered(was), New: rendered(is)}
+	x := Change{Level: Risky, Breaks: AllAudiences, OldPointer: o.at("default"), NewPointer: n.at("default"), Old: rendered(was), New: rendered(is)}
 	switch {
 	case was == nil:
-		x.Rule = "default-added"
-		x.Message = fmt.Sprintf("the default %s is filled in where the field was left out: objects mean something else than when they were written, stored ones too, and may be refused for it", x.New)
+		x.Check = "default-added"
+		x.Message = fmt.Sprintf("the default %s was added: the API server fills it in where the field is absent, also in stored objects; this changes their meaning and may make them invalid", x.New)
 	case is == nil:
-		x.Rule = "default-removed"
-		x.Message = fmt.Sprintf("the default %s is gone: writers who rely on it get objects without the field, or are refused where it is required, and readers no longer find it", x.Old)
+		x.Check = "default-removed"
+		x.Message = fmt.Sprintf("the default %s was removed: objects without the field have no value, or are invalid if the field is required", x.Old)
 	default:
-		x.Rule = "default-changed"
-		x.Message = fmt.Sprintf("the default changes from %s to %s: writers who rely on the old one get the new one; objects that were stored with the old one keep it", x.Old, x.New)
+		x.Check = "default-changed"
+		x.Message = fmt.Sprintf("the default changed from %s to %s: new objects get the new default; objects stored with the old default keep it", x.Old, x.New)
 	}
 	c.report(at, x)
 }
@@ -84,20 +84,22 @@ func (c *comparer) listTypes(o, n value, at *place) {
 	if a == b && (a != "map" || slices.Equal(keys(was), keys(is))) {
 		return
 	}
-	x := Change{Rule: "list-type-changed", Level: Breaking, Breaks: Writers | Stored, Old: a, New: b,
+	x := Change{Check: "list-type-changed", Level: Breaking, Breaks: Writers | Stored, Old: a, New: b,
 		OldPointer: o.at("x-kubernetes-list-type"), NewPointer: n.at("x-kubernetes-list-type")}
 	implied := b == "atomic" || a == "map" && b == "set"
+	what := "list type"
 	if a == b {
+		what = "list map keys"
 		const keyword = "x-kubernetes-list-map-keys"
-		x.Rule, x.Old, x.New = "list-map-keys-changed", strings.Join(was.ListMapKeys, ", "), strings.Join(is.ListMapKeys, ", ")
+		x.Check, x.Old, x.New = "list-map-keys-changed", strings.Join(was.ListMapKeys, ", "), strings.Join(is.ListMapKeys, ", ")
 		x.OldPointer, x.NewPointer = o.at(keyword), n.at(keyword)
 		implied = !slices.ContainsFunc(keys(was), func(k string) bool { return !slices.Contains(keys(is), k) })
 	}
 	if implied {
 		x.Level, x.Breaks = Risky, Writers
-		x.Message = fmt.Sprintf("what identifies the items changes from %s to %s: no list is refused, but server-side apply merges lists differently and may drop or keep items of other owners", x.Old, x.New)
+		x.Message = fmt.Sprintf("the %s changed from %s to %s: all valid lists stay valid, but server-side apply merges lists differently and may drop or keep items of other owners", what, x.Old, x.New)
 	} else {
-		x.Message = fmt.Sprintf("what identifies the items changes from %s to %s: lists in which items are then equal are refused, and server-side apply merges lists differently", x.Old, x.New)
+		x.Message = fmt.Sprintf("the %s changed from %s to %s: the API server rejects lists in which two items are now duplicates, and server-side apply merges lists differently", what, x.Old, x.New)
 	}
 	c.report(at, x)
 }
@@ -128,16 +130,16 @@ func (c *comparer) embedded(o, n value, at *place) {
 		return
 	}
 	const keyword = "x-kubernetes-embedded-resource"
-	x := Change{Rule: "embedded-changed", Level: Breaking, Breaks: Everybody, Old: yes(was.EmbeddedResource), New: yes(is.EmbeddedResource),
+	x := Change{Check: "embedded-changed", Level: Breaking, Breaks: AllAudiences, Old: yes(was.EmbeddedResource), New: yes(is.EmbeddedResource),
 		OldPointer: o.at(keyword), NewPointer: n.at(keyword),
-		Message: "the object has to be a resource now: without apiVersion, kind and valid metadata it is refused"}
+		Message: "the object is now an embedded resource: the API server rejects it without apiVersion, kind and valid metadata"}
 	switch {
 	case is.EmbeddedResource:
 	case n.keeps() && is.Property("metadata") == nil:
 		x.Level, x.Breaks = Safe, Readers
-		x.Message = "the object need not be a resource any more: readers may get some without kind or metadata"
+		x.Message = "the object is no longer an embedded resource: readers may get objects without kind or metadata"
 	default:
-		x.Message = "the object is no resource any more: what its schema does not specify of apiVersion, kind and metadata is pruned"
+		x.Message = "the object is no longer an embedded resource: the API server prunes apiVersion, kind and metadata unless the schema specifies them"
 	}
 	c.report(at, x)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/finding"
 )
 
-// FuzzCompare compares what the fuzzer makes of definitions: there are no panics, nothing differs from itself, and what
+// FuzzCompare compares what the fuzzer makes of CRDs: there are no panics, nothing differs from itself, and what
 // is reported is in the table.
 func FuzzCompare(f *testing.F) {
 	schemas := []string{
@@ -20,11 +20,11 @@ func FuzzCompare(f *testing.F) {
 		spec(`"f":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true,"allOf":[{"required":["a"]}]}`),
 	}
 	for i, a := range schemas {
-		f.Add(definition(a), definition(schemas[(i+1)%len(schemas)]))
+		f.Add(crdWith(a), crdWith(schemas[(i+1)%len(schemas)]))
 	}
-	f.Add([]byte(`{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","spec":{"version":"v1","validation":{"openAPIV3Schema":{"items":[{}],"additionalProperties":true}}}}`), definition(`null`))
+	f.Add([]byte(`{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","spec":{"version":"v1","validation":{"openAPIV3Schema":{"items":[{}],"additionalProperties":true}}}}`), crdWith(`null`))
 	known := map[finding.ID]bool{}
-	for _, r := range diff.Rules() {
+	for _, r := range diff.Checks() {
 		known[r.ID] = true
 	}
 	f.Fuzz(func(t *testing.T, old, now []byte) {
@@ -33,7 +33,7 @@ func FuzzCompare(f *testing.F) {
 			return
 		}
 		for _, c := range changes {
-			if !known[c.Rule] || c.Message == "" {
+			if !known[c.Check] || c.Message == "" {
 				t.Errorf("%+v", c)
 			}
 		}
@@ -51,10 +51,10 @@ func FuzzSchemas(f *testing.F) {
 	f.Add(spec(`"f":{"type":"string","pattern":"a|b"}`), spec(`"f":{"type":"string","pattern":"\\b(?i)A$","format":"date"}`))
 	f.Add(spec(`"f":{"oneOf":[{},{"type":"string"}]}`), spec(`"f":{"anyOf":[{"not":{}},{"enum":[null,1,"a"]}]}`))
 	f.Fuzz(func(t *testing.T, old, now string) {
-		if _, err := compare(definition(old), definition(now)); err != nil {
+		if _, err := compare(crdWith(old), crdWith(now)); err != nil {
 			return
 		}
-		if same, err := compare(definition(now), definition(now)); err != nil || len(same) > 0 {
+		if same, err := compare(crdWith(now), crdWith(now)); err != nil || len(same) > 0 {
 			t.Errorf("differs from itself: %+v %v", same, err)
 		}
 	})

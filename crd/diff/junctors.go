@@ -7,23 +7,23 @@ import (
 	"github.com/espalier-dev/espalier/internal/plan"
 )
 
-// What is tried of junctors: more branches are left undecided.
+// What is tried of logical keywords: more branches are left undecided.
 const maxBranches = 64
 
-// unmetJunctors calls found for the junctors of a part that have does not imply.
-func (c *comparer) unmetJunctors(have value, p part, in around, fills *schema, found func(demand)) {
+// unmetLogical calls found for the logical keywords of a part that have does not imply.
+func (c *comparer) unmetLogical(have value, p part, in around, fills *schema, found func(demand)) {
 	s := p.s
 	if len(s.AnyOf) > 1 && !c.impliesAny(have, p, "anyOf", s.AnyOf, in, fills) {
 		found(demand{keyword: "anyOf", part: p, have: shownBranches(have, "anyOf"), want: strconv.Itoa(len(s.AnyOf)) + " branches",
-			doubt: "it was not possible to prove that every value that used to be valid satisfies a branch"})
+			doubt: "Espalier could not prove that every old valid value matches a branch"})
 	}
 	if len(s.OneOf) > 1 && !c.impliesOne(have, p, in, fills) {
 		found(demand{keyword: "oneOf", part: p, have: shownBranches(have, "oneOf"), want: strconv.Itoa(len(s.OneOf)) + " branches",
-			doubt: "it was not possible to prove that every value that used to be valid satisfies exactly one branch"})
+			doubt: "Espalier could not prove that every old valid value matches exactly one branch"})
 	}
 	if s.Not != nil && !c.impliesNot(have, p, in) {
 		found(demand{keyword: "not", part: p, have: shownBranches(have, "not"), want: "a schema",
-			doubt: "it was not possible to prove that no value that used to be valid satisfies the schema"})
+			doubt: "Espalier could not prove that no old valid value matches the schema"})
 	}
 }
 
@@ -36,7 +36,7 @@ func shownBranches(v value, keyword string) string {
 	return ""
 }
 
-// impliesBranch proves that values satisfy one branch of a junctor.
+// impliesBranch proves that values satisfy one branch of a logical keyword.
 func (c *comparer) impliesBranch(have value, p part, in around, fills *schema) bool {
 	want := value{parts: c.flatten(nil, p), fills: fills}
 	in.branch = true
@@ -105,7 +105,7 @@ func byKind(v *value) (list []*schema) {
 }
 
 // impliesOne proves that values satisfy one branch and no other: the same
-// junctor is there already, or no value can satisfy two.
+// logical keyword is there already, or no value can satisfy two.
 func (c *comparer) impliesOne(have value, p part, in around, fills *schema) bool {
 	want := c.branches(nil, p.s.OneOf)
 	for _, q := range have.parts {

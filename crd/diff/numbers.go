@@ -114,7 +114,7 @@ func unmetNumbers(have *value, p part, found func(demand)) {
 		d := demand{keyword: x.keyword, part: p, have: shown, want: bounded(*bound, open)}
 		switch b := x.sign * *bound; {
 		case !usable(p.s, *bound):
-			d.detail = "the bound is none that numbers of this type can be compared with, and clusters then refuse all or none"
+			d.detail = "kube-apiserver cannot compare numbers of this type with the bound, and rejects all numbers or none"
 		case !ok || !l.within(limit{min(b, math.Trunc(b)), open}):
 		default:
 			continue
@@ -126,7 +126,7 @@ func unmetNumbers(have *value, p part, found func(demand)) {
 }
 
 // same reports whether a part says the same about the same type, or more. The
-// judgement on a bound depends on whether it stands in a junctor.
+// result on a bound depends on whether it stands in a logical keyword.
 func (x side) same(have *value, p part, want float64, open bool) bool {
 	for i := range have.parts {
 		h := have.parts[i]
@@ -172,7 +172,7 @@ func unmetNumberFormat(have *value, p part, found func(demand)) {
 	if s.IntOrString || !(s.Type == "integer" && s.Format == "int32" || s.Type == "number" && s.Format == "float") {
 		return
 	}
-	d := demand{keyword: "format", part: p, want: s.Format, detail: "numbers out of its range are refused"}
+	d := demand{keyword: "format", part: p, want: s.Format, detail: "the API server rejects numbers outside its range"}
 	for i := range have.parts {
 		h := have.parts[i].s
 		if h.Type == s.Type && h.Format == s.Format && !h.IntOrString {

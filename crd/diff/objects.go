@@ -16,21 +16,21 @@ type Fate uint8
 
 // What can become of an object.
 const (
-	// BecomesInvalid: the old definition accepts it, the new one refuses it.
+	// BecomesInvalid: the old CRD accepts it, the new one refuses it.
 	BecomesInvalid Fate = 1 << iota
-	// LosesFields: the new definition prunes what the old one keeps.
+	// LosesFields: the new CRD prunes what the old one keeps.
 	LosesFields
-	// NewlyDefaulted: the new definition fills in what the old one does not.
+	// NewlyDefaulted: the new CRD fills in what the old one does not.
 	NewlyDefaulted
-	// KeepsFields: the new definition keeps what the old one prunes.
+	// KeepsFields: the new CRD keeps what the old one prunes.
 	KeepsFields
 	// ChangesOtherwise: what is stored differs in another way, such as by a
 	// default that has changed or is gone.
 	ChangesOtherwise
-	// NotServed: the new definition does not serve its version.
+	// NotServed: the new CRD does not serve its version.
 	NotServed
 	// Unknown: it is not an object of the resource, or of none of the old
-	// definition's versions; the other members say nothing.
+	// CRD's versions; the other members say nothing.
 	Unknown
 )
 
@@ -45,37 +45,37 @@ func (f Fate) String() string {
 	return strings.Join(names, ", ")
 }
 
-// Outcome is what becomes of one object when the definition changes. The zero
+// Outcome is what becomes of one object when the CRD changes. The zero
 // Fate is for an object that stays as it is.
 type Outcome struct {
 	Object      int    // its place among the objects given
 	Name        string // namespace/name, as far as the object says
 	Version     string // of its apiVersion
 	Fate        Fate
-	Invalid     []espalier.Violation // what the new definition has against it and the old one has not
-	WasInvalid  bool                 // the old definition refuses it as well
+	Invalid     []espalier.Violation // violations of the new CRD that the old one does not have
+	WasInvalid  bool                 // the old CRD refuses it as well
 	Pruned      []string             // paths
 	Defaulted   []string             // paths
 	Kept        []string             // paths
 	Explanation string               // for NotServed, Unknown and ChangesOtherwise
 }
 
-// Objects runs objects through both definitions, as new objects that clients
+// Objects runs objects through both CRDs, as new objects that clients
 // send, and says what becomes of each. It fails if a schema does not compile.
 func Objects(old, now *crd.CRD, objects [][]byte, limits espalier.Limits) ([]Outcome, error) {
-	before, after := newCourt(old, "old"), newCourt(now, "new")
+	before, after := newEvaluator(old, "old"), newEvaluator(now, "new")
 	list := make([]Outcome, len(objects))
 	for i, object := range objects {
 		list[i] = Outcome{Object: i}
-		if err := list[i].judge(before, after, object, limits); err != nil {
+		if err := list[i].evaluate(before, after, object, limits); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-// court judges objects by one definition.
-type court struct {
+// evaluator validates objects with one CRD.
+type evaluator struct {
 	*crd.CRD
 	which    string
 	compiled map[string]*compiled
@@ -83,13 +83,15 @@ type court struct {
 
 type compiled struct {
 	schema *espalier.Schema // nil if every object is valid
-	rules  espalier.Rules
+	rules  *espalier.Rules
 	only   bool // the schema validates, and nothing is pruned or filled in
 }
 
-func newCourt(d *crd.CRD, which string) *court { return &court{d, which, map[string]*compiled{}} }
+func newEvaluator(d *crd.CRD, which string) *evaluator {
+	return &evaluator{d, which, map[string]*compiled{}}
+}
 
-func (c *court) version(v *crd.Version) (*compiled, error) {
+func (c *evaluator) version(v *crd.Version) (*compiled, error) {
 	if x, ok := c.compiled[v.Name]; ok {
 		return x, nil
 	}
@@ -97,15 +99,15 @@ func (c *court) version(v *crd.Version) (*compiled, error) {
 	if v.Schema != nil {
 		var err error
 		if x.schema, x.rules, err = v.Compile(espalier.CompileOptions{Stored: true, ValidationOnly: x.only}); err != nil {
-			return nil, fmt.Errorf("the %s definition: version %s: %w", c.which, v.Name, err)
+			return nil, fmt.Errorf("the %s CRD: version %s: %w", c.which, v.Name, err)
 		}
 	}
 	c.compiled[v.Name] = x
 	return x, nil
 }
 
-// ruling is what a definition makes of an object.
-type ruling struct {
+// result is the object that a CRD stores, or its errors.
+type result struct {
 	bytes     []byte
 	refused   error // the object cannot be one
 	errors    []espalier.Violation
@@ -113,26 +115,26 @@ type ruling struct {
 	defaulted []string
 }
 
-func (c *court) judge(v *crd.Version, object []byte, limits espalier.Limits) (ruling, error) {
+func (c *evaluator) evaluate(v *crd.Version, object []byte, limits espalier.Limits) (result, error) {
 	x, err := c.version(v)
 	if err != nil {
-		return ruling{}, err
+		return result{}, err
 	}
 	validate := espalier.ValidateOptions{Rules: x.rules, Limits: limits}
 	if x.schema == nil || x.only {
-		r := ruling{bytes: object}
+		r := result{bytes: object}
 		if x.schema != nil {
-			verdict, err := x.schema.Validate(object, validate)
-			r.refused, r.errors = err, verdict.Errors
+			validation, err := x.schema.Validate(object, validate)
+			r.refused, r.errors = err, validation.Errors
 		}
 		return r, nil
 	}
 	var report espalier.Report
-	result, verdict, err := x.schema.Admit(object, espalier.AdmitOptions{Report: &report, Validate: validate})
+	admitted, validation, err := x.schema.Admit(object, espalier.AdmitOptions{Report: &report, Validate: validate})
 	if err != nil {
-		return ruling{refused: err}, nil
+		return result{refused: err}, nil
 	}
-	r := ruling{bytes: result.Bytes, errors: verdict.Errors, pruned: report.Pruned()}
+	r := result{bytes: admitted.Bytes, errors: validation.Errors, pruned: report.Pruned()}
 	for i := range report.Changes {
 		if report.Changes[i].What == espalier.Defaulted {
 			r.defaulted = append(r.defaulted, report.Changes[i].Path)
@@ -141,12 +143,12 @@ func (c *court) judge(v *crd.Version, object []byte, limits espalier.Limits) (ru
 	return r, nil
 }
 
-func (x *Outcome) judge(before, after *court, object []byte, limits espalier.Limits) error {
+func (x *Outcome) evaluate(before, after *evaluator, object []byte, limits espalier.Limits) error {
 	version, name, problem := identify(before, object, limits)
 	x.Name, x.Version = name, version
 	was := before.Version(version)
 	if problem == "" && was == nil {
-		problem = fmt.Sprintf("the old definition has no version %q", version)
+		problem = fmt.Sprintf("the old CRD has no version %q", version)
 	}
 	if problem != "" {
 		x.Fate, x.Explanation = Unknown, problem
@@ -155,7 +157,7 @@ func (x *Outcome) judge(before, after *court, object []byte, limits espalier.Lim
 	is := after.Version(version)
 	if before.Group != after.Group || before.Kind != after.Kind || is == nil || !is.Served {
 		x.Fate |= NotServed
-		x.Explanation = fmt.Sprintf("the new definition does not serve %s of %s", after.Kind, version)
+		x.Explanation = fmt.Sprintf("the new CRD does not serve %s of %s", after.Kind, version)
 		if is == nil {
 			is = after.StorageVersion() // what is stored is read in this one
 		}
@@ -163,11 +165,11 @@ func (x *Outcome) judge(before, after *court, object []byte, limits espalier.Lim
 	if is == nil {
 		return nil
 	}
-	a, err := before.judge(was, object, limits)
+	a, err := before.evaluate(was, object, limits)
 	if err != nil {
 		return err
 	}
-	b, err := after.judge(is, object, limits)
+	b, err := after.evaluate(is, object, limits)
 	if err != nil {
 		return err
 	}
@@ -175,8 +177,8 @@ func (x *Outcome) judge(before, after *court, object []byte, limits espalier.Lim
 	return nil
 }
 
-// compare says what the second ruling has that the first has not.
-func (x *Outcome) compare(a, b *ruling) {
+// compare records the differences of the second result from the first.
+func (x *Outcome) compare(a, b *result) {
 	x.WasInvalid = a.refused != nil || len(a.errors) > 0
 	if b.refused != nil {
 		if a.refused == nil {
@@ -208,7 +210,7 @@ func (x *Outcome) compare(a, b *ruling) {
 	}
 	if x.Fate&^NotServed == 0 && a.refused == nil && string(a.bytes) != string(b.bytes) {
 		x.Fate |= ChangesOtherwise
-		x.Explanation = "what is stored differs: a default has changed or is gone, or a null is dropped or stays"
+		x.Explanation = "the stored object differs: a default changed or was removed, or the API server drops or keeps a null"
 	}
 }
 
@@ -221,7 +223,7 @@ func minus(list, without []string) []string {
 }
 
 // identify reads of what kind and version an object is and what it is called.
-func identify(d *court, object []byte, limits espalier.Limits) (version, name, problem string) {
+func identify(d *evaluator, object []byte, limits espalier.Limits) (version, name, problem string) {
 	doc, err := jsondoc.Parse(object, jsondoc.Limits(limits))
 	if err != nil {
 		var syntax *jsondoc.SyntaxError

@@ -30,7 +30,7 @@ func TestContains(t *testing.T) {
 		level = next
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	counts := map[verdict]int{}
+	counts := map[answer]int{}
 	for range 1500 {
 		var exprs [2]string
 		for i := range exprs {
@@ -71,8 +71,8 @@ func TestContains(t *testing.T) {
 	}
 }
 
-// TestImplies evaluates pairs of rules of which one is said to imply the other
-// for all small numbers.
+// TestImplies evaluates pairs of rules for all small numbers, if implies reports
+// that the first implies the second.
 func TestImplies(t *testing.T) {
 	env, err := cel.NewEnv(cel.Variable("x", cel.IntType), cel.Variable("y", cel.IntType))
 	if err != nil {
@@ -106,7 +106,7 @@ func TestImplies(t *testing.T) {
 			continue
 		}
 		proved++
-		first, second := evaluator(t, env, a), evaluator(t, env, b)
+		first, second := evaluateRule(t, env, a), evaluateRule(t, env, b)
 		for x := range int64(5) {
 			for y := range int64(5) {
 				if first(x, y) && !second(x, y) {
@@ -120,8 +120,8 @@ func TestImplies(t *testing.T) {
 	}
 }
 
-// evaluator returns whether an expression is true: an error is not.
-func evaluator(t *testing.T, env *cel.Env, expr string) func(x, y int64) bool {
+// evaluateRule returns whether an expression is true: an error is not.
+func evaluateRule(t *testing.T, env *cel.Env, expr string) func(x, y int64) bool {
 	ast, issues := env.Compile(expr)
 	if issues.Err() != nil {
 		t.Fatal(expr, issues.Err())

@@ -13,14 +13,14 @@ import (
 type part struct {
 	s      *schema
 	at     *pointer
-	nested bool // below a junctor: it judges, and gives no structure
-	exempt bool // in a junctor of this very place, where nulls are not judged
+	nested bool // below a logical keyword: it validates, and gives no structure
+	exempt bool // in a logical keyword of this very place, where nulls are not validated
 }
 
-// value is what one definition says about the values of a place.
+// value is what one CRD says about the values of a place.
 type value struct {
-	frame *part  // what gives the structure; nil for the branch of a junctor
-	parts []part // all that has to hold: the frame, and what junctors say that leave no choice
+	frame *part  // what gives the structure; nil for the branch of a logical keyword
+	parts []part // all that has to hold: the frame, and what logical keywords say that leave no choice
 	fills *schema
 	own   bool // the parts all come from the frame
 	keep  bool // in a list whose unknown fields are preserved
@@ -49,14 +49,14 @@ func (c *comparer) framed(p part, demands []part, keep, meta bool) value {
 	return v
 }
 
-// under returns v with one more demand, such as the branch of a junctor.
+// under returns v with one more demand, such as the branch of a logical keyword.
 func (c *comparer) under(v value, p part) value {
 	v.parts = c.flatten(slices.Clip(v.parts), p)
 	v.own = false
 	return v
 }
 
-// flatten appends p and what its junctors demand without a choice.
+// flatten appends p and what its logical keywords demand without a choice.
 func (c *comparer) flatten(list []part, p part) []part {
 	list = append(list, p)
 	for i, b := range p.s.AllOf {

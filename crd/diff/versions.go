@@ -10,7 +10,7 @@ import (
 )
 
 // versions compares which versions there are and what each offers.
-func (c *comparer) versions(d *definitions) {
+func (c *comparer) versions(d *crdPair) {
 	defer func() { c.version = "" }()
 	listed := pointerTo("spec", "versions")
 	for i := range d.old.Versions {
@@ -21,11 +21,11 @@ func (c *comparer) versions(d *definitions) {
 		c.version = was.Name
 		is := d.newVersion(was.Name)
 		if is == nil {
-			x := Change{Rule: "version-removed", Level: Breaking, Breaks: Writers | Readers, Old: was.Name, OldPointer: versionPointer(d.was[was.Name]), NewPointer: listed,
-				Message: fmt.Sprintf("version %s is gone: requests for it fail", was.Name)}
+			x := Change{Check: "version-removed", Level: Breaking, Breaks: Writers | Readers, Old: was.Name, OldPointer: versionPointer(d.was[was.Name]), NewPointer: listed,
+				Message: fmt.Sprintf("version %s was removed: requests for it fail", was.Name)}
 			if !was.Served {
 				x.Level, x.Breaks = Safe, 0
-				x.Message = fmt.Sprintf("version %s is gone, which was not served", was.Name)
+				x.Message = fmt.Sprintf("version %s, which was not served, was removed", was.Name)
 			}
 			c.report(nil, x)
 			continue
@@ -36,8 +36,8 @@ func (c *comparer) versions(d *definitions) {
 		is := &d.now.Versions[i]
 		if d.newVersion(is.Name) == is && d.oldVersion(is.Name) == nil {
 			c.version = is.Name
-			c.report(nil, Change{Rule: "version-added", Level: Safe, Breaks: Readers, New: is.Name, OldPointer: listed, NewPointer: versionPointer(d.is[is.Name]),
-				Message: fmt.Sprintf("version %s is new", is.Name)})
+			c.report(nil, Change{Check: "version-added", Level: Safe, Breaks: Readers, New: is.Name, OldPointer: listed, NewPointer: versionPointer(d.is[is.Name]),
+				Message: fmt.Sprintf("version %s was added", is.Name)})
 		}
 	}
 	c.version = ""
@@ -45,13 +45,13 @@ func (c *comparer) versions(d *definitions) {
 }
 
 // stored compares in which version objects lie in etcd.
-func (c *comparer) stored(d *definitions) {
+func (c *comparer) stored(d *crdPair) {
 	was, is := d.old.StorageVersion(), d.now.StorageVersion()
 	listed := pointerTo("spec", "versions")
 	if was != nil && is != nil && was.Name != is.Name {
-		c.report(nil, Change{Rule: "storage-version-changed", Level: Risky, Breaks: Stored, Old: was.Name, New: is.Name,
+		c.report(nil, Change{Check: "storage-version-changed", Level: Risky, Breaks: Stored, Old: was.Name, New: is.Name,
 			OldPointer: versionPointer(d.was[was.Name]), NewPointer: versionPointer(d.is[is.Name]),
-			Message: fmt.Sprintf("objects are stored as %s instead of %s: those that are there stay as they are until they are written, and %s cannot be removed before", is.Name, was.Name, was.Name)})
+			Message: fmt.Sprintf("the storage version changed from %s to %s: existing objects stay in the old version until a client writes them, and %[1]s must stay in the CRD until then", was.Name, is.Name)})
 	}
 	names := slices.Concat(d.old.Status.StoredVersions, d.now.Status.StoredVersions)
 	if was != nil {
@@ -60,14 +60,14 @@ func (c *comparer) stored(d *definitions) {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if d.oldVersion(name) != nil && d.newVersion(name) == nil {
-			c.report(nil, Change{Rule: "stored-version-dropped", Level: Breaking, Breaks: Stored, Old: name, OldPointer: listed, NewPointer: listed,
-				Message: fmt.Sprintf("objects may be stored as %s, which is gone: an API server refuses the change as long as status.storedVersions lists the version, and could not read them without it", name)})
+			c.report(nil, Change{Check: "stored-version-dropped", Level: Breaking, Breaks: Stored, Old: name, OldPointer: listed, NewPointer: listed,
+				Message: fmt.Sprintf("objects may be stored as %s, which was removed: the API server rejects the change as long as status.storedVersions lists the version, because it could not read these objects", name)})
 		}
 	}
 }
 
 // offers compares what two versions of the same name offer besides the schema.
-func (c *comparer) offers(d *definitions, was, is *crd.Version) {
+func (c *comparer) offers(d *crdPair, was, is *crd.Version) {
 	old, now := d.was[was.Name], d.is[is.Name]
 	at := func(x Change, member ...string) Change {
 		x.OldPointer, x.NewPointer = versionPointer(old, member...), versionPointer(now, member...)
@@ -75,34 +75,34 @@ func (c *comparer) offers(d *definitions, was, is *crd.Version) {
 	}
 	switch {
 	case was.Served && !is.Served:
-		c.report(nil, at(Change{Rule: "version-withdrawn", Level: Breaking, Breaks: Writers | Readers, Old: "true", New: "false",
+		c.report(nil, at(Change{Check: "version-withdrawn", Level: Breaking, Breaks: Writers | Readers, Old: "true", New: "false",
 			Message: fmt.Sprintf("version %s is no longer served: requests for it fail", was.Name)}, "served"))
 	case is.Served && !was.Served:
-		c.report(nil, at(Change{Rule: "version-served", Level: Safe, Breaks: Readers, Old: "false", New: "true",
-			Message: fmt.Sprintf("version %s is served", was.Name)}, "served"))
+		c.report(nil, at(Change{Check: "version-served", Level: Safe, Breaks: Readers, Old: "false", New: "true",
+			Message: fmt.Sprintf("version %s is now served", was.Name)}, "served"))
 	}
 	if was.Deprecated != is.Deprecated {
-		x := Change{Rule: "deprecation-added", Level: Safe, Breaks: Writers | Readers, Old: yes(was.Deprecated), New: yes(is.Deprecated),
-			Message: fmt.Sprintf("version %s is deprecated: clients of it get warnings", was.Name)}
+		x := Change{Check: "deprecation-added", Level: Safe, Breaks: Writers | Readers, Old: yes(was.Deprecated), New: yes(is.Deprecated),
+			Message: fmt.Sprintf("version %s is now deprecated: its clients get warnings", was.Name)}
 		if was.Deprecated {
-			x.Rule, x.Message = "deprecation-removed", fmt.Sprintf("version %s is no longer deprecated", was.Name)
+			x.Check, x.Message = "deprecation-removed", fmt.Sprintf("version %s is no longer deprecated", was.Name)
 		}
 		c.report(nil, at(x, "deprecated"))
 	}
 	c.subresources(was, is, at)
 	if a, b := columnsText(was), columnsText(is); a != b {
-		c.report(nil, at(Change{Rule: "printer-columns-changed", Level: Safe, Breaks: Readers, Old: shorten(a), New: shorten(b),
-			Message: "kubectl get shows other columns: scripts that cut its output may break"}, "additionalPrinterColumns"))
+		c.report(nil, at(Change{Check: "printer-columns-changed", Level: Safe, Breaks: Readers, Old: shorten(a), New: shorten(b),
+			Message: "kubectl get shows other columns: scripts that parse its output may break"}, "additionalPrinterColumns"))
 	}
 	c.members("selectable-field-removed", "selectable-field-added", selectable(was), selectable(is), []string{"spec", "versions", strconv.Itoa(now), "selectableFields"}, Breaking, Readers)
 }
 
 func (c *comparer) subresources(was, is *crd.Version, at func(Change, ...string) Change) {
 	if was.Status != is.Status {
-		x := Change{Rule: "status-subresource-added", Level: Breaking, Breaks: Writers,
-			Message: "status becomes a subresource: what writers send for status with the object is ignored, and controllers have to write to /status"}
+		x := Change{Check: "status-subresource-added", Level: Breaking, Breaks: Writers,
+			Message: "the status subresource was added: the API server ignores status in writes of the object, and controllers must write to /status"}
 		if was.Status {
-			x.Rule, x.Message = "status-subresource-removed", "status is no subresource any more: controllers that write to /status fail, and any writer can change status"
+			x.Check, x.Message = "status-subresource-removed", "the status subresource was removed: controllers that write to /status fail, and any writer can change status"
 		}
 		c.report(nil, at(x, "subresources", "status"))
 	}
@@ -110,12 +110,12 @@ func (c *comparer) subresources(was, is *crd.Version, at func(Change, ...string)
 	a, b := scaleText(was), scaleText(is)
 	switch {
 	case was.Scale != nil && is.Scale == nil:
-		x.Rule, x.Message = "scale-removed", "the subresource scale is gone: autoscalers and kubectl scale fail"
+		x.Check, x.Message = "scale-removed", "the scale subresource was removed: autoscalers and kubectl scale fail"
 	case is.Scale != nil && was.Scale == nil:
-		x.Rule, x.Level, x.Message = "scale-added", Safe, "there is a subresource scale"
+		x.Check, x.Level, x.Message = "scale-added", Safe, "the scale subresource was added"
 	case a != b:
-		x.Rule, x.Level, x.Old, x.New = "scale-changed", Risky, shorten(a), shorten(b)
-		x.Message = "scaling reads or writes other fields: autoscalers may find nothing there, or change what the controller does not read"
+		x.Check, x.Level, x.Old, x.New = "scale-changed", Risky, shorten(a), shorten(b)
+		x.Message = "the scale subresource reads or writes other fields: autoscalers may find no value, or change a field that the controller does not read"
 	default:
 		return
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/espalier-dev/espalier/internal/plan"
 )
 
-// around is what the new definition has around a place.
+// around is what the new CRD has around a place.
 type around struct {
 	root    bool
 	item    bool // the value is an item of a list, where nulls are not dropped
-	watched bool // junctors, enums or unions above may look at what is added here
+	watched bool // logical keywords, enums or unions above may look at what is added here
 	ruled   bool // so may rules
-	branch  bool // in a proof: the value that the junctor is about, of which nulls are not judged
+	branch  bool // in a proof: the value that the logical keyword applies to; its nulls are not validated
 }
 
 const (
@@ -25,7 +25,7 @@ const (
 	boolKind   = plan.Kinds(1<<jsondoc.True | 1<<jsondoc.False)
 )
 
-// compare compares what two definitions say about the values of a place.
+// compare compares what two CRDs say about the values of a place.
 func (c *comparer) compare(o, n value, at *place, in around) {
 	if !c.spend(len(o.parts)+len(n.parts)) || c.proving > 0 && c.refuted {
 		return
@@ -77,21 +77,21 @@ func (c *comparer) types(o, n value, had, has plan.Kinds, at *place, in around) 
 	x := Change{Old: typeName(&o), New: typeName(&n), OldPointer: o.at(typeKeyword(&o)), NewPointer: n.at(typeKeyword(&n))}
 	switch {
 	case lost != 0 || narrowed:
-		x.Rule, x.Level, x.Breaks = "type-changed", Breaking, Everybody
+		x.Check, x.Level, x.Breaks = "type-changed", Breaking, AllAudiences
 		if o.intOrString() && !n.intOrString() {
-			x.Rule = "int-or-string-removed"
+			x.Check = "int-or-string-removed"
 		}
-		x.Message = fmt.Sprintf("the type changes from %s to %s: values of the old type are refused, and readers get others than they decode", x.Old, x.New)
+		x.Message = fmt.Sprintf("the type changed from %s to %s: the API server rejects values of the old type, and readers get values that they cannot decode", x.Old, x.New)
 		c.report(at, x)
 	default:
-		x.Rule, x.Level, x.Breaks = "type-widened", Risky, Readers
+		x.Check, x.Level, x.Breaks = "type-widened", Risky, Readers
 		if n.intOrString() && !o.intOrString() {
-			x.Rule = "int-or-string-added"
+			x.Check = "int-or-string-added"
 		}
-		x.Message = fmt.Sprintf("the type is widened from %s to %s: what was written before stays valid, but readers may get values that they do not decode", x.Old, x.New)
+		x.Message = fmt.Sprintf("the type was widened from %s to %s: all valid objects stay valid, but readers may get values that they cannot decode", x.Old, x.New)
 		if in.ruled {
 			x.Breaks |= Writers | Stored
-			x.Message += ", and rules see the value as another type"
+			x.Message += ", and CEL rules see the value as another type"
 		}
 		c.report(at, x)
 	}
@@ -130,15 +130,15 @@ func (c *comparer) nulls(o, n value, at *place, in around) {
 	x := Change{OldPointer: o.at("nullable"), NewPointer: n.at("nullable"), Old: yes(had), New: yes(has)}
 	switch {
 	case had:
-		x.Rule, x.Level, x.Breaks = "nullable-removed", Breaking, Writers|Stored
-		x.Message = "null is no longer a value: where it was sent or stored, the field is dropped or gets its default, and a list with it, or an object that requires the field, is refused"
+		x.Check, x.Level, x.Breaks = "nullable-removed", Breaking, Writers|Stored
+		x.Message = "null is no longer a value: the API server drops the field or fills in its default; it rejects a list that contains null, and an object that requires the field"
 		c.report(at, x)
 	case o.frame != nil && n.frame != nil:
-		x.Rule, x.Level, x.Breaks = "nullable-added", Risky, Readers
-		x.Message = "null becomes a value: where writers send it, it used to be dropped and now readers get it"
+		x.Check, x.Level, x.Breaks = "nullable-added", Risky, Readers
+		x.Message = "null is now a value: the API server dropped it before, and now readers get it"
 		if o.frame.s.Default != nil || len(n.frame.s.Enum) > 0 {
 			x.Breaks |= Writers
-			x.Message += "; writers who send it used to get the default, or are refused because the enum does not list null"
+			x.Message += "; writers that send null got the default before, or are now rejected because the enum does not list null"
 		}
 		c.report(at, x)
 	}
@@ -181,29 +181,29 @@ func names(o, n *value) []string {
 	return slices.Compact(list)
 }
 
-// field compares one field; parent is what is around it in the new definition.
+// field compares one field; parent is what is around it in the new CRD.
 func (c *comparer) field(was, is value, before, after treatment, parent *value, at *place, in around) {
 	switch {
 	case before == dropped:
 		if after == specified && is.frame != nil {
 			c.added(is, parent, at, in)
 		}
-	case parent.frame == nil: // a branch of a junctor, which may have something against it
+	case parent.frame == nil: // a branch of a logical keyword, which may reject the field
 		if len(is.parts) > 0 {
 			c.compare(was, is, at, in)
 		}
 	case after == dropped:
 		if before == specified {
-			c.report(at, Change{Rule: "field-removed", Level: Breaking, Breaks: Everybody,
+			c.report(at, Change{Check: "field-removed", Level: Breaking, Breaks: AllAudiences,
 				OldPointer: was.frame.at.String(), NewPointer: parent.frame.at.String(), Old: typeName(&was),
-				Message: "the field is gone: it is pruned from what writers send and from stored objects as they are read, and readers no longer get it"})
+				Message: "the field was removed: the API server prunes it from requests, and from stored objects when it reads them; readers no longer get it"})
 		}
 	case before != specified && after == specified:
 		c.specified(was, is, at, in)
 	case before == specified && after == preserved:
-		c.report(at, Change{Rule: "field-unspecified", Level: Safe, Breaks: Readers,
+		c.report(at, Change{Check: "field-unspecified", Level: Safe, Breaks: Readers,
 			OldPointer: was.frame.at.String(), NewPointer: is.frame.at.String(), Old: typeName(&was), New: "any",
-			Message: "the field has no schema any more and is kept as it comes: nothing is refused, but readers may get any value, and no default is filled in"})
+			Message: "the field no longer has a schema: the API server accepts and keeps any value, and fills in no default"})
 		c.defaults(was, is, at)
 	default:
 		c.compare(was, is, at, in)
@@ -212,18 +212,18 @@ func (c *comparer) field(was, is value, before, after treatment, parent *value, 
 
 // added reports a field that old objects do not have.
 func (c *comparer) added(is value, parent *value, at *place, in around) {
-	c.report(at, Change{Rule: "field-added", Level: Safe, Breaks: Readers,
+	c.report(at, Change{Check: "field-added", Level: Safe, Breaks: Readers,
 		OldPointer: "", NewPointer: is.frame.at.String(), New: typeName(&is),
-		Message: "the field is new: objects written before do not have it, and clients that write back what they decoded into older types drop it"})
+		Message: "the field was added: existing objects do not have it, and clients with older types drop it when they write an object back"})
 	d := is.frame.s.Default
 	if d == nil || is.meta {
 		return
 	}
-	x := Change{Rule: "default-added", Level: Safe, Breaks: Readers | Stored, NewPointer: is.frame.at.to("default").String(), New: shorten(string(d.Raw)),
-		Message: "the new field has a default: it appears in every object, stored ones included, where clients that compare what they sent with what they get see it"}
+	x := Change{Check: "default-added", Level: Safe, Breaks: Readers | Stored, NewPointer: is.frame.at.to("default").String(), New: shorten(string(d.Raw)),
+		Message: "the new field has a default: the API server fills it in for every object, also stored ones; clients that compare their request with the response see a difference"}
 	if in.watched || in.ruled || watches(parent) {
 		x.Level, x.Breaks = Risky, Writers|Stored
-		x.Message = "the new field has a default, which appears in every object: a junctor, an enum, a rule or a limit on properties around it may refuse that"
+		x.Message = "the new field has a default, which appears in every object: an anyOf, oneOf, not, enum, CEL rule or maxProperties around it may reject the object"
 	}
 	c.report(at, x)
 }
@@ -234,24 +234,24 @@ func (c *comparer) specified(was, is value, at *place, in around) {
 	if c.proves(was, is, at, in) {
 		return
 	}
-	c.report(at, Change{Rule: "field-specified", Level: Breaking, Breaks: Writers | Stored,
+	c.report(at, Change{Check: "field-specified", Level: Breaking, Breaks: Writers | Stored,
 		OldPointer: was.frame.at.String(), NewPointer: is.frame.at.String(), Old: "any", New: typeName(&is),
-		Message: "the field was kept whatever its value and now has a schema: values that do not fit are refused, and fields that it does not specify are pruned"})
+		Message: "the field now has a schema, and any value was kept before: the API server rejects values that do not match, and prunes unspecified fields"})
 }
 
 // unnamed compares what becomes of fields that are not among the properties.
 func (c *comparer) unnamed(o, n value, at *place, in around) {
 	was, before := c.others(&o, demandsOn(&o, additional))
 	is, after := c.others(&n, demandsOn(&n, additional))
-	x := Change{Level: Breaking, Breaks: Everybody, Old: how(before, &was), New: how(after, &is)}
+	x := Change{Level: Breaking, Breaks: AllAudiences, Old: how(before, &was), New: how(after, &is)}
 	switch {
 	case before == dropped:
 		if after != dropped && !n.all {
-			x.Rule, x.Level, x.Breaks = "additional-properties-opened", Safe, Readers
+			x.Check, x.Level, x.Breaks = "additional-properties-opened", Safe, Readers
 			x.OldPointer, x.NewPointer = o.at("additionalProperties"), n.at("additionalProperties")
-			x.Message = "fields that are not specified used to be dropped and are now kept: readers may get fields that they do not know"
+			x.Message = "the API server now keeps unspecified fields, which it dropped before: readers may get fields that they do not know"
 			if after == preserved {
-				x.Rule = "preserve-added"
+				x.Check = "preserve-added"
 				x.OldPointer, x.NewPointer = o.at(preserveKeyword), n.at(preserveKeyword)
 			}
 			c.report(at, x)
@@ -260,13 +260,13 @@ func (c *comparer) unnamed(o, n value, at *place, in around) {
 		if after == specified && c.proves(was, is, at.values(), in) {
 			return
 		}
-		x.Rule, x.OldPointer, x.NewPointer = "preserve-removed", o.at(preserveKeyword), n.at(preserveKeyword)
-		x.Message = "unknown fields are no longer preserved: they are pruned from what writers send and from stored objects as they are read, or have to fit a schema"
+		x.Check, x.OldPointer, x.NewPointer = "preserve-removed", o.at(preserveKeyword), n.at(preserveKeyword)
+		x.Message = "unknown fields are no longer preserved: the API server prunes them from requests, and from stored objects when it reads them, or validates them against a schema"
 		c.report(at, x)
 	case after == dropped && n.frame.s.AdditionalProperties != nil: // a demand like others, and reported with them
 	case after == dropped:
-		x.Rule, x.OldPointer, x.NewPointer = "additional-properties-closed", o.at("additionalProperties"), n.at("additionalProperties")
-		x.Message = "only specified fields are left: all others are pruned from what writers send and from stored objects as they are read, or refused"
+		x.Check, x.OldPointer, x.NewPointer = "additional-properties-closed", o.at("additionalProperties"), n.at("additionalProperties")
+		x.Message = "only specified fields are kept: the API server rejects all others, or prunes them from requests, and from stored objects when it reads them"
 		c.report(at, x)
 	case before == emptied && after == specified:
 		c.specified(was, is, at.values(), in)
@@ -294,9 +294,9 @@ func (c *comparer) lists(o, n value, at *place, in around) {
 	case before != specified && after == specified:
 		c.specified(was, is, at.items(), in)
 	case before == preserved && after == emptied:
-		c.report(at, Change{Rule: "preserve-removed", Level: Breaking, Breaks: Everybody, Old: "preserved", New: "pruned",
+		c.report(at, Change{Check: "preserve-removed", Level: Breaking, Breaks: AllAudiences, Old: "preserved", New: "pruned",
 			OldPointer: o.at(preserveKeyword), NewPointer: n.at(preserveKeyword),
-			Message: "unknown fields of the items are no longer preserved: they are pruned from what writers send and from stored objects as they are read"})
+			Message: "unknown fields of the items are no longer preserved: the API server prunes them from requests, and from stored objects when it reads them"})
 	default:
 		c.compare(was, is, at.items(), in)
 	}

@@ -1,38 +1,36 @@
-// Package fix rewrites definitions that today's API servers refuse into ones
+// Package fix rewrites CRDs that today's API servers refuse into ones
 // that they accept: apiextensions.k8s.io/v1beta1 becomes v1, and schemas that
 // are not structural become structural.
 //
 // # Data flow
 //
-//	definition ── upgrade ──▶ v1 ── per schema: plain ──▶ lift ──▶ reduce ── check
-//	                                                                          │
-//	                                         edits and notes ◀────────────────┘
+//	CRD ── upgrade ──▶ v1 ── per schema: plain ──▶ lift ──▶ reduce ── check
+//	                                                                    │
+//	                                   edits and notes ◀────────────────┘
 //
-// plain takes the keywords out that no version of the API ever supported: $ref
-// is inlined, lists of types become one, and so on. lift states outside of
-// junctors what is stated only inside of them, types and field names: the
-// skeleton of KEP-24. reduce takes everything out of the junctors that is not
-// value validation.
+// plain replaces the keywords that no version of the API ever supported: it inlines
+// $ref, turns lists of types into one type, and so on. lift copies types and field
+// names that are specified only inside allOf, anyOf, oneOf or not to the schema
+// outside: the skeleton of KEP-24. reduce removes everything from these keywords
+// that is not value validation.
 //
 // # What holds
 //
-// The new schema accepts every object that the old one accepted, and pruning by
-// it loses no field that the old one mentions. Two kinds of notes limit this:
-// a note that is [Narrower] names a type that had to be inferred, from the
-// keywords beside it or from the branches that mention the field, since values
-// of other types were accepted before, if only for want of a type; one that is
-// [Wider] names a check that a structural schema cannot express and that had to
-// go. Where even that is not enough, a note says that it [Cannot] be done, and
-// the schema stays as it is.
+// The new schema accepts every object that the old one accepted, and prunes no
+// field that the old one mentions, with two exceptions. A [Narrower] note names a
+// type that was missing, and that fix inferred from other keywords or from the
+// branches that mention the field: values of other types are now refused. A [Wider]
+// note names a condition that a structural schema cannot express, and that fix
+// removed. If neither is enough, a [Cannot] note says so, and the schema is not
+// changed.
 //
-// The result of fixing a definition needs no fixing. A definition in which
-// nothing is wrong gets no edits.
+// Fixing the result again makes no edits. A valid CRD gets no edits.
 //
 // # Terminology
 //
-// The core of a schema is all of it that is outside of junctors: allOf, anyOf,
-// oneOf and not. A branch is a schema below a junctor. To reduce a branch
-// exactly is to change no verdict of it on values that the core accepts; where
-// that cannot be, the branch may be weakened unless it is inside of a oneOf or
-// not, in which accepting more in one place means accepting less in all.
+// The logical keywords are allOf, anyOf, oneOf and not. The core of a schema is
+// everything outside them. A branch is a schema inside one. A branch is reduced
+// exactly if it gives the same result as before for all values that the core
+// accepts. If that is impossible, the branch may accept more, unless it is inside a
+// oneOf or not: there, a branch that accepts more makes the whole accept less.
 package fix

@@ -6,8 +6,8 @@ import (
 	"github.com/espalier-dev/espalier/crd/fix"
 )
 
-func ExampleDefinition() {
-	result, err := fix.Definition([]byte(`{
+func ExampleCRD() {
+	result, err := fix.CRD([]byte(`{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "webs.example.com"},
 		"spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "webs", "kind": "Web"},
 			"versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
@@ -18,7 +18,7 @@ func ExampleDefinition() {
 		return
 	}
 	for _, e := range result.Edits {
-		fmt.Println(e.Rule, e.Pointer)
+		fmt.Println(e.Check, e.Pointer)
 		fmt.Println(string(e.Value))
 	}
 	fmt.Println(len(result.Notes), "notes")

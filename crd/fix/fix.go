@@ -28,15 +28,15 @@ func (o Op) String() string {
 	return [...]string{"set", "insert", "remove", "move", "copy"}[o]
 }
 
-// Edit is one change of a definition. Edits are made one after the other, each
-// to what those before it have left.
+// Edit is one change of a CRD. Each edit applies to the result of the edits before
+// it.
 type Edit struct {
 	Op      Op
-	Pointer string     // RFC 6901, in the definition
+	Pointer string     // RFC 6901, in the CRD
 	From    string     // of Move and Copy
 	Value   []byte     // JSON, of Set and Insert
-	Before  string     // the member in front of which a new one goes; the last place if there is no such member
-	Rule    finding.ID // the rule that the definition then satisfies, such as "junctor-type"
+	Before  string     // the new member goes before this one, or to the end if it does not exist
+	Check   finding.ID // the check that the CRD then passes, such as "junctor-type"
 	Why     string     // one sentence
 }
 
@@ -45,14 +45,14 @@ type Kind uint8
 
 // The kinds of notes.
 const (
-	// Advice is what the author should know or look at.
+	// Advice: the author should know or check something.
 	Advice Kind = iota
 	// Wider: something is no longer checked.
 	Wider
-	// Narrower: a type that was nowhere stated was inferred, and values of
-	// other types are refused from now on.
+	// Narrower: a missing type was inferred, and values of other types are now
+	// refused.
 	Narrower
-	// Cannot: this could not be fixed. The schema is left as it was.
+	// Cannot: this cannot be fixed. The schema is not changed.
 	Cannot
 )
 
@@ -64,28 +64,28 @@ func (k Kind) String() string {
 // Note is something that the author should know.
 type Note struct {
 	Kind    Kind
-	Pointer string // RFC 6901, in the definition after the edits; see Origin
-	Rule    finding.ID
+	Pointer string // RFC 6901, in the CRD after the edits; see Origin
+	Check   finding.ID
 	Text    string
 }
 
-// Result is what Definition has to say about a definition.
+// Result is the result of fixing a CRD.
 type Result struct {
 	Edits   []Edit
-	JSON    []byte // the definition after the edits
+	JSON    []byte // the CRD after the edits
 	Notes   []Note
 	Changed bool // there are edits
 }
 
-// The rules, of package crd, that are not about the inside of schemas.
+// The checks of package crd that are not about schemas.
 const (
-	ruleVersion  = "api-version-removed"
-	ruleSchema   = "schema-required"
-	rulePreserve = "preserve-unknown-fields"
-	ruleScope    = "scope-unknown"
-	ruleReviews  = "conversion-review-versions"
-	ruleApproval = "api-approval"
-	ruleSyntax   = "syntax" // the schema can be read
+	idVersion  = "api-version-removed"
+	idSchema   = "schema-required"
+	idPreserve = "preserve-unknown-fields"
+	idScope    = "scope-unknown"
+	idReviews  = "conversion-review-versions"
+	idApproval = "api-approval"
+	idSyntax   = "syntax" // the schema can be read
 )
 
 const (
@@ -97,33 +97,33 @@ const (
 // deep schemas could otherwise have a quadratic number of them.
 const maxEdits = 16 << 20
 
-// Definition returns the edits that make a definition, as JSON, acceptable to
-// today's API servers. The error is for what is no CustomResourceDefinition.
-func Definition(definition []byte) (Result, error) {
-	if _, err := crd.Parse(definition); err != nil {
+// CRD returns the edits after which current API servers accept a CRD, given as
+// JSON. It fails if the document is not a CustomResourceDefinition.
+func CRD(document []byte) (Result, error) {
+	if _, err := crd.Parse(document); err != nil {
 		return Result{}, err
 	}
-	root, err := parse(definition)
+	root, err := parse(document)
 	if err != nil {
 		return Result{}, err
 	}
 	d := draft{root: root}
 	spec := root.object("spec")
 	if spec == nil {
-		d.note(Cannot, "/spec", ruleVersion, "there is no spec")
-		return d.result(definition), nil
+		d.note(Cannot, "/spec", idVersion, "the CRD has no spec")
+		return d.result(document), nil
 	}
-	prunes := true // of the old definition
+	prunes := true // of the old CRD
 	if root.string("apiVersion") == beta {
 		prunes = spec.has("preserveUnknownFields") && !spec.is("preserveUnknownFields")
 		if !d.upgrade() {
-			return d.untouched(definition), nil
+			return d.untouched(document), nil
 		}
 	}
 	keepUnknown := !prunes
 	if spec.is("preserveUnknownFields") {
 		keepUnknown = true
-		d.remove("/spec/preserveUnknownFields", reason{rulePreserve, "In v1, unknown fields are preserved by the schema or not at all."})
+		d.remove("/spec/preserveUnknownFields", reason{idPreserve, "In v1, only the schema can preserve unknown fields."})
 	}
 	failed := false
 	for i := range spec.items("versions") {
@@ -132,18 +132,18 @@ func Definition(definition []byte) (Result, error) {
 		}
 	}
 	if failed && keepUnknown {
-		// A definition in v1 with such a schema would be refused, and one
+		// A CRD in v1 with such a schema would be refused, and one
 		// without preserveUnknownFields would prune.
-		return d.untouched(definition), nil
+		return d.untouched(document), nil
 	}
-	return d.result(definition), nil
+	return d.result(document), nil
 }
 
 // untouched is the result if nothing can be done: only the notes that say so,
-// on the definition as it was given.
-func (d *draft) untouched(definition []byte) Result {
+// on the CRD as it was given.
+func (d *draft) untouched(document []byte) Result {
 	made := Result{Edits: d.edits}
-	r := Result{JSON: definition}
+	r := Result{JSON: document}
 	for _, n := range d.notes {
 		if n.Kind == Cannot {
 			n.Pointer = made.Origin(n.Pointer, len(d.edits))
@@ -153,9 +153,9 @@ func (d *draft) untouched(definition []byte) Result {
 	return r
 }
 
-// Origin returns where in the definition as it was given something is that is at
-// pointer after the first n edits. What was not there has a pointer that leads
-// nowhere, below what was.
+// Origin returns the pointer in the original CRD of the value that is at pointer
+// after the first n edits. For a new value it returns a pointer to nothing, below
+// the original parent.
 func (r *Result) Origin(pointer string, n int) string {
 	for i := min(n, len(r.Edits)) - 1; i >= 0; i-- {
 		e := &r.Edits[i]
@@ -169,19 +169,19 @@ func (r *Result) Origin(pointer string, n int) string {
 	return pointer
 }
 
-// draft is a definition on its way.
+// draft is a CRD on its way.
 type draft struct {
 	root  *node
 	edits []Edit
 	notes []Note
 }
 
-func (d *draft) note(kind Kind, pointer string, rule finding.ID, text string) {
-	d.notes = append(d.notes, Note{kind, pointer, rule, text})
+func (d *draft) note(kind Kind, pointer string, check finding.ID, text string) {
+	d.notes = append(d.notes, Note{kind, pointer, check, text})
 }
 
-func (d *draft) result(definition []byte) Result {
-	r := Result{Edits: d.edits, JSON: definition, Notes: d.notes, Changed: len(d.edits) > 0}
+func (d *draft) result(document []byte) Result {
+	r := Result{Edits: d.edits, JSON: document, Notes: d.notes, Changed: len(d.edits) > 0}
 	if r.Changed {
 		r.JSON = d.root.appendJSON(nil)
 	}
@@ -194,19 +194,19 @@ func (d *draft) version(i int, keepUnknown, pruningIsNew bool) bool {
 	pointer := fmt.Sprintf("/spec/versions/%d", i)
 	version := d.root.object("spec").items("versions")[i]
 	if version.kind != jsondoc.Object {
-		d.note(Cannot, pointer, ruleVersion, "a version is an object")
+		d.note(Cannot, pointer, idVersion, "a version must be an object")
 		return false
 	}
 	if s := version.get("schema"); s == nil || s.kind == jsondoc.Object && !s.has("openAPIV3Schema") {
 		d.insert(pointer+"/schema", `{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}`, "",
-			reason{ruleSchema, "In v1, every version has a schema; this one accepts and keeps everything, as no schema did."})
-		d.note(Advice, pointer+"/schema", ruleSchema, "the version had no schema: now it has one that says nothing; specify the fields to have them checked and unknown ones pruned")
+			reason{idSchema, "In v1, every version must have a schema. This one accepts and keeps every field, like the version without a schema."})
+		d.note(Advice, pointer+"/schema", idSchema, "the version had no schema and now has an empty one: specify the fields, so that the API server validates them and prunes unknown fields")
 		return true
 	}
 	schema := version.object("schema").object("openAPIV3Schema")
 	pointer += "/schema/openAPIV3Schema"
 	if schema == nil {
-		d.note(Cannot, pointer, ruleSchema, "the schema is not an object")
+		d.note(Cannot, pointer, idSchema, "the schema is not an object")
 		return false
 	}
 	status := version.object("subresources").has("status")
@@ -221,9 +221,9 @@ func (d *draft) version(i int, keepUnknown, pruningIsNew bool) bool {
 		return ok
 	}
 	changes := differ{path: []byte(pointer), budget: maxEdits}
-	changes.diff(schema, fixed, reason{"type-required", "The schema is made structural."})
+	changes.diff(schema, fixed, reason{"type-required", "The schema becomes structural."})
 	if changes.budget < 0 {
-		d.note(Cannot, pointer, "too-many-findings", "there is more to change than can be shown")
+		d.note(Cannot, pointer, "too-many-findings", "too many changes to show")
 		return false
 	}
 	d.edits = append(d.edits, changes.edits...)
@@ -235,25 +235,25 @@ func (d *draft) version(i int, keepUnknown, pruningIsNew bool) bool {
 // The methods below make an edit and note it.
 
 func (d *draft) insert(pointer, value, before string, why reason) {
-	d.edits = append(d.edits, Edit{Op: Insert, Pointer: pointer, Value: []byte(value), Before: before, Rule: why.rule, Why: why.text})
+	d.edits = append(d.edits, Edit{Op: Insert, Pointer: pointer, Value: []byte(value), Before: before, Check: why.check, Why: why.text})
 	parent, key := d.at(pointer)
 	parent.set(key, literal(value), reason{}, before)
 }
 
 func (d *draft) set(pointer, value string, why reason) {
-	d.edits = append(d.edits, Edit{Op: Set, Pointer: pointer, Value: []byte(value), Rule: why.rule, Why: why.text})
+	d.edits = append(d.edits, Edit{Op: Set, Pointer: pointer, Value: []byte(value), Check: why.check, Why: why.text})
 	parent, key := d.at(pointer)
 	parent.set(key, literal(value), reason{})
 }
 
 func (d *draft) remove(pointer string, why reason) {
-	d.edits = append(d.edits, Edit{Op: Remove, Pointer: pointer, Rule: why.rule, Why: why.text})
+	d.edits = append(d.edits, Edit{Op: Remove, Pointer: pointer, Check: why.check, Why: why.text})
 	parent, key := d.at(pointer)
 	parent.del(key, reason{})
 }
 
 func (d *draft) carry(op Op, from, to string, why reason) {
-	d.edits = append(d.edits, Edit{Op: op, Pointer: to, From: from, Rule: why.rule, Why: why.text})
+	d.edits = append(d.edits, Edit{Op: op, Pointer: to, From: from, Check: why.check, Why: why.text})
 	parent, key := d.at(from)
 	value := parent.get(key).clone()
 	target, name := d.at(to)
@@ -281,11 +281,11 @@ func (d *draft) at(pointer string) (*node, string) {
 	return n, tokens[len(tokens)-1]
 }
 
-// wrong returns the first thing that a server has against a schema.
+// wrong returns the first error of a schema.
 func wrong(schema []byte, status bool) *finding.Finding {
 	found, err := crd.Check(schema, crd.CheckOptions{StatusSubresource: status})
 	if err != nil {
-		f := finding.Finding{Rule: ruleSyntax, Detail: err.Error()}
+		f := finding.Finding{Check: idSyntax, Detail: err.Error()}
 		var s *espalier.SyntaxError
 		if errors.As(err, &s) {
 			f.Pointer = s.Pointer
@@ -301,7 +301,7 @@ func wrong(schema []byte, status bool) *finding.Finding {
 	return nil
 }
 
-// incomplete reports whether junctors below the root mention what is nowhere
+// incomplete reports whether logical keywords below the root mention what is nowhere
 // specified, and would be pruned.
 func incomplete(schema []byte) bool {
 	found, err := espalier.Check(schema, espalier.CheckOptions{})
@@ -309,7 +309,7 @@ func incomplete(schema []byte) bool {
 		return false
 	}
 	for _, f := range found {
-		if f.Rule == "incomplete-below-root" {
+		if f.Check == "incomplete-below-root" {
 			return true
 		}
 	}

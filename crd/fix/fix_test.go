@@ -18,17 +18,17 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/cel"
 	"github.com/espalier-dev/espalier/crd/fix"
+	"github.com/espalier-dev/espalier/crd/manifest"
+	"github.com/espalier-dev/espalier/crd/splice"
 	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/compile"
-	"github.com/espalier-dev/espalier/internal/manifest"
-	"github.com/espalier-dev/espalier/internal/splice"
-	"github.com/espalier-dev/espalier/rules"
 )
 
 var update = flag.Bool("update", false, "rewrite the archives in testdata")
 
-// TestGoldenCases runs the archives of testdata. in.yaml is a definition, or a schema
+// TestGoldenCases runs the archives of testdata. in.yaml is a CRD, or a schema
 // to be put into one; want.yaml is the same after the edits, made in the text;
 // edits.txt and notes.txt are what Definition says.
 func TestGoldenCases(t *testing.T) {
@@ -56,25 +56,25 @@ func TestGoldenCases(t *testing.T) {
 	}
 }
 
-// run fixes a definition and checks what must hold for all of them.
+// run fixes a CRD and checks what must hold for all of them.
 func run(t *testing.T, in []byte) *txtar.Archive {
 	t.Helper()
-	definition := in
+	document := in
 	schema := !bytes.Contains(in, []byte("kind: CustomResourceDefinition"))
 	if schema {
-		definition = wrap(in)
+		document = wrap(in)
 	}
-	docs, err := manifest.Parse(&manifest.File{Text: definition})
+	docs, err := manifest.Parse(&manifest.File{Text: document})
 	if err != nil {
 		t.Fatal(err)
 	}
 	asJSON := docs[0].JSON
-	r, err := fix.Definition(asJSON)
+	r, err := fix.CRD(asJSON)
 	if err != nil {
 		t.Fatal(err)
 	}
 	check(t, asJSON, r)
-	edited, err := splice.Apply(definition, 0, splices(r.Edits))
+	edited, err := splice.Apply(document, 0, splices(r.Edits))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,10 +87,10 @@ func run(t *testing.T, in []byte) *txtar.Archive {
 	}
 	var edits, notes bytes.Buffer
 	for _, e := range r.Edits {
-		fmt.Fprintf(&edits, "%s %s [%s] %s\n", e.Op, short(e.Pointer), e.Rule, e.Why)
+		fmt.Fprintf(&edits, "%s %s [%s] %s\n", e.Op, short(e.Pointer), e.Check, e.Why)
 	}
 	for _, n := range r.Notes {
-		fmt.Fprintf(&notes, "%s %s [%s] %s\n", n.Kind, short(n.Pointer), n.Rule, n.Text)
+		fmt.Fprintf(&notes, "%s %s [%s] %s\n", n.Kind, short(n.Pointer), n.Check, n.Text)
 	}
 	if schema {
 		edited = unwrap(edited)
@@ -101,10 +101,10 @@ func run(t *testing.T, in []byte) *txtar.Archive {
 	}}
 }
 
-const inDefinition = "/spec/versions/0/schema/openAPIV3Schema"
+const inCRD = "/spec/versions/0/schema/openAPIV3Schema"
 
 func short(pointer string) string {
-	return strings.Replace(pointer, inDefinition, "…", 1)
+	return strings.Replace(pointer, inCRD, "…", 1)
 }
 
 const header = `apiVersion: apiextensions.k8s.io/v1
@@ -133,9 +133,9 @@ func wrap(schema []byte) []byte {
 	return out
 }
 
-func unwrap(definition []byte) []byte {
+func unwrap(document []byte) []byte {
 	var out []byte
-	for line := range bytes.Lines(bytes.TrimPrefix(definition, []byte(header))) {
+	for line := range bytes.Lines(bytes.TrimPrefix(document, []byte(header))) {
 		out = append(out, bytes.TrimPrefix(line, []byte(indent))...)
 	}
 	return out
@@ -161,19 +161,19 @@ func equal(t *testing.T, a, b []byte) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// check is what holds for every definition: the result is accepted as
+// check is what holds for every CRD: the result is accepted as
 // structural, or there is a note that says what is not; and fixing it again
 // does nothing.
-func check(t *testing.T, definition []byte, r fix.Result) {
+func check(t *testing.T, document []byte, r fix.Result) {
 	t.Helper()
 	if r.Changed != (len(r.Edits) > 0) {
 		t.Errorf("Changed is %v with %d edits", r.Changed, len(r.Edits))
 	}
-	if !r.Changed && !bytes.Equal(r.JSON, definition) {
-		t.Error("the definition has changed without edits")
+	if !r.Changed && !bytes.Equal(r.JSON, document) {
+		t.Error("the CRD has changed without edits")
 	}
 	var value any
-	if err := json.Unmarshal(definition, &value); err != nil {
+	if err := json.Unmarshal(document, &value); err != nil {
 		t.Fatal(err)
 	}
 	patched, err := splice.Patch(value, splices(r.Edits))
@@ -190,12 +190,12 @@ func check(t *testing.T, definition []byte, r fix.Result) {
 	cannot := false
 	for _, n := range r.Notes {
 		cannot = cannot || n.Kind == fix.Cannot
-		if n.Text == "" || !known(n.Rule) {
+		if n.Text == "" || !known(n.Check) {
 			t.Errorf("a note without text, or with an unknown rule: %+v", n)
 		}
 	}
 	for _, e := range r.Edits {
-		if e.Why == "" || !known(e.Rule) {
+		if e.Why == "" || !known(e.Check) {
 			t.Errorf("an edit without a reason, or with an unknown rule: %+v", e)
 		}
 	}
@@ -217,7 +217,7 @@ func check(t *testing.T, definition []byte, r fix.Result) {
 			}
 		}
 	}
-	again, err := fix.Definition(r.JSON)
+	again, err := fix.CRD(r.JSON)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,27 +244,27 @@ func TestHostile(t *testing.T) {
 		return strings.Repeat(open, n) + "{}" + strings.Repeat(end, n)
 	}
 	for name, schema := range map[string]string{
-		"fields":        `{"properties":{` + repeat(many, func(i int) string { return fmt.Sprintf(`"f%d":{"minLength":1}`, i) }) + `}}`,
-		"branches":      `{"oneOf":[` + repeat(many, func(i int) string { return fmt.Sprintf(`{"properties":{"f%d":{"type":"string"}}}`, i) }) + `]}`,
-		"one field":     `{"anyOf":[` + repeat(many, func(int) string { return `{"properties":{"f":{"type":"string"}}}` }) + `]}`,
-		"metadata":      `{"properties":{"metadata":{"properties":{` + repeat(many, func(i int) string { return fmt.Sprintf(`"f%d":{}`, i) }) + `}}}}`,
-		"deep fields":   nested(3000, `{"properties":{"f":`, `}}`),
-		"deep items":    nested(3000, `{"items":`, `}`),
-		"deep junctors": nested(3000, `{"oneOf":[{"type":"string"},`, `]}`),
-		"deep not":      nested(3000, `{"not":{"type":"string","properties":{"f":`, `}}}`),
+		"fields":      `{"properties":{` + repeat(many, func(i int) string { return fmt.Sprintf(`"f%d":{"minLength":1}`, i) }) + `}}`,
+		"branches":    `{"oneOf":[` + repeat(many, func(i int) string { return fmt.Sprintf(`{"properties":{"f%d":{"type":"string"}}}`, i) }) + `]}`,
+		"one field":   `{"anyOf":[` + repeat(many, func(int) string { return `{"properties":{"f":{"type":"string"}}}` }) + `]}`,
+		"metadata":    `{"properties":{"metadata":{"properties":{` + repeat(many, func(i int) string { return fmt.Sprintf(`"f%d":{}`, i) }) + `}}}}`,
+		"deep fields": nested(3000, `{"properties":{"f":`, `}}`),
+		"deep items":  nested(3000, `{"items":`, `}`),
+		"deep oneOf":  nested(3000, `{"oneOf":[{"type":"string"},`, `]}`),
+		"deep not":    nested(3000, `{"not":{"type":"string","properties":{"f":`, `}}}`),
 		"references": `{"properties":{"f":{"$ref":"#/definitions/d0"}},"definitions":{` + repeat(40, func(i int) string {
 			return fmt.Sprintf(`"d%d":{"properties":{"a":{"$ref":"#/definitions/d%d"},"b":{"$ref":"#/definitions/d%d"}}}`, i, i+1, i+1)
 		}) + `,"d40":{"type":"string"}}}`,
 		"maps in branches": `{"allOf":[` + nested(12, `{"additionalProperties":{"allOf":[`, `]}}`) + `],"properties":{` + repeat(many, func(i int) string { return fmt.Sprintf(`"f%d":{}`, i) }) + `}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			definition := fmt.Appendf(nil, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":%s}}]}}`, schema)
+			document := fmt.Appendf(nil, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":%s}}]}}`, schema)
 			began := time.Now()
-			r, err := fix.Definition(definition)
+			r, err := fix.CRD(document)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%d bytes, %d edits, %d notes: %v", len(definition), len(r.Edits), len(r.Notes), time.Since(began))
+			t.Logf("%d bytes, %d edits, %d notes: %v", len(document), len(r.Edits), len(r.Notes), time.Since(began))
 			if took := time.Since(began); took > 20*time.Second {
 				t.Errorf("took %v", took)
 			}
@@ -275,25 +275,25 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-func known(rule finding.ID) bool {
-	if _, ok := compile.RuleByID(rule); ok || rule == "syntax" {
+func known(check finding.ID) bool {
+	if _, ok := compile.CheckByID(check); ok || check == "syntax" {
 		return true
 	}
-	return slices.ContainsFunc(crd.Rules[:], func(r finding.Check) bool { return r.ID == rule }) ||
-		slices.ContainsFunc(rules.Rules[:], func(r finding.Check) bool { return r.ID == rule })
+	return slices.ContainsFunc(crd.Checks[:], func(r finding.Check) bool { return r.ID == check }) ||
+		slices.ContainsFunc(cel.Checks[:], func(r finding.Check) bool { return r.ID == check })
 }
 
-// FuzzDefinition fixes arbitrary definitions.
-func FuzzDefinition(f *testing.F) {
+// FuzzCRD fixes arbitrary CRDs.
+func FuzzCRD(f *testing.F) {
 	for _, archive := range archives(f) {
-		if definition, err := yaml.YAMLToJSON(archive.Files[0].Data); err == nil {
-			f.Add(definition)
+		if document, err := yaml.YAMLToJSON(archive.Files[0].Data); err == nil {
+			f.Add(document)
 		}
 	}
-	f.Fuzz(func(t *testing.T, definition []byte) {
-		r, err := fix.Definition(definition)
+	f.Fuzz(func(t *testing.T, document []byte) {
+		r, err := fix.CRD(document)
 		if err == nil {
-			check(t, definition, r)
+			check(t, document, r)
 		}
 	})
 }
@@ -314,12 +314,12 @@ func FuzzSchema(f *testing.F) {
 		if beta {
 			version = "v1beta1"
 		}
-		definition := fmt.Appendf(nil, `{"apiVersion":"apiextensions.k8s.io/%s","kind":"CustomResourceDefinition","spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":%s}}]}}`, version, schema)
-		r, err := fix.Definition(definition)
+		document := fmt.Appendf(nil, `{"apiVersion":"apiextensions.k8s.io/%s","kind":"CustomResourceDefinition","spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":%s}}]}}`, version, schema)
+		r, err := fix.CRD(document)
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(t, definition, r)
+		check(t, document, r)
 	})
 }
 

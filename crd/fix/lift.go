@@ -23,14 +23,14 @@ type place struct {
 type mention struct {
 	schema *node
 	always bool // it holds whenever the core does: allOf all the way
-	mute   bool // what it says of types is no evidence: it is inside of a not
+	mute   bool // what it says of types is no evidence: it is inside a not
 }
 
-// group is the branches of one anyOf or oneOf of which at least one holds
-// whenever the core does.
+// group is the branches of one anyOf or oneOf. At least one of them accepts each
+// value that the core accepts.
 type group []*node
 
-// gather adds the branches of a schema's junctors, at any depth of junctors.
+// gather adds the branches of a schema's logical keywords, at any depth of logical keywords.
 func gather(all []mention, groups []group, s *node, always, mute bool) ([]mention, []group) {
 	for _, keyword := range lists {
 		branches := s.items(keyword)
@@ -83,14 +83,14 @@ func (f *fixer) core(s *node, mentions []mention, groups []group, at place) {
 
 // intOrString recognises a value that is an integer or a string.
 func (f *fixer) intOrString(s *node, at place) {
-	why := reason{"type-required", "A value that is an integer or a string is marked as such."}
+	why := reason{"type-required", "x-kubernetes-int-or-string marks a value that is an integer or a string."}
 	if s.has("type") || s.is(intOrString) || s.is(preserve) || s.is(embedded) {
 		return
 	}
 	if s.string("format") == "int-or-string" {
 		s.set(intOrString, truth(), why, "format")
-		s.del("format", reason{"type-required", "x-kubernetes-int-or-string says it."})
-		f.note(Narrower, "/"+intOrString, "type-required", "the format says integer or string, which was never checked; values of other types are refused from now on")
+		s.del("format", reason{"type-required", "x-kubernetes-int-or-string replaces the format."})
+		f.note(Narrower, "/"+intOrString, "type-required", "the API server never checked the format int-or-string; it now rejects values of other types")
 		return
 	}
 	for _, keyword := range []string{"anyOf", "oneOf"} {
@@ -104,7 +104,7 @@ func (f *fixer) intOrString(s *node, at place) {
 		for _, b := range []*node{integer, text} {
 			for i, key := range b.keys {
 				if key != "type" {
-					s.set(key, b.kids[i].clone(), reason{"junctor-type", "It is about one of the two types only, and can stand outside of " + keyword + "."}, keyword)
+					s.set(key, b.kids[i].clone(), reason{"junctor-type", "It applies to only one of the two types, so it can move out of " + keyword + "."}, keyword)
 				}
 			}
 		}
@@ -117,9 +117,9 @@ func (f *fixer) intOrString(s *node, at place) {
 		case keyword == "oneOf" && s.has("anyOf"):
 			s.del(keyword, why)
 		default:
-			s.set("anyOf", form, reason{"junctor-type", "This is the form of it that servers know."}, keyword)
+			s.set("anyOf", form, reason{"junctor-type", "The API server accepts only this form."}, keyword)
 			if keyword == "oneOf" {
-				s.del(keyword, reason{"junctor-type", "The form of it that servers know is the one with anyOf."})
+				s.del(keyword, reason{"junctor-type", "The API server accepts only the form with anyOf."})
 			}
 		}
 		return
@@ -186,7 +186,7 @@ func (f *fixer) texts(s *node, mentions []mention) {
 			only = value
 		}
 		if only != nil && !different {
-			s.set(keyword, only.clone(), reason{finding.ID("junctor-" + keyword), "It is stated outside of junctors."}, "type", "properties", "items")
+			s.set(keyword, only.clone(), reason{finding.ID("junctor-" + keyword), "It must be outside allOf, anyOf, oneOf and not."}, "type", "properties", "items")
 		}
 	}
 }
@@ -201,11 +201,11 @@ func (f *fixer) unknown(s *node, mentions []mention) {
 		switch {
 		case m.schema.is(preserve) || more != nil && more.kind == jsondoc.True:
 		case m.schema.is(embedded):
-			f.note(Wider, "", "junctor-embedded-resource", "a branch calls this an embedded resource: all of its fields are kept, but its metadata is not checked. If it is one in any case, state x-kubernetes-embedded-resource outside of junctors")
+			f.note(Wider, "", "junctor-embedded-resource", "a branch marks this as an embedded resource: the API server keeps all its fields, but does not validate its metadata. If it is always an embedded resource, set x-kubernetes-embedded-resource outside allOf, anyOf, oneOf and not")
 		default:
 			continue
 		}
-		s.set(preserve, truth(), reason{"junctor-preserve-unknown-fields", "Whether unknown fields are kept is stated outside of junctors."})
+		s.set(preserve, truth(), reason{"junctor-preserve-unknown-fields", "x-kubernetes-preserve-unknown-fields must be outside allOf, anyOf, oneOf and not."})
 		return
 	}
 }
@@ -229,7 +229,7 @@ func (f *fixer) below(s *node, mentions []mention, groups []group, at place) {
 	}
 	sub := within(mentions, func(m *node) *node { return m.object("items") })
 	if len(sub) > 0 && !s.has("items") {
-		s.set("items", object(), reason{"incomplete", "What a junctor says of the items is also specified outside of it."}, lists...)
+		s.set("items", object(), reason{"incomplete", "Items inside allOf, anyOf, oneOf or not must also be specified outside it."}, lists...)
 	}
 	if items := s.object("items"); items != nil {
 		leave := f.enter("items")
@@ -249,7 +249,7 @@ func within(mentions []mention, step func(*node) *node) []mention {
 	return sub
 }
 
-// sides follows groups the same way, those of which all branches lead there.
+// sides follows the groups whose branches all lead there in the same way.
 func sides(groups []group, step func(*node) *node) []group {
 	var sub []group
 	for _, g := range groups {
@@ -312,7 +312,7 @@ func (f *fixer) properties(s *node, mentions []mention, groups []group, at place
 		if s.object("properties").has(name) || (at.root || s.is(embedded)) && name == "metadata" {
 			continue
 		}
-		why := reason{"incomplete", "A field that a junctor mentions is also specified outside of it; otherwise it would be pruned."}
+		why := reason{"incomplete", "A field inside allOf, anyOf, oneOf or not must also be specified outside it. Otherwise the API server prunes it."}
 		if s.object("properties") == nil {
 			s.set("properties", object(), why, lists...)
 		}
@@ -330,7 +330,7 @@ func (f *fixer) properties(s *node, mentions []mention, groups []group, at place
 	})
 	for i, name := range slices.Clone(p.keys) {
 		if p.kids[i].kind == jsondoc.Null {
-			p.set(name, object(), reason{"type-required", "null is an empty schema."})
+			p.set(name, object(), reason{"type-required", "A schema must not be null."})
 		}
 		sub := place{own: at.root, optional: required != nil && !required[name]}
 		if (at.root || s.is(embedded)) && (name == "apiVersion" || name == "kind" || name == "metadata") {
@@ -350,7 +350,7 @@ func (f *fixer) inMaps(list, open []mention, name string) []mention {
 		if f.failed || m.schema.object("properties").has(name) {
 			continue
 		}
-		// The same branch counts for many fields, and so do maps inside of it.
+		// The same branch counts for many fields, and so do maps inside it.
 		if f.budget -= more.size(); f.budget < 0 {
 			f.cannot("", "junctor-additional-properties", "the branches of this schema combine in more than "+strconv.Itoa(maxInlined)+" ways")
 			return list
@@ -383,21 +383,21 @@ func requiredBy(s *node, mentions []mention) map[string]bool {
 // arrays completes arrays.
 func (f *fixer) arrays(s *node) {
 	if s.string("type") == "array" && s.object("items") == nil {
-		s.set("items", literal(`{"`+preserve+`":true}`), reason{"items-required", "An array says what its items are; these may be anything."})
+		s.set("items", literal(`{"`+preserve+`":true}`), reason{"items-required", "An array must have items. These accept any value."})
 	}
 	if !s.is("uniqueItems") {
 		return
 	}
-	why := reason{"unique-items", "uniqueItems takes quadratic time; x-kubernetes-list-type: set takes its place."}
+	why := reason{"unique-items", "uniqueItems takes quadratic time. x-kubernetes-list-type: set replaces it."}
 	switch s.object("items").string("type") {
 	case "string", "integer", "number", "boolean":
 		if !s.has(listType) && !s.object("items").is("nullable") {
 			s.set(listType, text("set"), why, "uniqueItems")
-			f.note(Advice, "", "unique-items", "the list is a set: items are unique, and server-side apply merges them one by one")
+			f.note(Advice, "", "unique-items", "the list is now a set: items must be unique, and server-side apply merges them one by one")
 		}
 	default:
 		why.text = "uniqueItems takes quadratic time and is not supported."
-		f.note(Wider, "/uniqueItems", "unique-items", "items are not scalars, so that nothing takes the place of uniqueItems; whether they are unique is no longer checked")
+		f.note(Wider, "/uniqueItems", "unique-items", "the items are not scalars, so no keyword can replace uniqueItems; the API server no longer checks that they are unique")
 	}
 	s.del("uniqueItems", why)
 }
@@ -405,7 +405,7 @@ func (f *fixer) arrays(s *node) {
 // resource keeps to the rules for the root and for embedded resources.
 func (f *fixer) resource(s *node, at place) {
 	if s.is(embedded) && !s.is(preserve) && (s.object("properties") == nil || len(s.object("properties").keys) == 0) {
-		s.set(preserve, truth(), reason{"embedded-properties", "An embedded resource that specifies nothing keeps everything."})
+		s.set(preserve, truth(), reason{"embedded-properties", "An embedded resource without properties keeps all fields."})
 	}
 	if s.is(intOrString) {
 		s.del(preserve, reason{"int-or-string-exclusive", "An integer or a string has no fields."})
@@ -413,17 +413,17 @@ func (f *fixer) resource(s *node, at place) {
 	if !at.root {
 		return
 	}
-	s.del("nullable", reason{"root-nullable", "An object as a whole is never null."})
+	s.del("nullable", reason{"root-nullable", "A whole object cannot be null."})
 	for _, name := range []string{"apiVersion", "kind", "metadata"} {
 		if field := s.object("properties").object(name); field != nil {
-			field.del("default", reason{"default-forbidden", "The object's own " + name + " takes no default."})
+			field.del("default", reason{"default-forbidden", name + " of the object must not have a default."})
 		}
 	}
 }
 
 // rootMetadata leaves of the object's metadata what may be specified.
 func (f *fixer) rootMetadata(meta *node) {
-	why := reason{"root-metadata", "Of the object's metadata only name and generateName may be restricted; the rest is specified already."}
+	why := reason{"root-metadata", "A schema may restrict only name and generateName of the object's metadata."}
 	before := len(meta.keys)
 	meta.filter(func(key string, _ *node) bool { return key == "type" || key == "properties" }, why)
 	lost := before > len(meta.keys)
@@ -436,6 +436,6 @@ func (f *fixer) rootMetadata(meta *node) {
 		}
 	}
 	if lost {
-		f.note(Wider, "", why.rule, "what the schema said of the object's metadata, name and generateName aside, is removed")
+		f.note(Wider, "", why.check, "all keywords about metadata of the object are removed, except for name and generateName")
 	}
 }

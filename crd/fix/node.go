@@ -22,10 +22,10 @@ type node struct {
 	why  map[string]reason // of changes of members, by their keys
 }
 
-// reason is why a member is changed, and the rule that asks for it.
+// reason is why a member is changed, and the check that requires it.
 type reason struct {
-	rule finding.ID
-	text string
+	check finding.ID
+	text  string
 }
 
 // parse reads JSON. Of a key that is there twice the last one counts.
@@ -358,6 +358,6 @@ func (d *differ) edit(e Edit, why reason) Edit {
 	if d.budget < 0 {
 		return Edit{}
 	}
-	e.Pointer, e.Rule, e.Why = string(d.path), why.rule, why.text
+	e.Pointer, e.Check, e.Why = string(d.path), why.check, why.text
 	return e
 }

@@ -28,10 +28,10 @@ func (f *fixer) plain(s *node) {
 	s.del("$schema", reason{"unsupported-schema", "$schema is not supported."})
 	s.del("id", reason{"unsupported-id", "id is not supported."})
 	if s.index("definitions") >= 0 {
-		s.del("definitions", reason{"unsupported-definitions", "What was defined here stands where it is used."})
+		s.del("definitions", reason{"unsupported-definitions", "The definitions are inlined where they are used."})
 	}
 	if p := s.get(preserve); p != nil && p.kind == jsondoc.False {
-		s.del(preserve, reason{"preserve-unknown-fields-false", "false is the same as leaving it out, and only the latter is allowed."})
+		s.del(preserve, reason{"preserve-unknown-fields-false", "false has the same meaning as no value, and only the latter is allowed."})
 	}
 	f.children(s, f.plain)
 }
@@ -64,21 +64,21 @@ func (f *fixer) children(s *node, visit func(*node)) {
 // inline puts what a reference refers to in its place. The function returned is
 // to be called when s is done.
 func (f *fixer) inline(s *node) func() {
-	rule := reason{"unsupported-ref", "Schemas are self-contained: what the reference refers to stands in its place."}
+	why := reason{"unsupported-ref", "Schemas must be self-contained: the referenced schema replaces the reference."}
 	ref := s.string("$ref")
 	name, local := strings.CutPrefix(ref, "#/definitions/")
 	target := f.definitions.object(strings.NewReplacer("~1", "/", "~0", "~").Replace(name))
 	switch {
 	case ref == "":
-		s.del("$ref", rule)
+		s.del("$ref", why)
 		return func() {}
 	case !local || target == nil:
-		f.cannot("/$ref", "unsupported-ref", "$ref is not supported, and "+strconv.Quote(ref)+" leads to nothing in the definitions of this schema")
+		f.cannot("/$ref", "unsupported-ref", "$ref is not supported, and "+strconv.Quote(ref)+" is not in the definitions of this schema")
 		return func() {}
 	case f.open[ref]:
-		s.filter(func(key string, _ *node) bool { return key == "description" || key == "title" }, rule)
-		s.set(preserve, truth(), reason{"unsupported-ref", "A schema cannot contain itself: from here on everything is accepted and kept."})
-		f.note(Wider, "", "unsupported-ref", "the schema contains itself through "+ref+"; from here on nothing is checked and nothing pruned")
+		s.filter(func(key string, _ *node) bool { return key == "description" || key == "title" }, why)
+		s.set(preserve, truth(), reason{"unsupported-ref", "A schema must not contain itself: any value is accepted and kept from here on."})
+		f.note(Wider, "", "unsupported-ref", "the schema contains itself through "+ref+"; the API server neither validates nor prunes values from here on")
 		return func() {}
 	}
 	if f.budget -= target.size(); f.budget < 0 {
@@ -87,10 +87,10 @@ func (f *fixer) inline(s *node) func() {
 		}
 		return func() {}
 	}
-	s.del("$ref", rule)
+	s.del("$ref", why)
 	for i, key := range target.keys {
 		if !s.has(key) {
-			s.set(key, target.kids[i].clone(), rule)
+			s.set(key, target.kids[i].clone(), why)
 		}
 	}
 	if f.open == nil {
@@ -111,7 +111,7 @@ func (f *fixer) plainTypes(s *node) {
 	case t == nil:
 	case t.kind == jsondoc.String:
 		if word := t.text(); kindsOfType[word] == 0 && kindsOfType[strings.ToLower(word)] != 0 {
-			s.set("type", text(strings.ToLower(word)), reason{"type-unknown", "Types are written in lower case."})
+			s.set("type", text(strings.ToLower(word)), reason{"type-unknown", "Types must be in lower case."})
 		}
 	case t.kind == jsondoc.Array:
 		f.typeList(s, t)
@@ -119,7 +119,7 @@ func (f *fixer) plainTypes(s *node) {
 }
 
 func (f *fixer) typeList(s, t *node) {
-	why := reason{"type-unknown", "There is one type; null is said by nullable, and integer or string by x-kubernetes-int-or-string."}
+	why := reason{"type-unknown", "A schema must have one type. nullable replaces null, and x-kubernetes-int-or-string replaces integer or string."}
 	var types []string
 	for _, item := range t.kids {
 		word := item.text()
@@ -128,7 +128,7 @@ func (f *fixer) typeList(s, t *node) {
 			continue
 		}
 		if kindsOfType[word] == 0 {
-			f.cannot("/type", "type-unknown", "type lists something that is no type")
+			f.cannot("/type", "type-unknown", "type lists an unknown type")
 			return
 		}
 		if !slices.Contains(types, word) {
@@ -147,9 +147,9 @@ func (f *fixer) typeList(s, t *node) {
 	case len(types) > 1:
 		s.set(preserve, truth(), why, "type")
 		s.del("type", why)
-		f.note(Wider, "/type", "type-unknown", "a value has one type or none: which of "+strings.Join(types, ", ")+" it is, is no longer checked")
+		f.note(Wider, "/type", "type-unknown", "a schema can have only one type: the API server no longer checks that the value is one of "+strings.Join(types, ", "))
 	default:
-		f.cannot("/type", "type-null", "there is no type null, and nothing else is listed")
+		f.cannot("/type", "type-null", "type null is not supported, and no other type is listed")
 	}
 }
 
@@ -161,7 +161,7 @@ func (f *fixer) plainNull(s *node) {
 		if len(branches) < 2 || !slices.ContainsFunc(branches, isNull) {
 			continue
 		}
-		why := reason{"type-null", "There is no type null: nullable takes its place."}
+		why := reason{"type-null", "Type null is not supported. nullable replaces it."}
 		list := s.get(keyword)
 		list.kids = slices.DeleteFunc(slices.Clone(branches), isNull)
 		s.because(keyword, why)
@@ -171,7 +171,7 @@ func (f *fixer) plainNull(s *node) {
 
 // plainItems makes one schema of a list of them.
 func (f *fixer) plainItems(s *node) {
-	why := reason{"items-tuple", "items is one schema for all items."}
+	why := reason{"items-tuple", "items must be one schema for all items."}
 	items := s.get("items")
 	more := s.get("additionalItems")
 	s.del("additionalItems", reason{"unsupported-additional-items", "additionalItems is not supported."})
@@ -190,11 +190,11 @@ func (f *fixer) plainItems(s *node) {
 	case len(items.kids) == 1 || same(items.kids):
 		s.set("items", items.kids[0].clone(), why)
 		if !closed && !bounded {
-			f.note(Narrower, "/items", "items-tuple", "the schema was meant for the first items; it now applies to all of them")
+			f.note(Narrower, "/items", "items-tuple", "the schema applied to the first items and now applies to all items")
 		}
 	default:
 		s.set("items", literal(`{"`+preserve+`":true}`), why)
-		f.note(Wider, "/items", "items-tuple", "an array has one schema for all items: what was said about each place is no longer checked")
+		f.note(Wider, "/items", "items-tuple", "an array must have one schema for all items: the API server no longer checks the schemas of single positions")
 	}
 	if closed && !bounded {
 		s.set("maxItems", &node{kind: jsondoc.Number, raw: []byte(strconv.Itoa(len(items.kids)))}, why)
@@ -224,24 +224,24 @@ func (f *fixer) plainMaps(s *node) {
 	if len(patterns.keys) == 1 && !s.has("properties") && (everything && more == nil || !others) {
 		s.set("additionalProperties", patterns.kids[0].clone(), why)
 		if !everything {
-			f.note(Wider, "/patternProperties", why.rule, "the names of the fields are no longer checked")
+			f.note(Wider, "/patternProperties", why.check, "the API server no longer checks the names of the fields")
 		}
 		return
 	}
 	s.del("additionalProperties", why)
 	s.set(preserve, truth(), why)
-	f.note(Wider, "/patternProperties", why.rule, "fields that patterns name are kept, but no longer checked")
+	f.note(Wider, "/patternProperties", why.check, "the API server keeps fields that match the patterns, but no longer validates them")
 }
 
-// dependencies says with anyOf what dependencies says: a field is not there, or
-// what depends on it holds.
+// dependencies replaces dependencies with anyOf: the field is absent, or the
+// schema that depends on it matches.
 func (f *fixer) dependencies(s *node) {
 	all := s.get("dependencies")
 	if all == nil {
 		s.del("dependencies", reason{"unsupported-dependencies", "dependencies is not supported."})
 		return
 	}
-	why := reason{"unsupported-dependencies", "dependencies is not supported; allOf says the same."}
+	why := reason{"unsupported-dependencies", "dependencies is not supported. allOf has the same meaning."}
 	s.del("dependencies", why)
 	if all.kind != jsondoc.Object {
 		return

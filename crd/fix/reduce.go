@@ -8,7 +8,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 )
 
-// reduce takes everything out of the junctors of s, a finished schema of the
+// reduce takes everything out of the logical keywords of s, a finished schema of the
 // core, that is not value validation.
 func (f *fixer) reduce(s *node) {
 	r := reducer{fixer: f}
@@ -20,11 +20,11 @@ func (f *fixer) reduce(s *node) {
 
 type reducer struct {
 	*fixer
-	quiet bool // the branches are those of a oneOf of which a note is made as a whole
+	quiet bool // the branches are those of a oneOf that gets one note as a whole
 }
 
 // keywords that go from branches without a change of what is valid, and the
-// rules that ask for it.
+// checks that require it.
 var idle = map[string]finding.ID{
 	"default": "junctor-default", "title": "junctor-title", "description": "junctor-description",
 	preserve: "junctor-preserve-unknown-fields", embedded: "junctor-embedded-resource",
@@ -33,7 +33,7 @@ var idle = map[string]finding.ID{
 	"uniqueItems": "unique-items",
 }
 
-// exact reports whether branch b can be reduced without a change of its verdict
+// exact reports whether branch b can be reduced without a change of its result
 // on values that o, the schema of the core beside it, accepts. o is nil where
 // the core accepts everything.
 func exact(b, o *node) bool {
@@ -114,17 +114,17 @@ func (r *reducer) branch(b, o *node, exactly bool) bool {
 	}
 	changed := r.branchType(b, o, exactly)
 	for _, key := range slices.Clone(b.keys) {
-		rule, ok := idle[key]
+		check, ok := idle[key]
 		if !ok {
 			continue
 		}
 		if key == "x-kubernetes-validations" {
-			r.note(Wider, "/"+key, rule, "rules inside of junctors are not supported, and are removed")
+			r.note(Wider, "/"+key, check, "CEL rules inside allOf, anyOf, oneOf and not are not supported and are removed")
 		}
 		if key == "default" && !b.get(key).sameAs(o.get(key)) {
-			r.note(Advice, "/default", rule, "defaults inside of junctors are not supported, and never had an effect; state it outside if it holds for all objects")
+			r.note(Advice, "/default", check, "defaults inside allOf, anyOf, oneOf and not are not supported and never had an effect; set the default outside if it applies to all objects")
 		}
-		b.del(key, reason{rule, key + " is stated outside of junctors."})
+		b.del(key, reason{check, key + " must be outside allOf, anyOf, oneOf and not."})
 		changed = true
 	}
 	changed = r.branchMap(b, o, exactly) || changed
@@ -134,7 +134,7 @@ func (r *reducer) branch(b, o *node, exactly bool) bool {
 		if r.branch(items, itemsOf(o), exactly) {
 			changed = true
 			if empty(items) {
-				b.del("items", reason{"junctor-type", "Nothing is left to say of the items."})
+				b.del("items", reason{"junctor-type", "No condition on the items is left."})
 			}
 		}
 		leave()
@@ -158,12 +158,12 @@ func (r *reducer) branchType(b, o *node, exactly bool) bool {
 		return false
 	}
 	if !exactly && !r.quiet && kindsOf(o)&^kindsOf(b) != 0 {
-		r.note(Wider, "", "junctor-type", "the branch was for values of one type, and others are accepted outside: types are stated outside of junctors only, so that the branch no longer tells them apart")
+		r.note(Wider, "", "junctor-type", "the branch applied to values of one type, and the schema outside accepts other types: types must be outside allOf, anyOf, oneOf and not, so the branch no longer distinguishes them")
 	}
-	why := reason{"junctor-type", "The type is stated outside of junctors."}
+	why := reason{"junctor-type", "The type must be outside allOf, anyOf, oneOf and not."}
 	b.del("type", why)
-	b.del(intOrString, reason{"junctor-int-or-string", "It is stated outside of junctors."})
-	b.del("nullable", reason{"junctor-nullable", "It is stated outside of junctors."})
+	b.del(intOrString, reason{"junctor-int-or-string", "It must be outside allOf, anyOf, oneOf and not."})
+	b.del("nullable", reason{"junctor-nullable", "It must be outside allOf, anyOf, oneOf and not."})
 	return true
 }
 
@@ -172,12 +172,12 @@ func (r *reducer) branchMap(b, o *node, exactly bool) bool {
 	if more == nil || more.kind == jsondoc.False && len(b.object("properties").members()) == 0 {
 		return false
 	}
-	why := reason{"junctor-additional-properties", "additionalProperties is stated outside of junctors."}
+	why := reason{"junctor-additional-properties", "additionalProperties must be outside allOf, anyOf, oneOf and not."}
 	if more.kind == jsondoc.False {
-		why = reason{"properties-or-additional-properties", "An object has given fields or is a map, not both."}
+		why = reason{"properties-or-additional-properties", "A schema must not have both properties and additionalProperties."}
 	}
 	if !exactly && (more.kind == jsondoc.False || more.kind == jsondoc.Object && !vacuous(more, valuesOf(o))) {
-		r.note(Wider, "/additionalProperties", why.rule, "which further fields there may be is stated outside of junctors only; the branch no longer checks it")
+		r.note(Wider, "/additionalProperties", why.check, "additionalProperties must be outside allOf, anyOf, oneOf and not; the branch no longer checks additional fields")
 	}
 	b.del("additionalProperties", why)
 	return true
@@ -189,13 +189,13 @@ func (r *reducer) branchProperties(b, o *node, exactly bool) bool {
 		return false
 	}
 	changed := false
-	left := map[string]bool{} // of which nothing is left
+	left := map[string]bool{} // fields without a remaining condition
 	for i, name := range p.keys {
 		leave := r.enter("properties", name)
 		field := fieldOf(o, name)
 		if name == "metadata" {
 			if !exactly && !vacuous(p.kids[i], field) {
-				r.note(Wider, "", "junctor-metadata", "no junctor may mention a field called metadata: what the branch says of it is no longer checked")
+				r.note(Wider, "", "junctor-metadata", "a field named metadata is forbidden inside allOf, anyOf, oneOf and not: the API server no longer checks the condition of the branch on it")
 			}
 			left[name] = true
 		} else if p.kids[i].kind == jsondoc.Object && r.branch(p.kids[i], field, exactly) {
@@ -205,17 +205,17 @@ func (r *reducer) branchProperties(b, o *node, exactly bool) bool {
 		leave()
 	}
 	before := len(p.keys)
-	p.filter(func(name string, _ *node) bool { return !left[name] }, reason{"junctor-type", "Nothing is left to say of it here."})
+	p.filter(func(name string, _ *node) bool { return !left[name] }, reason{"junctor-type", "No condition on the field is left here."})
 	if len(p.keys) == before {
 		return changed
 	}
 	if len(p.keys) == 0 {
-		b.del("properties", reason{"junctor-type", "Nothing is left to say here: types and field names are stated outside of junctors."})
+		b.del("properties", reason{"junctor-type", "No condition is left here: types and field names are specified outside allOf, anyOf, oneOf and not."})
 	}
 	return true
 }
 
-// list reduces the branches of a junctor of b. core says that b is a schema of
+// list reduces the branches of a logical keyword of b. core says that b is a schema of
 // the core itself, whose int-or-string form stays.
 func (r *reducer) list(b, o *node, keyword string, exactly, core bool) bool {
 	branches := b.get(keyword)
@@ -259,10 +259,10 @@ func isForm(branches *node) bool {
 	return string(branches.appendJSON(nil)) == `[{"type":"integer"},{"type":"string"}]`
 }
 
-// tidy completes a junctor whose branches were reduced: exactly, or else it may
+// tidy completes a logical keyword whose branches were reduced: exactly, or else it may
 // accept more.
 func (r *reducer) tidy(b *node, keyword string, branches *node, exactly bool) {
-	why := reason{"junctor-type", "Nothing is left to say here."}
+	why := reason{"junctor-type", "No condition is left here."}
 	switch keyword {
 	case "allOf":
 		branches.kids = slices.DeleteFunc(slices.Clone(branches.kids), empty)
@@ -271,18 +271,18 @@ func (r *reducer) tidy(b *node, keyword string, branches *node, exactly bool) {
 		}
 	case "anyOf":
 		if slices.ContainsFunc(branches.kids, empty) {
-			b.del(keyword, reason{"junctor-type", "One of the branches accepts everything now, and so do all together."})
+			b.del(keyword, reason{"junctor-type", "One of the branches now accepts every value, and so does the anyOf."})
 		}
 	case "oneOf":
 		if exactly {
 			return
 		}
-		why = reason{"junctor-type", "The branches can no longer be told apart by type, so that more than one may hold."}
-		left := "that no more than one holds is no longer checked"
+		why = reason{"junctor-type", "The branches no longer differ by type, so a value may match more than one."}
+		left := "the API server no longer checks that a value matches only one"
 		if slices.ContainsFunc(branches.kids, empty) {
-			left = "it is no longer checked"
+			left = "the API server no longer checks it"
 		}
-		r.note(Wider, "/oneOf", "junctor-type", "the branches were told apart by what a structural schema cannot say inside of oneOf: "+left)
+		r.note(Wider, "/oneOf", "junctor-type", "the branches differed in keywords that a structural schema must not have inside oneOf: "+left)
 		if !slices.ContainsFunc(branches.kids, empty) {
 			if b.index("anyOf") < 0 {
 				b.set("anyOf", branches.clone(), why, keyword)
@@ -312,7 +312,7 @@ func (r *reducer) not(b, o *node, exactly bool) bool {
 	if exactly || exact(not, o) {
 		return r.branch(not, o, true)
 	}
-	r.note(Wider, "", "junctor-type", "what is forbidden here can only be told by what a structural schema cannot say inside of not: it is no longer checked")
-	b.del("not", reason{"junctor-type", "It cannot be said inside of not in a structural schema."})
+	r.note(Wider, "", "junctor-type", "the condition needs keywords that a structural schema must not have inside not: the API server no longer checks it")
+	b.del("not", reason{"junctor-type", "A structural schema must not have these keywords inside not."})
 	return true
 }

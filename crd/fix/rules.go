@@ -2,61 +2,61 @@ package fix
 
 import "github.com/espalier-dev/espalier/finding"
 
-// means says of every rule about schemas how a violation is fixed.
+// means says how a violation is fixed, for each check of schemas that fix supports.
 var means = map[finding.ID]string{
-	"type-required":                   "The type is taken from junctors, or from what the keywords beside it are about; where nothing says what a value is, x-kubernetes-preserve-unknown-fields: true takes its place.",
-	"root-type-object":                "The root becomes an object.",
-	"items-required":                  "The items may be anything.",
-	"items-tuple":                     "A list of one schema, or of equal ones, becomes that schema; otherwise the items may be anything.",
-	"root-additional-properties":      "additionalProperties goes from the root; unless it was false, unknown fields are preserved instead.",
-	"embedded-type":                   "An embedded resource becomes an object.",
+	"type-required":                   "The type is taken from allOf, anyOf, oneOf and not, or inferred from the other keywords. If no keyword implies a type, x-kubernetes-preserve-unknown-fields: true is set instead.",
+	"root-type-object":                "The root gets type: object.",
+	"items-required":                  "The items accept any value.",
+	"items-tuple":                     "A list of one schema, or of equal schemas, becomes that schema. Otherwise the items accept any value.",
+	"root-additional-properties":      "additionalProperties is removed from the root. Unless it was false, unknown fields are preserved instead.",
+	"embedded-type":                   "The embedded resource gets type: object.",
 	"embedded-additional-properties":  "Unknown fields are preserved instead.",
 	"embedded-properties":             "Unknown fields are preserved.",
-	"type-meta-string":                "apiVersion and kind become strings.",
-	"metadata-object":                 "metadata becomes an object.",
-	"root-metadata":                   "What is said of the object's metadata goes, name and generateName aside.",
-	"preserve-unknown-fields-false":   "It is left out.",
-	"unique-items":                    "A list of scalars becomes a set; for others it is left out.",
-	"root-nullable":                   "It is left out.",
-	"default-forbidden":               "Defaults of the object's own apiVersion, kind and metadata go.",
-	"incomplete":                      "What junctors mention is specified outside of them, too.",
-	"unsupported-id":                  "It is left out.",
-	"unsupported-schema":              "It is left out.",
-	"unsupported-ref":                 "References into the definitions of the schema are inlined; where a schema contains itself, anything is accepted from there on.",
-	"unsupported-definitions":         "They go once the references to them are inlined.",
-	"unsupported-pattern-properties":  "An object with one pattern becomes a map; others preserve unknown fields.",
-	"unsupported-additional-items":    "It goes; false becomes maxItems.",
-	"unsupported-dependencies":        "They are said with anyOf inside of allOf.",
-	"junctor-type":                    "Types move outside of junctors. A oneOf or not that cannot be told without becomes anyOf, or goes.",
-	"junctor-additional-properties":   "It moves outside of junctors.",
-	"junctor-default":                 "It moves outside of an allOf; in other junctors it never had an effect, and goes.",
-	"junctor-title":                   "It moves outside if there is only one, and goes otherwise.",
-	"junctor-description":             "It moves outside if there is only one, and goes otherwise.",
-	"junctor-nullable":                "It moves outside with the type.",
-	"junctor-preserve-unknown-fields": "It moves outside of junctors.",
+	"type-meta-string":                "apiVersion and kind get type: string.",
+	"metadata-object":                 "metadata gets type: object.",
+	"root-metadata":                   "All keywords about metadata of the object are removed, except for name and generateName.",
+	"preserve-unknown-fields-false":   "The keyword is removed.",
+	"unique-items":                    "A list of scalars becomes a set. For other lists the keyword is removed.",
+	"root-nullable":                   "The keyword is removed.",
+	"default-forbidden":               "Defaults of apiVersion, kind and metadata of the object are removed.",
+	"incomplete":                      "Fields inside allOf, anyOf, oneOf and not are also specified outside them.",
+	"unsupported-id":                  "The keyword is removed.",
+	"unsupported-schema":              "The keyword is removed.",
+	"unsupported-ref":                 "References to definitions of the schema are inlined. Where a schema contains itself, any value is accepted from there on.",
+	"unsupported-definitions":         "The definitions are removed after the references to them are inlined.",
+	"unsupported-pattern-properties":  "An object with one pattern becomes a map. Other objects preserve unknown fields.",
+	"unsupported-additional-items":    "The keyword is removed. The value false becomes maxItems.",
+	"unsupported-dependencies":        "The dependencies become anyOf inside allOf.",
+	"junctor-type":                    "Types move out of allOf, anyOf, oneOf and not. A oneOf or not that depends on the types becomes anyOf, or is removed.",
+	"junctor-additional-properties":   "The keyword moves out of allOf, anyOf, oneOf and not.",
+	"junctor-default":                 "The default moves out of an allOf. In anyOf, oneOf and not it never had an effect and is removed.",
+	"junctor-title":                   "The keyword moves outside if there is only one, and is removed otherwise.",
+	"junctor-description":             "The keyword moves outside if there is only one, and is removed otherwise.",
+	"junctor-nullable":                "nullable moves outside together with the type.",
+	"junctor-preserve-unknown-fields": "The keyword moves out of allOf, anyOf, oneOf and not.",
 	"junctor-embedded-resource":       "Unknown fields are preserved instead.",
-	"junctor-int-or-string":           "It moves outside of junctors.",
-	"junctor-list-map-keys":           "It goes: it never had an effect in junctors.",
-	"junctor-list-type":               "It goes: it never had an effect in junctors.",
-	"junctor-map-type":                "It goes: it never had an effect in junctors.",
-	"junctor-validations":             "They go: they never had an effect in junctors.",
-	"junctor-metadata":                "What a branch says of a field called metadata goes, if the junctor does not depend on it.",
+	"junctor-int-or-string":           "The keyword moves out of allOf, anyOf, oneOf and not.",
+	"junctor-list-map-keys":           "The keyword is removed. It never had an effect inside allOf, anyOf, oneOf and not.",
+	"junctor-list-type":               "The keyword is removed. It never had an effect inside allOf, anyOf, oneOf and not.",
+	"junctor-map-type":                "The keyword is removed. It never had an effect inside allOf, anyOf, oneOf and not.",
+	"junctor-validations":             "The CEL rules are removed. They never had an effect inside allOf, anyOf, oneOf and not.",
+	"junctor-metadata":                "Conditions on a field named metadata are removed from the branch, if the allOf, anyOf, oneOf or not does not depend on them.",
 
-	"properties-or-additional-properties": "additionalProperties: false goes, since unknown fields are pruned; otherwise unknown fields are preserved instead.",
-	"int-or-string-exclusive":             "x-kubernetes-preserve-unknown-fields goes. An embedded resource cannot be an integer or a string: which one is meant only the author can know.",
-	"type-unknown":                        "A type in upper case is corrected, and a list of types becomes one. What other words mean only the author can know.",
-	"type-null":                           "A branch or an entry of a list that says null becomes nullable. A field that is always null only the author can explain.",
+	"properties-or-additional-properties": "additionalProperties: false is removed, because unknown fields are pruned anyway. Otherwise unknown fields are preserved instead.",
+	"int-or-string-exclusive":             "x-kubernetes-preserve-unknown-fields is removed. An embedded resource cannot be an integer or a string, so the author must choose one.",
+	"type-unknown":                        "A type in upper case is corrected, and a list of types becomes one type. The author must correct other unknown types.",
+	"type-null":                           "A branch or a list entry with type null becomes nullable. The author must correct a field that is always null.",
 }
 
-// reasons says of the other rules why a violation cannot be fixed.
+// reasons says why violations of the other checks cannot be fixed.
 var reasons = map[finding.ID]string{
-	"embedded-in-metadata":          "Which of the two is meant only the author can know.",
-	"pattern-invalid":               "Which values are meant only the author can know.",
-	"default-unknown-fields":        "Whether the default or the schema is wrong only the author can know.",
-	"default-metadata":              "Whether the default or the schema is wrong only the author can know.",
-	"default-value":                 "Whether the default or the schema is wrong only the author can know.",
-	"status-root-keyword":           "What is said there cannot be said elsewhere: with the status subresource, spec and status are checked apart.",
-	"status-root-type":              "The root becomes an object by root-type-object.",
+	"embedded-in-metadata":          "The author must choose between the two.",
+	"pattern-invalid":               "The author must decide which values are valid.",
+	"default-unknown-fields":        "The author must correct the default or the schema.",
+	"default-metadata":              "The author must correct the default or the schema.",
+	"default-value":                 "The author must correct the default or the schema.",
+	"status-root-keyword":           "The keyword cannot be moved: with the status subresource, the API server validates spec and status separately.",
+	"status-root-type":              "The fix of root-type-object sets type: object at the root.",
 	"map-type-object":               notGuessed,
 	"map-type-unknown":              notGuessed,
 	"list-type-array":               notGuessed,
@@ -85,15 +85,15 @@ var reasons = map[finding.ID]string{
 }
 
 const (
-	notGuessed = "How a list or a map is to be merged is not guessed."
-	badRule    = "What a rule is to say only the author can know."
+	notGuessed = "The author must decide how server-side apply merges the list or map."
+	badRule    = "The author must correct the CEL rule."
 )
 
-// Means returns how violations of a rule about schemas are fixed or, if they
-// cannot be, why. The text is empty for rules that are about something else.
-func Means(rule finding.ID) (text string, fixable bool) {
-	if how, ok := means[rule]; ok {
+// Means returns how violations of a check of schemas are fixed, or why they cannot
+// be fixed. The text is empty for other checks.
+func Means(check finding.ID) (text string, fixable bool) {
+	if how, ok := means[check]; ok {
 		return how, true
 	}
-	return reasons[rule], false
+	return reasons[check], false
 }

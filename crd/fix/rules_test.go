@@ -12,7 +12,7 @@ import (
 // known whether it can be fixed.
 func TestMeans(t *testing.T) {
 	fixable := 0
-	for _, r := range compile.Rules {
+	for _, r := range compile.Checks {
 		text, ok := fix.Means(r.ID)
 		if r.Severity != finding.Error {
 			if text != "" {

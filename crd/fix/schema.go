@@ -16,7 +16,7 @@ const (
 
 // fixer makes one schema structural.
 type fixer struct {
-	base         string // pointer of the schema in the definition
+	base         string // pointer of the schema in the CRD
 	status       bool   // the status subresource is enabled
 	keepUnknown  bool   // unknown fields at the root are to be preserved
 	pruningIsNew bool   // clusters did not prune by the old schema
@@ -51,8 +51,8 @@ func (f *fixer) schema(s *node) (*node, bool) {
 		f.core(fixed, nil, nil, place{root: true})
 	}
 	if f.keepUnknown && !fixed.is(preserve) {
-		fixed.set(preserve, truth(), reason{rulePreserve, "Unknown fields were preserved; v1 says so here."})
-		f.note(Advice, "", rulePreserve, "unknown fields at the root are preserved as before; those of objects further down that specify fields are pruned from now on, unless these say x-kubernetes-preserve-unknown-fields: true themselves. To have unknown fields pruned everywhere, remove it here")
+		fixed.set(preserve, truth(), reason{idPreserve, "Unknown fields were preserved. In v1, the schema must say so."})
+		f.note(Advice, "", idPreserve, "unknown fields at the root are preserved as before; in objects further down that specify fields, the API server now prunes unknown fields, unless they have x-kubernetes-preserve-unknown-fields: true themselves. To prune unknown fields everywhere, remove the keyword here")
 	}
 	if f.failed {
 		f.give("", "", "")
@@ -64,14 +64,14 @@ func (f *fixer) schema(s *node) (*node, bool) {
 		if left.Path != "" {
 			detail = left.Error()
 		}
-		f.give(left.Pointer, left.Rule, "the schema cannot be fixed: "+detail)
+		f.give(left.Pointer, left.Check, "the schema cannot be fixed: "+detail)
 		return nil, false
 	}
 	return fixed, true
 }
 
 // give forgets all notes but those on what cannot be done, and adds one.
-func (f *fixer) give(pointer string, rule finding.ID, text string) {
+func (f *fixer) give(pointer string, check finding.ID, text string) {
 	kept := f.notes[:0]
 	for _, n := range f.notes {
 		if n.Kind == Cannot {
@@ -80,7 +80,7 @@ func (f *fixer) give(pointer string, rule finding.ID, text string) {
 	}
 	f.notes = kept
 	if text != "" {
-		f.notes = append(f.notes, Note{Cannot, f.base + pointer, rule, text})
+		f.notes = append(f.notes, Note{Cannot, f.base + pointer, check, text})
 	}
 }
 
@@ -88,20 +88,20 @@ func (f *fixer) give(pointer string, rule finding.ID, text string) {
 // otherwise have a quadratic number of them.
 const maxNotes = 16 << 20
 
-func (f *fixer) note(kind Kind, pointer string, rule finding.ID, text string) {
+func (f *fixer) note(kind Kind, pointer string, check finding.ID, text string) {
 	if f.noted > maxNotes {
 		return
 	}
 	if f.noted += len(f.base) + len(f.path) + len(pointer) + len(text); f.noted > maxNotes {
 		f.failed = true
-		kind, pointer, rule, text = Cannot, "", "too-many-findings", "there is more to say about the changes than can be shown"
+		kind, pointer, check, text = Cannot, "", "too-many-findings", "too many notes about the changes to show"
 	}
-	f.notes = append(f.notes, Note{kind, f.base + string(f.path) + pointer, rule, text})
+	f.notes = append(f.notes, Note{kind, f.base + string(f.path) + pointer, check, text})
 }
 
-func (f *fixer) cannot(pointer string, rule finding.ID, text string) {
+func (f *fixer) cannot(pointer string, check finding.ID, text string) {
 	f.failed = true
-	f.note(Cannot, pointer, rule, text)
+	f.note(Cannot, pointer, check, text)
 }
 
 // enter goes to a place below the current one; the function returned goes back.

@@ -12,17 +12,17 @@ import (
 func (f *fixer) typeOf(s *node, mentions []mention, groups []group, at place) {
 	switch {
 	case at.root:
-		certain(s, "object", true, reason{"root-type-object", "It is an object in any case."})
+		certain(s, "object", true, reason{"root-type-object", "The root is always an object."})
 	case s.is(embedded):
-		if certain(s, "object", false, reason{"embedded-type", "A resource is an object."}) {
+		if certain(s, "object", false, reason{"embedded-type", "A resource is always an object."}) {
 			f.inferred("object")
 		}
 	case at.meta != "":
-		want, rule := "string", finding.ID("type-meta-string")
+		want, check := "string", finding.ID("type-meta-string")
 		if at.meta == "metadata" {
-			want, rule = "object", "metadata-object"
+			want, check = "object", "metadata-object"
 		}
-		if certain(s, want, at.own, reason{rule, at.meta + " of a resource is of this type in any case."}) && !at.own {
+		if certain(s, want, at.own, reason{check, at.meta + " of a resource always has this type."}) && !at.own {
 			f.inferred(want)
 		}
 	case typed(s) || s.is(preserve):
@@ -51,7 +51,7 @@ var subjects = []string{"properties", "required", "additionalProperties", "items
 
 // inferred notes that a type was not stated.
 func (f *fixer) inferred(typ string) {
-	f.note(Narrower, "/type", "type-required", "the type "+typ+" is inferred from what is said about the value; values of other types, which were accepted for want of a type, are refused from now on")
+	f.note(Narrower, "/type", "type-required", "the type "+typ+" is inferred from the other keywords; the API server now rejects values of other types, which it accepted while the type was missing")
 }
 
 // evidence is what the branches say about a type.
@@ -89,8 +89,8 @@ func (e *evidence) insert(t string) {
 	}
 }
 
-// collect asks the branches: those that always hold first, then those of which
-// one always holds, then all.
+// collect asks the branches: first those that always hold, then groups with one
+// branch that always holds, then all.
 func collect(mentions []mention, groups []group) evidence {
 	var e evidence
 	for _, m := range mentions {
@@ -123,11 +123,11 @@ func collect(mentions []mention, groups []group) evidence {
 // infer finds a type for s.
 func (f *fixer) infer(s *node, mentions []mention, groups []group, at place) {
 	e := collect(mentions, groups)
-	const required = "Every field, item and value of a map has a type outside of junctors."
+	const required = "Every field, array item and map value must have a type outside allOf, anyOf, oneOf and not."
 	why := reason{"type-required", required}
 	t := ""
 	if e.nullable {
-		s.set("nullable", truth(), reason{"junctor-nullable", "nullable is stated outside of junctors."})
+		s.set("nullable", truth(), reason{"junctor-nullable", "nullable must be outside allOf, anyOf, oneOf and not."})
 	}
 	switch {
 	case len(e.types) == 1:
@@ -137,7 +137,7 @@ func (f *fixer) infer(s *node, mentions []mention, groups []group, at place) {
 	case slices.Equal(e.types, []string{"integer", "string"}):
 		s.set(intOrString, truth(), why, subjects...)
 		if !e.implied {
-			f.note(Narrower, "/"+intOrString, "type-required", "the branches that mention this field say integer or string; values of other types, which were accepted where no such branch applied, are refused from now on")
+			f.note(Narrower, "/"+intOrString, "type-required", "the branches with this field allow an integer or a string; the API server now rejects values of other types, which it accepted where no such branch applied")
 		} else {
 			f.nulls(s, at, "/"+intOrString)
 		}
@@ -150,9 +150,9 @@ func (f *fixer) infer(s *node, mentions []mention, groups []group, at place) {
 	switch {
 	case s.is(intOrString):
 	case t == "":
-		s.set(preserve, truth(), reason{"type-required", "Nothing says what this is: anything is accepted and kept."}, subjects...)
+		s.set(preserve, truth(), reason{"type-required", "No keyword implies a type: any value is accepted and kept."}, subjects...)
 		if len(e.types) > 1 {
-			f.note(Wider, "", "type-required", "a value has one type or none: which of several it is, is no longer checked")
+			f.note(Wider, "", "type-required", "a schema can have only one type: the API server no longer checks which of several types the value has")
 		}
 	default:
 		s.set("type", text(t), why, subjects...)
@@ -164,11 +164,11 @@ func (f *fixer) infer(s *node, mentions []mention, groups []group, at place) {
 	}
 }
 
-// nulls notes that null was accepted: clusters do not apply junctors to it, and
+// nulls notes that null was accepted: clusters do not apply logical keywords to it, and
 // only those gave the value a type.
 func (f *fixer) nulls(s *node, at place, pointer string) {
 	if !at.optional && !s.is("nullable") && !s.has("enum") {
-		f.note(Narrower, pointer, "type-required", "null was accepted here, since clusters do not apply junctors to it, and is refused from now on; add nullable: true if it is to be accepted")
+		f.note(Narrower, pointer, "type-required", "kube-apiserver accepted null here, because it does not apply allOf, anyOf, oneOf and not to null; it now rejects null; to accept it, add nullable: true")
 	}
 }
 
@@ -240,20 +240,20 @@ func (f *fixer) maps(s *node, mentions []mention, at place) []mention {
 		liftMap(s, mentions, fields, at)
 		return mentions
 	}
-	rule := finding.ID("properties-or-additional-properties")
+	check := finding.ID("properties-or-additional-properties")
 	switch {
 	case at.root:
-		rule = "root-additional-properties"
+		check = "root-additional-properties"
 	case s.is(embedded):
-		rule = "embedded-additional-properties"
+		check = "embedded-additional-properties"
 	case !fields || more.kind == jsondoc.True:
 		return mentions
 	}
 	if more.kind == jsondoc.False {
-		s.del("additionalProperties", reason{rule, "Unknown fields are pruned; that is what it was for."})
+		s.del("additionalProperties", reason{check, "The API server prunes unknown fields anyway."})
 		return mentions
 	}
-	why := reason{rule, "An object has given fields or is a map, not both: unknown fields are kept instead."}
+	why := reason{check, "A schema must not have both properties and additionalProperties. Unknown fields are kept instead."}
 	s.del("additionalProperties", why)
 	if !s.is(preserve) {
 		s.set(preserve, truth(), why)
@@ -261,7 +261,7 @@ func (f *fixer) maps(s *node, mentions []mention, at place) []mention {
 	if more.kind != jsondoc.Object || empty(more) {
 		return mentions
 	}
-	f.note(Wider, "/additionalProperties", rule, "an object has given fields or is a map, not both: the other fields are kept, but no longer checked")
+	f.note(Wider, "/additionalProperties", check, "a schema must not have both properties and additionalProperties: the API server keeps the other fields, but no longer validates them")
 	was := object()
 	was.set("additionalProperties", more, why)
 	was.set("properties", object(), why)
@@ -271,7 +271,7 @@ func (f *fixer) maps(s *node, mentions []mention, at place) []mention {
 	return append(mentions, mention{was, false, true})
 }
 
-// liftMap states outside of junctors that an object is a map.
+// liftMap states outside logical keywords that an object is a map.
 func liftMap(s *node, mentions []mention, fields bool, at place) {
 	i := slices.IndexFunc(mentions, func(m mention) bool { return m.schema.object("additionalProperties") != nil })
 	if i < 0 {
@@ -279,11 +279,11 @@ func liftMap(s *node, mentions []mention, fields bool, at place) {
 	}
 	if fields || at.root || s.is(embedded) {
 		if !s.is(preserve) {
-			s.set(preserve, truth(), reason{"junctor-additional-properties", "A branch calls this a map, and it has fields of its own: all are kept."})
+			s.set(preserve, truth(), reason{"junctor-additional-properties", "A branch has additionalProperties, and the schema has properties: all fields are kept."})
 		}
 		return
 	}
-	s.set("additionalProperties", object(), reason{"junctor-additional-properties", "additionalProperties is stated outside of junctors."}, lists...)
+	s.set("additionalProperties", object(), reason{"junctor-additional-properties", "additionalProperties must be outside allOf, anyOf, oneOf and not."}, lists...)
 }
 
 // members returns the keys of an object that may be nil.

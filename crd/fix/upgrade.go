@@ -17,16 +17,16 @@ func number(token string) int {
 	return n
 }
 
-// upgrade turns a definition of v1beta1 into one of v1, but for its schemas. It
+// upgrade turns a CRD of v1beta1 into one of v1, but for its schemas. It
 // reports false if that cannot be.
 func (d *draft) upgrade() bool {
 	spec := d.root.object("spec")
-	d.set("/apiVersion", strconv.Quote(apiVersion), reason{ruleVersion, "API servers have not served apiextensions.k8s.io/v1beta1 since Kubernetes 1.22."})
+	d.set("/apiVersion", strconv.Quote(apiVersion), reason{idVersion, "Kubernetes 1.22 removed apiextensions.k8s.io/v1beta1."})
 	if !d.upgradeVersions(spec) {
 		return false
 	}
 	if spec.string("scope") == "" {
-		d.put("/spec/scope", `"Namespaced"`, "versions", reason{ruleScope, "v1 has no default for the scope; this was the one of v1beta1."})
+		d.put("/spec/scope", `"Namespaced"`, "versions", reason{idScope, "v1 has no default for the scope. This was the default in v1beta1."})
 	}
 	if !d.upgradeConversion(spec) {
 		return false
@@ -34,7 +34,7 @@ func (d *draft) upgrade() bool {
 	d.dropStatus()
 	if group := spec.string("group"); (group == "k8s.io" || group == "kubernetes.io" || strings.HasSuffix(group, ".k8s.io") || strings.HasSuffix(group, ".kubernetes.io")) &&
 		!d.root.object("metadata").object("annotations").has("api-approved.kubernetes.io") {
-		d.note(Cannot, "/metadata", ruleApproval, "v1 demands the annotation api-approved.kubernetes.io for groups of the Kubernetes project, with the address of the pull request that approved the API, or unapproved and a reason; only the author can know which")
+		d.note(Cannot, "/metadata", idApproval, "v1 requires the annotation api-approved.kubernetes.io for groups of the Kubernetes project: the author must set it to the URL of the pull request that approved the API, or to unapproved and a reason")
 	}
 	return true
 }
@@ -61,33 +61,33 @@ func (d *draft) upgradeVersions(spec *node) bool {
 	name := spec.string("version")
 	if versions := spec.get("versions"); versions == nil || versions.kind == jsondoc.Array && len(versions.kids) == 0 {
 		if name == "" {
-			d.note(Cannot, "/spec/versions", ruleVersion, "the definition names no version")
+			d.note(Cannot, "/spec/versions", idVersion, "the CRD names no version")
 			return false
 		}
 		d.put("/spec/versions", string(append(jsondoc.AppendString([]byte(`[{"name":`), name), `,"served":true,"storage":true}]`...)), "version",
-			reason{ruleVersion, "In v1, versions are listed; the one in spec.version is served and stored."})
+			reason{idVersion, "In v1, spec.versions lists the versions. The version in spec.version is served and stored."})
 	} else if versions.kind != jsondoc.Array {
-		d.note(Cannot, "/spec/versions", ruleVersion, "spec.versions is not a list")
+		d.note(Cannot, "/spec/versions", idVersion, "spec.versions must be a list")
 		return false
 	}
 	versions := spec.items("versions")
 	for i, v := range versions {
 		if v.kind != jsondoc.Object {
-			d.note(Cannot, fmt.Sprintf("/spec/versions/%d", i), ruleVersion, "a version is an object")
+			d.note(Cannot, fmt.Sprintf("/spec/versions/%d", i), idVersion, "a version must be an object")
 			return false
 		}
 	}
 	if name != "" && versions[0].string("name") != name {
-		d.note(Cannot, "/spec/version", ruleVersion, "spec.version names another version than the first of spec.versions: which of them is meant only the author can know")
+		d.note(Cannot, "/spec/version", idVersion, "spec.version must be the first version in spec.versions: the author must correct one of them")
 		return false
 	}
 	if spec.index("version") >= 0 {
-		d.remove("/spec/version", reason{ruleVersion, "In v1, spec.versions takes its place."})
+		d.remove("/spec/version", reason{idVersion, "In v1, spec.versions replaces it."})
 	}
 	for i, v := range versions {
 		for _, flag := range []string{"served", "storage"} {
 			if !v.has(flag) {
-				d.put(fmt.Sprintf("/spec/versions/%d/%s", i, flag), "false", "", reason{ruleVersion, "Left out, it is false; v1 wants that said."})
+				d.put(fmt.Sprintf("/spec/versions/%d/%s", i, flag), "false", "", reason{idVersion, "v1 requires the field. Its default in v1beta1 was false."})
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func (d *draft) upgradeVersions(spec *node) bool {
 		for j, column := range v.items("additionalPrinterColumns") {
 			at := fmt.Sprintf("/spec/versions/%d/additionalPrinterColumns/%d/", i, j)
 			if column.has("JSONPath") && column.index("jsonPath") < 0 {
-				d.carry(Move, at+"JSONPath", at+"jsonPath", reason{ruleVersion, "v1 spells it jsonPath."})
+				d.carry(Move, at+"JSONPath", at+"jsonPath", reason{idVersion, "The name in v1 is jsonPath."})
 			}
 		}
 	}
@@ -113,15 +113,15 @@ func (d *draft) distribute(spec *node, from, to string) {
 	source := "/spec/" + from
 	value := spec.get(from)
 	if from == "validation" && !value.has("openAPIV3Schema") || value == nil {
-		d.remove(source, reason{ruleVersion, "It says nothing, and v1 does not know it."})
+		d.remove(source, reason{idVersion, "The field is empty, and v1 does not have it."})
 		return
 	}
-	why := reason{ruleVersion, "In v1, each version says it for itself."}
+	why := reason{idVersion, "In v1, each version has its own setting."}
 	var targets []string
 	for i, v := range spec.items("versions") {
 		target := fmt.Sprintf("/spec/versions/%d/%s", i, to)
 		if v.has(to) {
-			d.note(Advice, source, ruleVersion, "versions["+strconv.Itoa(i)+"] has a "+to+" of its own, which stays; what spec."+from+" said for all is not applied to it")
+			d.note(Advice, source, idVersion, "versions["+strconv.Itoa(i)+"] keeps its own "+to+"; spec."+from+" is not applied to it")
 			continue
 		}
 		if v.index(to) >= 0 { // null
@@ -148,17 +148,17 @@ func (d *draft) upgradeConversion(spec *node) bool {
 		return true
 	}
 	if conversion.kind != jsondoc.Object {
-		d.note(Cannot, at, ruleVersion, "spec.conversion is not an object")
+		d.note(Cannot, at, idVersion, "spec.conversion must be an object")
 		return false
 	}
-	why := reason{ruleVersion, "In v1, what concerns the webhook is said in conversion.webhook."}
+	why := reason{idVersion, "In v1, the settings of the webhook are in conversion.webhook."}
 	client, reviews := conversion.index("webhookClientConfig") >= 0, conversion.index("conversionReviewVersions") >= 0
 	if conversion.string("strategy") == "Webhook" && !conversion.has("webhook") {
 		versions := `["v1beta1"]`
 		if list := conversion.get("conversionReviewVersions"); list != nil && len(list.kids) > 0 {
 			versions = string(list.appendJSON(nil))
 		} else {
-			d.note(Advice, at, ruleReviews, "conversionReviewVersions has no default in v1: the one of v1beta1 is written down; add v1 once the webhook understands it")
+			d.note(Advice, at, idReviews, "conversionReviewVersions has no default in v1, so the default of v1beta1 is set; add v1 once the webhook supports it")
 		}
 		d.put(at+"/webhook", `{"conversionReviewVersions":`+versions+`}`, "", why)
 		if conversion.has("webhookClientConfig") {
@@ -185,5 +185,5 @@ func (d *draft) dropStatus() {
 	if names.string("kind") != "" || names.string("plural") != "" || len(status.items("conditions")) > 0 || len(status.items("storedVersions")) > 0 {
 		return
 	}
-	d.remove("/status", reason{ruleVersion, "The status is for the API server to write; empty, it is not valid in v1."})
+	d.remove("/status", reason{idVersion, "The API server writes status. An empty status is not valid in v1."})
 }

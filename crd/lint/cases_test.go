@@ -7,10 +7,10 @@ import (
 	"github.com/espalier-dev/espalier/finding"
 )
 
-// cases are definitions, or the schemas of one, and what a rule says of them:
+// cases are CRDs, or the schemas of one, and what a rule says of them:
 // nothing, or a finding with each of the texts, in order.
 var cases = []struct {
-	rule       finding.ID
+	check      finding.ID
 	name, text string
 	want       []string
 }{
@@ -27,20 +27,20 @@ var cases = []struct {
 	{"default-unreachable", "in status", `{type: object, properties: {status: {type: object, properties: {x: {type: object, properties: {a: {type: integer, default: 1}}}}}}}`, nil},
 
 	{"default-conditional", "a field has no default", `{type: object, properties: {probe: {type: object, properties: {path: {type: string}, port: {type: integer, default: 80}}}}}`,
-		[]string{"the defaults of port in it are not filled in"}},
+		[]string{"does not fill in the defaults of port"}},
 	{"default-conditional", "the object has a default", `{type: object, properties: {probe: {type: object, default: {}, properties: {path: {type: string}, port: {type: integer, default: 80}}}}}`, nil},
 
-	{"default-required", "both", `{type: object, required: [a], properties: {a: {type: integer, default: 1}}}`, []string{"leaving the field out is never an error"}},
+	{"default-required", "both", `{type: object, required: [a], properties: {a: {type: integer, default: 1}}}`, []string{"omitting the field is never an error"}},
 	{"default-required", "one", `{type: object, required: [b], properties: {a: {type: integer, default: 1}, b: {type: integer}}}`, nil},
-	{"default-nullable", "both", `{type: object, properties: {a: {type: integer, default: 1, nullable: true}}}`, []string{"who writes null gets null"}},
+	{"default-nullable", "both", `{type: object, properties: {a: {type: integer, default: 1, nullable: true}}}`, []string{"null stays null"}},
 	{"default-nullable", "one", `{type: object, properties: {a: {type: integer, default: 1}, b: {type: integer, nullable: true}}}`, nil},
 
-	{"embedded-metadata-bare", "in a template", `{type: object, properties: {spec: {type: object, properties: {template: {type: object, properties: {metadata: {type: object}}}}}}}`, []string{"are pruned"}},
+	{"embedded-metadata-bare", "in a template", `{type: object, properties: {spec: {type: object, properties: {template: {type: object, properties: {metadata: {type: object}}}}}}}`, []string{"the API server prunes labels"}},
 	{"embedded-metadata-bare", "at the root", `{type: object, properties: {metadata: {type: object}}}`, nil},
 	{"embedded-metadata-bare", "of an embedded resource", `{type: object, properties: {x: {type: object, x-kubernetes-embedded-resource: true, properties: {metadata: {type: object}}}}}`, nil},
 	{"embedded-metadata-bare", "preserved", `{type: object, properties: {x: {type: object, properties: {metadata: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}`, nil},
 	{"embedded-metadata-bare", "specified", `{type: object, properties: {x: {type: object, properties: {metadata: {type: object, properties: {name: {type: string}}}}}}}`, nil},
-	{"embedded-metadata-bare", "a preserving parent does not help", `{type: object, properties: {x: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {metadata: {type: object}}}}}`, []string{"are pruned"}},
+	{"embedded-metadata-bare", "a preserving parent does not help", `{type: object, properties: {x: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {metadata: {type: object}}}}}`, []string{"the API server prunes labels"}},
 
 	{"payload-pruned", "a pod template", `{type: object, properties: {podTemplate: {type: object}}}`, []string{"podTemplate specifies no fields"}},
 	{"payload-pruned", "a list of values", `{type: object, properties: {values: {type: array, items: {type: object}}}}`, []string{"each item of values"}},
@@ -52,9 +52,9 @@ var cases = []struct {
 	{"object-empty", "a member that a type chooses", `{type: object, properties: {type: {type: string, enum: [AllAtOnce]}, allAtOnce: {type: object}}}`, nil},
 	{"object-empty", "v1beta1 preserves", "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nspec: {version: v1, validation: {openAPIV3Schema: {type: object, properties: {a: {type: object}}}}}", nil},
 
-	{"required-unspecified", "a misspelled name", `{type: object, properties: {spec: {type: object, required: [replica], properties: {replicas: {type: integer}}}}}`, []string{"then missing: replica"}},
-	{"required-unspecified", "no properties", `{type: object, properties: {spec: {type: object, required: [a]}}}`, []string{"then missing: a"}},
-	{"required-unspecified", "in a branch", `{type: object, properties: {a: {type: string}}, oneOf: [{required: [a]}, {required: [b]}]}`, []string{"this branch never holds"}},
+	{"required-unspecified", "a misspelled name", `{type: object, properties: {spec: {type: object, required: [replica], properties: {replicas: {type: integer}}}}}`, []string{"prunes them: replica"}},
+	{"required-unspecified", "no properties", `{type: object, properties: {spec: {type: object, required: [a]}}}`, []string{"prunes them: a"}},
+	{"required-unspecified", "in a branch", `{type: object, properties: {a: {type: string}}, oneOf: [{required: [a]}, {required: [b]}]}`, []string{"no object matches this branch"}},
 	{"required-unspecified", "specified", `{type: object, required: [spec, metadata], properties: {spec: {type: object}}}`, nil},
 	{"required-unspecified", "preserved", `{type: object, properties: {spec: {type: object, required: [a], x-kubernetes-preserve-unknown-fields: true}}}`, nil},
 	{"required-unspecified", "a map", `{type: object, properties: {spec: {type: object, required: [a], additionalProperties: {type: string}}}}`, nil},
@@ -65,28 +65,28 @@ var cases = []struct {
 	{"bounds-contradict", "properties", `{type: object, properties: {a: {type: object, minProperties: 3, maxProperties: 2}}}`, []string{"minProperties 3"}},
 	{"bounds-contradict", "numbers", `{type: object, properties: {a: {type: number, minimum: 2.5, maximum: 2}}}`, []string{"minimum 2.5 is above maximum 2"}},
 	{"bounds-contradict", "exclusive", `{type: object, properties: {a: {type: number, minimum: 2, maximum: 2, exclusiveMaximum: true}}}`, []string{"one is exclusive"}},
-	{"bounds-contradict", "in a junctor", `{type: object, anyOf: [{properties: {a: {minimum: 2, maximum: 1}}}], properties: {a: {type: number}}}`, []string{"minimum 2"}},
+	{"bounds-contradict", "in anyOf", `{type: object, anyOf: [{properties: {a: {minimum: 2, maximum: 1}}}], properties: {a: {type: number}}}`, []string{"minimum 2"}},
 	{"bounds-contradict", "equal", `{type: object, properties: {a: {type: number, minimum: 2, maximum: 2}, b: {type: string, minLength: 2, maxLength: 2}}}`, nil},
 	{"bounds-contradict", "negated", `{type: object, properties: {a: {type: number, not: {minimum: 2, maximum: 1}}}}`, nil},
 
-	{"keyword-without-effect", "pattern on a list", `{type: object, properties: {a: {type: array, items: {type: string}, pattern: "^x"}}}`, []string{"pattern is about values of type string"}},
-	{"keyword-without-effect", "minimum on a string", `{type: object, properties: {a: {type: string, minimum: 1}}}`, []string{"minimum is about values of type number"}},
-	{"keyword-without-effect", "maxItems on an object", `{type: object, properties: {a: {type: object, maxItems: 1}}}`, []string{"maxItems is about values of type array"}},
-	{"keyword-without-effect", "required on a list", `{type: object, properties: {a: {type: array, items: {type: object}, required: [x]}}}`, []string{"required is about"}},
+	{"keyword-without-effect", "pattern on a list", `{type: object, properties: {a: {type: array, items: {type: string}, pattern: "^x"}}}`, []string{"pattern restricts values of type string"}},
+	{"keyword-without-effect", "minimum on a string", `{type: object, properties: {a: {type: string, minimum: 1}}}`, []string{"minimum restricts values of type number"}},
+	{"keyword-without-effect", "maxItems on an object", `{type: object, properties: {a: {type: object, maxItems: 1}}}`, []string{"maxItems restricts values of type array"}},
+	{"keyword-without-effect", "required on a list", `{type: object, properties: {a: {type: array, items: {type: object}, required: [x]}}}`, []string{"required restricts"}},
 	{"keyword-without-effect", "where they belong", `{type: object, properties: {a: {type: array, maxItems: 1, items: {type: string, pattern: "^x"}}, b: {type: integer, minimum: 1}, c: {x-kubernetes-int-or-string: true, pattern: "^x$", minimum: 1}}}`, nil},
 
 	{"enum-duplicate", "twice", `{type: object, properties: {a: {type: string, enum: [x, y, x]}}}`, []string{`"x" is listed more than once`}},
 	{"enum-duplicate", "once", `{type: object, properties: {a: {type: string, enum: [x, "1", y]}}}`, nil},
 
-	{"pattern-vacuous", "a class that may be absent", `{type: object, properties: {a: {type: string, pattern: "[a-z]*"}}}`, []string{"is found in every string"}},
-	{"pattern-vacuous", "anchored at the beginning only", `{type: object, properties: {a: {type: string, pattern: "^(https://)?"}}}`, []string{"is found in every string"}},
-	{"pattern-vacuous", "an empty alternative", `{type: object, properties: {a: {type: string, pattern: "^$|x*"}}}`, []string{"is found in every string"}},
+	{"pattern-vacuous", "a class that may be absent", `{type: object, properties: {a: {type: string, pattern: "[a-z]*"}}}`, []string{"matches every string"}},
+	{"pattern-vacuous", "anchored at the beginning only", `{type: object, properties: {a: {type: string, pattern: "^(https://)?"}}}`, []string{"matches every string"}},
+	{"pattern-vacuous", "an empty alternative", `{type: object, properties: {a: {type: string, pattern: "^$|x*"}}}`, []string{"matches every string"}},
 	{"pattern-vacuous", "anchored", `{type: object, properties: {a: {type: string, pattern: "^[a-z]*$"}, b: {type: string, pattern: "^$|^x"}, c: {type: string, pattern: ".*"}, d: {type: string, pattern: '\bx?'}}}`, nil},
 	{"pattern-unanchored", "a class at the end", `{type: object, properties: {a: {type: string, pattern: "^[a-z]{1,8}"}}}`, []string{"does not end in $"}},
 	{"pattern-unanchored", "a group at the end", `{type: object, properties: {a: {type: string, pattern: "^v([0-9]+)"}}}`, []string{"does not end in $"}},
 	{"pattern-unanchored", "a prefix", `{type: object, properties: {a: {type: string, pattern: "^https://"}, b: {type: string, pattern: "^/.*"}, c: {type: string, pattern: "^a+$"}, d: {type: string, pattern: "a+"}}}`, nil},
 
-	{"additional-properties-any", "any", `{type: object, properties: {a: {type: object, additionalProperties: true}}}`, []string{"pruned to {}"}},
+	{"additional-properties-any", "any", `{type: object, properties: {a: {type: object, additionalProperties: true}}}`, []string{"prunes every object to {}"}},
 	{"additional-properties-any", "some", `{type: object, properties: {a: {type: object, additionalProperties: {type: string}}, b: {type: object, additionalProperties: true, x-kubernetes-preserve-unknown-fields: true}}}`, nil},
 
 	{"list-type-missing", "named items", `{type: object, properties: {a: {type: array, items: {type: object, required: [name], properties: {name: {type: string}}}}}}`, []string{"required name"}},
@@ -111,8 +111,8 @@ var cases = []struct {
 	{"union-as-rule", "filtered", `{type: object, properties: {a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: "[has(self.a), has(self.b)].filter(x, x).size() == 1"}]}`, []string{"a union of a, b"}},
 	{"union-as-rule", "exists_one", `{type: object, properties: {a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: "[has(self.a), has(self.b)].exists_one(x, x)"}]}`, []string{"a union of a, b"}},
 	{"union-as-rule", "discriminated", `{type: object, required: [type], properties: {type: {type: string}, a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: "self.type == 'A' ? has(self.a) : !has(self.a)"}, {rule: "has(self.type) && self.type == 'B' ? has(self.b) : !has(self.b)"}]}`,
-		[]string{"a union of a, b by type"}},
-	{"union-as-rule", "by equality", `{type: object, required: [type], properties: {type: {type: string}, a: {type: string}}, x-kubernetes-validations: [{rule: "has(self.a) == (self.type == 'A')"}]}`, []string{"a union of a by type"}},
+		[]string{"a union of a, b with the discriminator type"}},
+	{"union-as-rule", "by equality", `{type: object, required: [type], properties: {type: {type: string}, a: {type: string}}, x-kubernetes-validations: [{rule: "has(self.a) == (self.type == 'A')"}]}`, []string{"a union of a with the discriminator type"}},
 	{"union-as-rule", "something else", `{type: object, properties: {a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: has(self.a) == has(self.b)}, {rule: "has(self.a) || has(self.b)"}, {rule: "has(self.a) ? has(self.b) : true"}]}`, nil},
 
 	{"missing-bounds", "a search in a search", `{type: object, properties: {a: {type: array, items: {type: string}}}, x-kubernetes-validations: [{rule: "self.a.all(x, self.a.exists_one(y, x == y))"}]}`, []string{"a has no maxItems"}},
@@ -120,16 +120,16 @@ var cases = []struct {
 	{"missing-bounds", "cheap", `{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: "!has(self.a) || self.a != 'x'"}]}`, nil},
 
 	{"column-unknown-path", "a misspelled name", columns(`{name: Phase, type: string, jsonPath: .status.phaze}`), []string{"column Phase is always empty: the schema has no field .status.phaze"}},
-	{"column-unknown-path", "a field of a list", columns(`{name: Ready, type: string, jsonPath: .status.conditions.ready}`), []string{"there is no field ready in a value of type array"}},
-	{"column-unknown-path", "an item of an object", columns(`{name: X, type: string, jsonPath: ".status[0].x"}`), []string{"has no items"}},
+	{"column-unknown-path", "a field of a list", columns(`{name: Ready, type: string, jsonPath: .status.conditions.ready}`), []string{"a value of type array has no field ready"}},
+	{"column-unknown-path", "an item of an object", columns(`{name: X, type: string, jsonPath: ".status[0].x"}`), []string{"has type object and no items"}},
 	{"column-unknown-path", "paths that lead somewhere", columns(`{name: A, type: string, jsonPath: .status.phase}`, `{name: B, type: date, jsonPath: .metadata.creationTimestamp}`,
 		`{name: C, type: string, jsonPath: ".status.conditions[?(@.type=='Ready')].status"}`, `{name: D, type: string, jsonPath: ".status.labels['x.y/z']"}`, `{name: E, type: string, jsonPath: ".status.conditions[*].type"}`,
 		`{name: F, type: string, jsonPath: .status.any.thing}`, `{name: G, type: string, jsonPath: ".status.labels.x\\.y"}`, `{name: H, type: string, jsonPath: ..phase}`), nil},
-	{"column-type", "a text as a number", columns(`{name: Phase, type: integer, jsonPath: .status.phase}`), []string{"it is of type integer, and its field is of type string"}},
-	{"column-type", "an object as a date", columns(`{name: Labels, type: date, jsonPath: .status.labels}`), []string{"its field is of type object"}},
+	{"column-type", "a text as a number", columns(`{name: Phase, type: integer, jsonPath: .status.phase}`), []string{"it has type integer, but its field has type string"}},
+	{"column-type", "an object as a date", columns(`{name: Labels, type: date, jsonPath: .status.labels}`), []string{"its field has type object"}},
 	{"column-type", "types that fit", columns(`{name: A, type: string, jsonPath: .status.replicas}`, `{name: B, type: number, jsonPath: .status.replicas}`, `{name: C, type: date, jsonPath: .status.phase}`), nil},
 
-	{"scale-unknown-path", "a misspelled name", scale(".spec.replica", ".status.replicas", ".status.phase"), []string{".spec.replica leads nowhere"}},
+	{"scale-unknown-path", "a misspelled name", scale(".spec.replica", ".status.replicas", ".status.phase"), []string{".spec.replica leads to no field"}},
 	{"scale-unknown-path", "right", scale(".spec.replicas", ".status.replicas", ".status.phase"), nil},
 	{"scale-type", "a number as the selector", scale(".spec.replicas", ".status.phase", ".status.replicas"), []string{"a field of type integer", "a field of type string"}},
 	{"scale-type", "right", scale(".spec.replicas", ".status.replicas", ".status.phase"), nil},
@@ -147,7 +147,7 @@ var cases = []struct {
 	{"versions-lose-fields", "both ways", whole(
 		`{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {a: {type: string}, new: {type: string}}}}}}}`,
 		`{name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {a: {type: string}, old: {type: array, items: {type: string}}}}}}}}`),
-		[]string{"what is written to .spec.old in v1beta1 is lost", "removes .spec.new"}},
+		[]string{"values that clients write to .spec.old in v1beta1 are lost", "removes .spec.new"}},
 	{"versions-lose-fields", "not served", whole(
 		`{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {a: {type: string}}}}}`,
 		`{name: v1beta1, served: false, storage: false, schema: {openAPIV3Schema: {type: object, properties: {b: {type: string}}}}}`), nil},
@@ -157,7 +157,7 @@ var cases = []struct {
 	{"versions-lose-fields", "below a list", whole(
 		`{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {l: {type: array, items: {type: object, properties: {x: {type: string}}}}}}}}`,
 		`{name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {l: {type: array, items: {type: object, properties: {z: {type: string}}}}}}}}`),
-		[]string{".l[].z in v1beta1 is lost", "removes .l[].x"}},
+		[]string{".l[].z in v1beta1 are lost", "removes .l[].x"}},
 	{"versions-lose-fields", "a webhook converts", strings.Replace(whole(
 		`{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {a: {type: string}}}}}`,
 		`{name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {b: {type: string}}}}}`), "spec:", "spec:\n  conversion: {strategy: Webhook}", 1), nil},
@@ -177,22 +177,22 @@ func scale(spec, status, selector string) string {
 	return whole(`{name: v1, served: true, storage: true, subresources: {scale: {specReplicasPath: ` + spec + `, statusReplicasPath: ` + status + `, labelSelectorPath: ` + selector + `}}, schema: {openAPIV3Schema: ` + columnSchema + `}}`)
 }
 
-func TestRules(t *testing.T) {
+func TestChecks(t *testing.T) {
 	tried := map[finding.ID][2]bool{"rule-unguarded-optional": {true, true}} // TestUnguarded
 	for _, c := range cases {
-		found := of(t, c.rule, c.text)
+		found := of(t, c.check, c.text)
 		ok := len(found) == len(c.want)
 		for i := 0; ok && i < len(found); i++ {
 			ok = strings.Contains(found[i].Detail, c.want[i])
 		}
 		if !ok {
-			t.Errorf("%s, %s: found %v, want %q", c.rule, c.name, found, c.want)
+			t.Errorf("%s, %s: found %v, want %q", c.check, c.name, found, c.want)
 		}
-		seen := tried[c.rule]
+		seen := tried[c.check]
 		seen[min(len(c.want), 1)] = true
-		tried[c.rule] = seen
+		tried[c.check] = seen
 	}
-	for _, r := range Rules {
+	for _, r := range Checks {
 		if tried[r.ID] != [2]bool{true, true} {
 			t.Errorf("%s has no example, or no counterexample", r.ID)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 
-	"github.com/espalier-dev/espalier/rules"
+	"github.com/espalier-dev/espalier/crd/cel"
 )
 
 // What parts of an expression cost at most, for values as large as a request:
@@ -18,12 +18,12 @@ const (
 	largest      = 3 << 20
 	searchWeight = largest / 2
 	textWeight   = largest/10 + 10
-	heavyWeight  = rules.MaxSchemaCost
+	heavyWeight  = cel.MaxSchemaCost
 )
 
-// weigh notes how much the rules of n can cost, roughly and never too little.
-// Estimating properly takes as long as everything else; for most schemas it can
-// be seen that there is nothing to find.
+// weigh adds a rough upper bound of the cost of the rules of n. The exact estimate
+// takes as long as all other checks; for most schemas the bound shows that it is
+// not needed.
 func (c *checker) weigh(n *node, list []parsed) {
 	for m := n; m.parent != nil; m = m.parent {
 		if m.keyword != "properties" {
@@ -37,7 +37,7 @@ func (c *checker) weigh(n *node, list []parsed) {
 			w += heavyWeight
 		}
 		c.weight += min(w, heavyWeight)
-		c.heavy = c.heavy || w > rules.MaxRuleCost/nearLimit
+		c.heavy = c.heavy || w > cel.MaxRuleCost/nearLimit
 	}
 }
 
@@ -87,35 +87,35 @@ const nearLimit = 2
 
 // costs finds rules whose cost is near a limit for want of bounds.
 func (c *checker) costs() {
-	if !c.on["missing-bounds"] || c.weight < rules.MaxSchemaCost/nearLimit && !c.heavy {
+	if !c.on["missing-bounds"] || c.weight < cel.MaxSchemaCost/nearLimit && !c.heavy {
 		return
 	}
-	list, err := rules.Costs(c.version.Schema, rules.CheckOptions{Path: c.path, CompatibilityVersion: c.options.CompatibilityVersion})
+	list, err := cel.Costs(c.version.Schema, cel.CheckOptions{Path: c.path, CompatibilityVersion: c.options.CompatibilityVersion})
 	if err != nil {
 		return // said elsewhere
 	}
 	total := uint64(0)
 	for i := range list {
-		total += min(list[i].Total, rules.MaxSchemaCost) // enough to be too much
+		total += min(list[i].Total, cel.MaxSchemaCost) // enough to be too much
 	}
-	slices.SortStableFunc(list, func(a, b rules.Cost) int { return cmp.Compare(b.Total, a.Total) })
+	slices.SortStableFunc(list, func(a, b cel.Cost) int { return cmp.Compare(b.Total, a.Total) })
 	for i := range list {
 		r := &list[i]
-		near := r.Total > rules.MaxRuleCost/nearLimit
+		near := r.Total > cel.MaxRuleCost/nearLimit
 		// Of many rules that are expensive together only, the first few matter.
-		much := total > rules.MaxSchemaCost/nearLimit && r.Total >= rules.MaxSchemaCost/100 && i < mostExpensive
+		much := total > cel.MaxSchemaCost/nearLimit && r.Total >= cel.MaxSchemaCost/100 && i < mostExpensive
 		if len(r.Bounds) == 0 || !near && !much {
 			continue
 		}
 		first := r.Bounds[0]
-		detail := fmt.Sprintf("the rule may cost %s of what a rule may, because %s has no %s", percent(r.Total, rules.MaxRuleCost), field(first.Path), first.Keyword)
+		detail := fmt.Sprintf("the estimated cost of the CEL rule is %s of the limit per rule, because %s has no %s", percent(r.Total, cel.MaxRuleCost), field(first.Path), first.Keyword)
 		if !near {
-			detail = fmt.Sprintf("all rules together may cost %s of what they may, and this one %s, because %s has no %s",
-				percent(total, rules.MaxSchemaCost), percent(r.Total, rules.MaxSchemaCost), field(first.Path), first.Keyword)
+			detail = fmt.Sprintf("the estimated cost of all CEL rules is %s of the total limit, and of this rule %s, because %s has no %s",
+				percent(total, cel.MaxSchemaCost), percent(r.Total, cel.MaxSchemaCost), field(first.Path), first.Keyword)
 		}
 		var fix []string
 		for _, b := range r.Bounds {
-			fix = append(fix, fmt.Sprintf("%s: %d # at %s; the cost is then %s of the limit", b.Keyword, b.Value, b.Path, percent(b.Total, rules.MaxRuleCost)))
+			fix = append(fix, fmt.Sprintf("%s: %d # at %s; lowers the cost to %s of the limit", b.Keyword, b.Value, b.Path, percent(b.Total, cel.MaxRuleCost)))
 		}
 		c.add("missing-bounds", r.Path, c.version.Pointer+r.Pointer, c.version.Offset+r.Offset, detail, strings.Join(fix, "\n"))
 	}

@@ -46,12 +46,12 @@ func (c *checker) defaults(n *node, sh *shape) {
 	s := n.schema
 	if s.Default != nil {
 		if n.required {
-			c.at("default-required", n, "default", fmt.Sprintf("%s is required and has a default, which is filled in before anything is checked: leaving the field out is never an error", n.name),
-				fmt.Sprintf("Take %s out of required, or remove the default.", n.name))
+			c.at("default-required", n, "default", fmt.Sprintf("%s is required and has a default: the API server fills in the default before it validates, so omitting the field is never an error", n.name),
+				fmt.Sprintf("Remove %s from required, or remove the default.", n.name))
 		}
 		if s.Nullable && string(s.Default.Raw) != "null" {
-			c.at("default-nullable", n, "default", fmt.Sprintf("%s is nullable: who writes null gets null, and only who leaves it out gets %s", n.name, short(string(s.Default.Raw))),
-				"Remove nullable if null is no value of its own: null is then replaced by the default.")
+			c.at("default-nullable", n, "default", fmt.Sprintf("%s is nullable: null stays null, and the API server fills in %s only if the field is absent", n.name, short(string(s.Default.Raw))),
+				"Remove nullable unless null has a meaning of its own. The API server then replaces null with the default.")
 		}
 		return
 	}
@@ -63,11 +63,11 @@ func (c *checker) defaults(n *node, sh *shape) {
 		fields += fmt.Sprintf(" and %d more", more)
 	}
 	if sh.open || sh.needs {
-		c.at("default-conditional", n, "", fmt.Sprintf("%s is optional: where it is left out, the defaults of %s in it are not filled in", n.name, fields),
-			fmt.Sprintf("If they are meant to apply always, give %s a default.", n.name))
+		c.at("default-conditional", n, "", fmt.Sprintf("%s is optional: if it is absent, the API server does not fill in the defaults of %s", n.name, fields),
+			fmt.Sprintf("If the defaults should always apply, give %s a default.", n.name))
 		return
 	}
-	c.at("default-unreachable", n, "", fmt.Sprintf("%s is optional and every field in it has a default, but where %[1]s is left out, so is everything in it: %s", n.name, fields),
+	c.at("default-unreachable", n, "", fmt.Sprintf("%s is optional and all its fields have defaults, but if %[1]s is absent, the API server fills in none of them: %s", n.name, fields),
 		"default: {}")
 }
 

@@ -1,20 +1,20 @@
-// Package lint gives advice about definitions that an API server accepts:
-// what is written and does not do what its author expects.
+// Package lint finds likely mistakes in CRDs that an API server accepts: parts
+// that do not do what their author expects.
 //
 // # Data flow
 //
 //	*crd.CRD ── Check ──▶ findings, each with what to write instead
 //
-// Every version's schema is walked once, as written. Expressions are parsed,
-// not evaluated: what they read is followed through the schema, and what they
-// ask with has() or optional syntax is remembered on the way.
+// Check walks the schema of every version once. It parses CEL expressions without
+// evaluating them: it follows the fields that they read through the schema, and
+// keeps track of their tests with has() and optional syntax.
 //
 // # Invariants
 //
-//   - A rule that is on by default speaks of a definite trap. What is a matter
-//     of taste is off, or has severity Info.
-//   - What crd.Validate refuses is not repeated here. A schema that cannot be
-//     read, or an expression that does not parse, is left alone.
-//   - Work is linear in the size of the definition, and so is the memory of the
+//   - A check that is on by default finds definite mistakes. Checks of style are
+//     off by default, or have severity Info.
+//   - Findings of crd.Validate are not repeated here. Check skips schemas that it
+//     cannot read and expressions that do not parse.
+//   - Work is linear in the size of the CRD, and so is the memory of the
 //     findings: beyond 16 MiB they are left out.
 package lint

@@ -18,14 +18,14 @@ func ExampleCheck() {
 	}
 	findings, err := lint.Check(d, lint.Options{})
 	for _, f := range findings {
-		fmt.Println(f.Severity, f.Rule)
+		fmt.Println(f.Severity, f.Check)
 		fmt.Println(f.Detail)
 		fmt.Println(f.Fix)
 	}
 	fmt.Println(err)
 	// Output:
 	// warning rule-unguarded-optional
-	// self.min is optional and read without a question: for objects without, the rule fails with the error no such key: min
+	// self.min is optional, and the CEL rule does not test for presence: for objects without the field, the rule fails with the error no such key: min
 	// rule: '!has(self.min) || (self.min <= self.max)'
 	// <nil>
 }

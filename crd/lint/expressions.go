@@ -53,12 +53,12 @@ func (c *checker) expressions(n *node) {
 	c.unions(n, list)
 	for _, p := range list {
 		if p.rule.Message == "" && p.rule.MessageExpression == "" {
-			c.atRule("rule-message-missing", n, p.index, p.rule.At("rule"), "without a message, users are shown the expression", "message: what the value must be, and why")
+			c.atRule("rule-message-missing", n, p.index, p.rule.At("rule"), "without a message, users see the expression", "message: what the value must be, and why")
 		}
 		if n.keyword == "properties" && !n.required && n.schema.Default == nil && isUnchanged(p.tree.Expr()) && !watched(n) {
 			c.atRule("immutable-optional", n, p.index, p.rule.At("rule"),
-				fmt.Sprintf("%s is optional: the rule holds for changes of its value, but it can be removed with one write and set to another value with the next", n.name),
-				fmt.Sprintf("On the schema around it:\nx-kubernetes-validations:\n- rule: \"!has(oldSelf.%[1]s) || has(self.%[1]s)\"\n  message: %[2]s cannot be removed once it is set", identifier(n.name), n.name))
+				fmt.Sprintf("%s is optional: the CEL rule rejects changes of its value, but a client can remove it with one write and set another value with the next", n.name),
+				fmt.Sprintf("On the parent schema:\nx-kubernetes-validations:\n- rule: \"!has(oldSelf.%[1]s) || has(self.%[1]s)\"\n  message: %[2]s cannot be removed once it is set", identifier(n.name), n.name))
 		}
 	}
 }

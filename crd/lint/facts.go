@@ -251,7 +251,7 @@ func (s *scope) question(e ast.Expr) string {
 
 // sized returns what follows from a comparison with the size of x.orValue(), or
 // with its value. That it is compared with what orValue gives is not considered:
-// nobody asks whether something that is not there is large.
+// rules do not compare the size of an absent value.
 func (s *scope) sized(args []ast.Expr, same bool) facts {
 	if same {
 		return nil

@@ -47,7 +47,7 @@ func (c *checker) unguarded(n *node, list []parsed) {
 			verb = "are"
 		}
 		first := g.reads[0]
-		detail := fmt.Sprintf("%s %s optional and read without a question: for objects without, the rule fails with the error no such key: %s",
+		detail := fmt.Sprintf("%s %s optional, and the CEL rule does not test for presence: for objects without the field, the rule fails with the error no such key: %s",
 			strings.Join(g.reads, ", "), verb, strings.Trim(first[strings.LastIndexAny(first, ".[")+1:], `]"`))
 		c.atRule("rule-unguarded-optional", n, p.index, p.rule.At("rule"), detail, guarding(p.rule.Rule, g.reads))
 	}
@@ -58,7 +58,7 @@ func guarding(rule string, reads []string) string {
 	questions := ""
 	for _, r := range reads {
 		if !strings.HasPrefix(r, "self.") && !strings.HasPrefix(r, "oldSelf.") {
-			return fmt.Sprintf("Ask before reading, inside of the macro: !%s || …", presence(r))
+			return fmt.Sprintf("Test the field inside the macro before you read it: !%s || …", presence(r))
 		}
 		questions += "!" + presence(r) + " || "
 	}
@@ -209,7 +209,7 @@ func truth(e ast.Expr) (value, ok bool) {
 	return value, ok
 }
 
-// presupposes recognises what is false by its nature where a value is not there:
+// presupposes recognises conditions that are false if a value is absent:
 // has(x.y) without x, size(x) > 0, k in x, x != ""; among alternatives also a
 // comparison of x with a literal. It returns x, and what else there is to visit.
 func presupposes(e ast.Expr, at position) (value, rest ast.Expr) {

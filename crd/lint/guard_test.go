@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-dev/espalier/rules"
+	"github.com/espalier-dev/espalier/crd/cel"
 )
 
 // guarded is what the rules of TestUnguarded are about.
@@ -159,7 +159,7 @@ func TestWeight(t *testing.T) {
 			t.Fatal(err)
 		}
 		schema := `{"type":"object","properties":{"spec":` + fmt.Sprintf(guarded, `,"x-kubernetes-validations":`+string(raw)) + `}}`
-		list, err := rules.Costs([]byte(schema), rules.CheckOptions{})
+		list, err := cel.Costs([]byte(schema), cel.CheckOptions{})
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%s: %v, %v", rule, list, err)
 		}

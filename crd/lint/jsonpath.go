@@ -7,8 +7,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
-// follow returns the schema that a JSONPath leads to, nil where that cannot be
-// told. If it certainly leads to nothing, lost says why.
+// follow returns the schema that a JSONPath leads to, or nil if it is unknown. If
+// the path certainly leads to nothing, lost says why.
 func follow(s *syntax.Schema, path string) (f *syntax.Schema, lost string) {
 	steps, ok := steps(path)
 	if !ok {
@@ -26,11 +26,11 @@ func follow(s *syntax.Schema, path string) (f *syntax.Schema, lost string) {
 				if st.name == "*" {
 					return nil, ""
 				}
-				return nil, fmt.Sprintf("what is before %s is of type %s and has no items", st.text, s.Type)
+				return nil, fmt.Sprintf("the value before %s has type %s and no items", st.text, s.Type)
 			}
 			s = s.ItemSchema()
 		case s.Type != "object":
-			return nil, fmt.Sprintf("there is no field %s in a value of type %s", st.name, s.Type)
+			return nil, fmt.Sprintf("a value of type %[2]s has no field %[1]s", st.name, s.Type)
 		case s.Property(st.name) != nil:
 			s = s.Property(st.name)
 		case s.AdditionalProperties != nil:

@@ -14,33 +14,33 @@ import (
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
-// Options say what is looked for.
+// Options configure Check.
 type Options struct {
-	// Enable names rules that are off by default, Disable rules that are on.
+	// Enable turns on checks that are off by default, Disable turns off others.
 	Enable, Disable []finding.ID
 	// CompatibilityVersion is the Kubernetes version, such as "1.36", whose
-	// functions rules may use; see [github.com/espalier-dev/espalier/rules.CheckOptions].
+	// functions rules may use; see [github.com/espalier-dev/espalier/crd/cel.CheckOptions].
 	CompatibilityVersion string
 }
 
-// Check returns the advice about a definition, in the order of the document. It
-// fails if the options name an unknown rule.
+// Check returns the advice about a CRD, in the order of the document. It
+// fails if the options name an unknown check.
 func Check(d *crd.CRD, o Options) ([]finding.Finding, error) {
 	on, err := enabled(o)
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{definition: d, doc: crdtree.Doc(d), options: o, on: on}
+	c := &checker{crd: d, doc: crdtree.Doc(d), options: o, on: on}
 	c.run()
 	slices.SortStableFunc(c.found, func(a, b finding.Finding) int {
-		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Rule, b.Rule))
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Check, b.Check))
 	})
 	return c.found, nil
 }
 
 func enabled(o Options) (map[finding.ID]bool, error) {
-	on := make(map[finding.ID]bool, len(Rules))
-	for _, r := range Rules {
+	on := make(map[finding.ID]bool, len(Checks))
+	for _, r := range Checks {
 		on[r.ID] = r.Default
 	}
 	for _, list := range []struct {
@@ -49,7 +49,7 @@ func enabled(o Options) (map[finding.ID]bool, error) {
 	}{{o.Enable, true}, {o.Disable, false}} {
 		for _, id := range list.ids {
 			if _, known := on[id]; !known {
-				return nil, fmt.Errorf("there is no lint rule %q", id)
+				return nil, fmt.Errorf("unknown check %q", id)
 			}
 			on[id] = list.to
 		}
@@ -57,17 +57,17 @@ func enabled(o Options) (map[finding.ID]bool, error) {
 	return on, nil
 }
 
-// checker looks at one definition.
+// checker looks at one CRD.
 type checker struct {
-	definition *crd.CRD
-	doc        *jsondoc.Doc
-	options    Options
-	on         map[finding.ID]bool
-	found      []finding.Finding
-	bytes      int // of found
+	crd     *crd.CRD
+	doc     *jsondoc.Doc
+	options Options
+	on      map[finding.ID]bool
+	found   []finding.Finding
+	bytes   int // of found
 
 	version *crd.Version // the one whose schema is being looked at
-	shift   int          // from offsets in its schema to those in the definition
+	shift   int          // from offsets in its schema to those in the CRD
 	path    string       // of its schema
 	demands demands      // of its schemas
 	weight  uint64       // what its rules may cost at most
@@ -75,10 +75,10 @@ type checker struct {
 }
 
 func (c *checker) run() {
-	schemas := make([]*syntax.Schema, len(c.definition.Versions))
+	schemas := make([]*syntax.Schema, len(c.crd.Versions))
 	seen := map[string]int{} // by pointer: versions of v1beta1 share a schema
-	for i := range c.definition.Versions {
-		v := &c.definition.Versions[i]
+	for i := range c.crd.Versions {
+		v := &c.crd.Versions[i]
 		if v.Schema == nil {
 			continue
 		}
@@ -103,21 +103,21 @@ func (c *checker) run() {
 // makes as long as the document.
 const maxBytes = 16 << 20
 
-// add reports a finding about something in the definition.
-func (c *checker) add(rule finding.ID, path, pointer string, offset int, detail, fix string) {
-	if !c.on[rule] || c.bytes > maxBytes {
+// add reports a finding about something in the CRD.
+func (c *checker) add(check finding.ID, path, pointer string, offset int, detail, fix string) {
+	if !c.on[check] || c.bytes > maxBytes {
 		return
 	}
 	c.bytes += len(path) + len(pointer) + len(detail) + len(fix)
 	c.found = append(c.found, finding.Finding{
-		Rule: rule, Severity: severities[rule], Path: path, Detail: detail, Fix: fix, Pointer: pointer, Offset: offset,
+		Check: check, Severity: severities[check], Path: path, Detail: detail, Fix: fix, Pointer: pointer, Offset: offset,
 	})
 }
 
 // at reports a finding about a keyword of a schema, or the schema itself if
 // keyword is empty.
-func (c *checker) at(rule finding.ID, n *node, keyword, detail, fix string) {
-	if !c.on[rule] || c.bytes > maxBytes {
+func (c *checker) at(check finding.ID, n *node, keyword, detail, fix string) {
+	if !c.on[check] || c.bytes > maxBytes {
 		return
 	}
 	path, pointer := n.place(c.path, c.version.Pointer)
@@ -126,21 +126,21 @@ func (c *checker) at(rule finding.ID, n *node, keyword, detail, fix string) {
 		path, pointer = path+"."+keyword, pointer+"/"+keyword
 		offset = n.schema.At(keyword)
 	}
-	c.add(rule, path, pointer, c.shift+offset, detail, fix)
+	c.add(check, path, pointer, c.shift+offset, detail, fix)
 }
 
 // atRule reports a finding about an expression.
-func (c *checker) atRule(rule finding.ID, n *node, index, offset int, detail, fix string) {
-	if !c.on[rule] || c.bytes > maxBytes {
+func (c *checker) atRule(check finding.ID, n *node, index, offset int, detail, fix string) {
+	if !c.on[check] || c.bytes > maxBytes {
 		return
 	}
 	path, pointer := n.place(c.path, c.version.Pointer)
 	i := strconv.Itoa(index)
-	c.add(rule, path+".x-kubernetes-validations["+i+"].rule", pointer+"/x-kubernetes-validations/"+i+"/rule",
+	c.add(check, path+".x-kubernetes-validations["+i+"].rule", pointer+"/x-kubernetes-validations/"+i+"/rule",
 		c.shift+offset, detail, fix)
 }
 
-// pathOf turns a pointer outside of schemas into a field path.
+// pathOf turns a pointer outside schemas into a field path.
 func pathOf(pointer string) string {
 	var b []byte
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {

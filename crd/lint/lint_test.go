@@ -17,14 +17,14 @@ import (
 // all switches every rule on.
 func all() Options {
 	var o Options
-	for _, r := range Rules {
+	for _, r := range Checks {
 		o.Enable = append(o.Enable, r.ID)
 	}
 	return o
 }
 
-// definition wraps the YAML of a schema, or of a whole definition.
-func definition(t testing.TB, text string) *crd.CRD {
+// mustParse wraps the YAML of a schema, or of a whole CRD.
+func mustParse(t testing.TB, text string) *crd.CRD {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -42,15 +42,15 @@ func definition(t testing.TB, text string) *crd.CRD {
 }
 
 // of returns the findings of one rule.
-func of(t testing.TB, rule finding.ID, text string) []finding.Finding {
+func of(t testing.TB, check finding.ID, text string) []finding.Finding {
 	t.Helper()
-	d := definition(t, text)
+	d := mustParse(t, text)
 	found, err := Check(d, all())
 	if err != nil {
 		t.Fatal(err)
 	}
 	inRange(t, d, found)
-	return slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Rule != rule })
+	return slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Check != check })
 }
 
 // inRange demands that findings lead to what they are about.
@@ -104,13 +104,13 @@ func TestFinding(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	d := definition(t, `{type: object, properties: {a: {type: string, minLength: 3, maxLength: 2}}}`)
-	count := func(o Options, rule finding.ID) int {
+	d := mustParse(t, `{type: object, properties: {a: {type: string, minLength: 3, maxLength: 2}}}`)
+	count := func(o Options, check finding.ID) int {
 		found, err := Check(d, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Rule != rule }))
+		return len(slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Check != check }))
 	}
 	if n := count(Options{}, "bounds-contradict"); n != 1 {
 		t.Errorf("%d findings of a rule that is on", n)
@@ -127,7 +127,7 @@ func TestOptions(t *testing.T) {
 	if _, err := Check(d, Options{Enable: []finding.ID{"no-such"}}); err == nil || !strings.Contains(err.Error(), "no-such") {
 		t.Errorf("an unknown rule is enabled: %v", err)
 	}
-	if found, err := Check(definition(t, `{type: object, properties: {a: {type: 1, minLength: 3, maxLength: 2}}}`), Options{}); err != nil || len(found) != 0 {
+	if found, err := Check(mustParse(t, `{type: object, properties: {a: {type: 1, minLength: 3, maxLength: 2}}}`), Options{}); err != nil || len(found) != 0 {
 		t.Errorf("a schema that no server reads: %v, %v", found, err)
 	}
 }
@@ -135,7 +135,7 @@ func TestOptions(t *testing.T) {
 // TestTable: identifiers are unique and the table is complete.
 func TestTable(t *testing.T) {
 	seen := map[finding.ID]bool{}
-	for _, r := range Rules {
+	for _, r := range Checks {
 		if seen[r.ID] || r.Explanation == "" || r.Source == "" {
 			t.Errorf("%+v", r)
 		}
@@ -146,7 +146,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestLinear: a definition ten times as large takes about ten times as long,
+// TestLinear: a CRD ten times as large takes about ten times as long,
 // however it is nested.
 func TestLinear(t *testing.T) {
 	if testing.Short() {
@@ -188,7 +188,7 @@ func TestLinear(t *testing.T) {
 			return `{"type":"object","required":[` + required.String()[1:] + `],"properties":{` + properties.String()[1:] + `},"x-kubernetes-validations":[` + rules.String()[1:] + `]}`
 		},
 	} {
-		small, large := definition(t, build(1_000)), definition(t, build(10_000))
+		small, large := mustParse(t, build(1_000)), mustParse(t, build(10_000))
 		took := func(d *crd.CRD) time.Duration {
 			began := time.Now()
 			if _, err := Check(d, Options{Disable: []finding.ID{"missing-bounds"}}); err != nil {
@@ -214,7 +214,7 @@ func TestLinear(t *testing.T) {
 func TestBounded(t *testing.T) {
 	const depth = 4000
 	text := strings.Repeat(`{"type":"object","properties":{"metadata":{"type":"object"},"a":`, depth) + `{"type":"string"}` + strings.Repeat(`}}`, depth)
-	found, err := Check(definition(t, text), Options{})
+	found, err := Check(mustParse(t, text), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// FuzzCheck: whatever the definition is, nothing panics and findings are in it.
+// FuzzCheck: whatever the CRD is, nothing panics and findings are in it.
 func FuzzCheck(f *testing.F) {
 	for _, c := range cases {
 		f.Add([]byte(c.text))

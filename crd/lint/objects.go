@@ -8,20 +8,20 @@ import (
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
-// objects looks at what a schema outside of junctors says about structure.
+// objects looks at what a schema outside logical keywords says about structure.
 func (c *checker) objects(n *node) {
 	s := n.schema
-	if !c.definition.PreserveUnknownFields {
+	if !c.crd.PreserveUnknownFields {
 		c.empty(n)
 		c.required(n)
 	}
-	if a := s.AdditionalProperties; a != nil && a.Allows && a.Schema == nil && n.pruned() && !c.definition.PreserveUnknownFields {
-		c.at("additional-properties-any", n, "additionalProperties", "values are not specified: scalars stay, and every object among them is pruned to {}",
+	if a := s.AdditionalProperties; a != nil && a.Allows && a.Schema == nil && n.pruned() && !c.crd.PreserveUnknownFields {
+		c.at("additional-properties-any", n, "additionalProperties", "the map values have no schema: the API server keeps scalars and prunes every object to {}",
 			"type: object\nx-kubernetes-preserve-unknown-fields: true")
 	}
 	if s.Type == "array" && s.ListType == nil && c.on["list-type-missing"] {
 		if key := listKey(s.ItemSchema()); key != "" {
-			c.at("list-type-missing", n, "", fmt.Sprintf("items are objects with a required %s; without a list type, server-side apply replaces the list as a whole", key),
+			c.at("list-type-missing", n, "", fmt.Sprintf("items are objects with a required %s; without a list type, server-side apply replaces the whole list", key),
 				"x-kubernetes-list-type: map\nx-kubernetes-list-map-keys: ["+key+"]")
 		}
 	}
@@ -46,7 +46,7 @@ func listKey(items *syntax.Schema) string {
 	return ""
 }
 
-// payloads are the words in names of objects that carry data for somebody else.
+// payloads are words in the names of fields that carry data for another program.
 var payloads = []string{"template", "values", "parameters", "params", "overrides", "raw", "manifest", "payload", "variables"}
 
 // empty finds objects in which nothing can be.
@@ -65,13 +65,13 @@ func (c *checker) empty(n *node) {
 	const preserve = "x-kubernetes-preserve-unknown-fields: true"
 	switch name := n.what(); {
 	case n.keyword == "properties" && n.name == "metadata":
-		c.at("embedded-metadata-bare", n, "", "metadata specifies no fields: labels, annotations and everything else in it are pruned",
+		c.at("embedded-metadata-bare", n, "", "metadata specifies no fields: the API server prunes labels, annotations and all other fields in it",
 			"type: object\nproperties:\n  labels:\n    type: object\n    additionalProperties: {type: string}\n  annotations:\n    type: object\n    additionalProperties: {type: string}")
 	case c.payload(n):
-		c.at("payload-pruned", n, "", fmt.Sprintf("%s specifies no fields: everything in it is pruned", name), "type: object\n"+preserve)
+		c.at("payload-pruned", n, "", fmt.Sprintf("%s specifies no fields: the API server prunes all its content", name), "type: object\n"+preserve)
 	default:
-		c.at("object-empty", n, "", fmt.Sprintf("%s specifies no fields: it is always {}, everything else in it is pruned", name),
-			"Specify properties, or additionalProperties for a map, or "+preserve+". If {} is all that is meant, say so with maxProperties: 0.")
+		c.at("object-empty", n, "", fmt.Sprintf("%s specifies no fields: it is always {}, because the API server prunes all its content", name),
+			"Specify properties, or additionalProperties for a map, or "+preserve+". If only {} is valid, set maxProperties: 0.")
 	}
 }
 
@@ -116,7 +116,7 @@ func (c *checker) required(n *node) {
 // maxNames is how many fields are named.
 const maxNames = 5
 
-// unspecified looks at the required of m, which is n or a junctor of it.
+// unspecified looks at the required of m, which is n or a logical keyword of it.
 func (c *checker) unspecified(m, n *node) {
 	var names []string
 	for _, name := range m.schema.Required {
@@ -129,11 +129,11 @@ func (c *checker) unspecified(m, n *node) {
 		if more := len(names) - maxNames; more > 0 {
 			list += fmt.Sprintf(" and %d more", more)
 		}
-		detail := "required, not specified, therefore pruned and then missing: " + list
+		detail := "required fields that are not specified, so the API server prunes them: " + list
 		if m != n {
-			detail = "this branch never holds, because of fields that are " + detail
+			detail = "no object matches this branch, because of " + detail
 		}
-		c.at("required-unspecified", m, "required", detail, "Specify under properties, or take out of required: "+list)
+		c.at("required-unspecified", m, "required", detail, "Specify under properties, or remove from required: "+list)
 	}
 	s := m.schema
 	for _, j := range []struct {
@@ -142,7 +142,7 @@ func (c *checker) unspecified(m, n *node) {
 	}{{"allOf", s.AllOf}, {"anyOf", s.AnyOf}, {"oneOf", s.OneOf}} {
 		for i, x := range j.list {
 			k := c.child(m, x, j.keyword, i)
-			k.junctor = true
+			k.logical = true
 			c.unspecified(k, n)
 		}
 	}
@@ -168,5 +168,5 @@ func (c *checker) unbounded(n *node) {
 	if n.keyword == "properties" && n.parent.resource() && typeMeta(n.name) {
 		return
 	}
-	c.at("unbounded", n, "", fmt.Sprintf("%s has no %s: objects are bounded by the size of a request only, and rules about it are estimated accordingly", n.what(), keyword), keyword+": 64")
+	c.at("unbounded", n, "", fmt.Sprintf("%s has no %s: only the size of a request limits it, and the API server estimates the cost of CEL rules with that size", n.what(), keyword), keyword+": 64")
 }

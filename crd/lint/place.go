@@ -17,7 +17,7 @@ type place struct {
 	key      string // the same for the same value; also how it is written
 	resource bool
 	metadata bool  // of a resource: what is in it is not for the schema to say
-	optional bool  // an optional value: access to what is not there is none
+	optional bool  // an optional value: access to an absent value gives optional.none()
 	each     facts // of a list: what is known about its elements
 	element  string
 }

@@ -35,8 +35,8 @@ func (c *checker) unions(n *node, list []parsed) {
 	}
 	if first != nil {
 		c.atRule("union-as-rule", n, first.index, first.rule.At("rule"),
-			fmt.Sprintf("rules spell out a union of %s by %s, which documentation, editors and clients cannot see", strings.Join(fields, ", "), discriminator),
-			"x-kubernetes-unions: # clusters ignore it: keep the rules for them\n- discriminator: "+discriminator+"\n  fields: {"+strings.Join(members, ", ")+"}")
+			fmt.Sprintf("CEL rules implement a union of %s with the discriminator %s, which documentation, editors and clients cannot see", strings.Join(fields, ", "), discriminator),
+			"x-kubernetes-unions: # kube-apiserver ignores it: keep the CEL rules for clusters\n- discriminator: "+discriminator+"\n  fields: {"+strings.Join(members, ", ")+"}")
 	}
 }
 
@@ -51,12 +51,12 @@ func (n *node) specifies(names []string) bool {
 }
 
 func (c *checker) union(n *node, p *parsed, names []string, one bool) {
-	fix := "x-kubernetes-unions: # clusters ignore it: keep the rule for them\n- fields: {" + strings.Join(names, `: "", `) + `: ""}`
+	fix := "x-kubernetes-unions: # kube-apiserver ignores it: keep the CEL rule for clusters\n- fields: {" + strings.Join(names, `: "", `) + `: ""}`
 	if one {
 		fix = "oneOf:\n- required: [" + strings.Join(names, "]\n- required: [") + "]"
 	}
 	c.atRule("union-as-rule", n, p.index, p.rule.At("rule"),
-		fmt.Sprintf("the rule spells out a union of %s, which documentation, editors and clients cannot see", strings.Join(names, ", ")), fix)
+		fmt.Sprintf("the CEL rule implements a union of %s, which documentation, editors and clients cannot see", strings.Join(names, ", ")), fix)
 }
 
 // exclusive recognises expressions that say how many of several fields are set,

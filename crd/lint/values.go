@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// values looks at what a schema demands of values, within junctors too.
+// values looks at what a schema demands of values, within logical keywords too.
 func (c *checker) values(n *node) {
 	c.bounds(n)
 	c.effects(n)
@@ -77,7 +77,7 @@ func (c *checker) effects(n *node) {
 		if items := s.ItemSchema(); s.Type == "array" && items != nil && (items.Type == r.kind || items.Type == "integer" && r.kind == "number") {
 			fix = fmt.Sprintf("Move %s to items.", r.keyword)
 		}
-		c.at("keyword-without-effect", n, r.keyword, fmt.Sprintf("%s is about values of type %s; beside type %s it restricts nothing", r.keyword, r.kind, s.Type), fix)
+		c.at("keyword-without-effect", n, r.keyword, fmt.Sprintf("%s restricts values of type %s; it has no effect on type %s", r.keyword, r.kind, s.Type), fix)
 	}
 }
 
@@ -88,7 +88,7 @@ func (c *checker) enum(n *node) {
 	seen := make(map[string]bool, len(n.schema.Enum))
 	for _, v := range n.schema.Enum {
 		if seen[string(v.Raw)] {
-			c.at("enum-duplicate", n, "enum", fmt.Sprintf("%s is listed more than once", short(string(v.Raw))), "Remove the repetition.")
+			c.at("enum-duplicate", n, "enum", fmt.Sprintf("%s is listed more than once", short(string(v.Raw))), "Remove the duplicate.")
 			return
 		}
 		seen[string(v.Raw)] = true
@@ -107,12 +107,12 @@ func (c *checker) pattern(n *node) {
 	}
 	switch {
 	case slices.Contains([]string{".*", "^.*", "(.*)"}, s.Pattern):
-		// Whoever writes this knows.
+		// An author who writes this does it on purpose.
 	case vacuous(re):
-		c.at("pattern-vacuous", n, "pattern", fmt.Sprintf("%s is found in every string, because it matches the empty one and does not end in $", short(s.Pattern)),
+		c.at("pattern-vacuous", n, "pattern", fmt.Sprintf("%s matches every string, because it matches the empty string and does not end in $", short(s.Pattern)),
 			"pattern: "+quote(anchored(s.Pattern)))
 	case looseEnd(re):
-		c.at("pattern-unanchored", n, "pattern", fmt.Sprintf("%s does not end in $: a pattern is searched for, so that anything may follow its last repetition", short(s.Pattern)),
+		c.at("pattern-unanchored", n, "pattern", fmt.Sprintf("%s does not end in $: the API server searches for the pattern, so any characters may follow its last repetition", short(s.Pattern)),
 			"pattern: "+quote(anchored(s.Pattern)))
 	}
 }

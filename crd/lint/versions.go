@@ -17,37 +17,37 @@ func (c *checker) status(root *node) {
 	s := root.schema
 	status := s.Property("status")
 	const fix = "properties:\n  status:\n    type: object\n    properties: # or x-kubernetes-preserve-unknown-fields: true"
-	lost := c.version.Status && !c.definition.PreserveUnknownFields
+	lost := c.version.Status && !c.crd.PreserveUnknownFields
 	switch {
 	case lost && status == nil && root.pruned() && s.Type == "object":
-		c.at("status-unspecified", root, "", "the status subresource is enabled and the schema has no status: what controllers write to it is pruned", fix)
+		c.at("status-unspecified", root, "", "the status subresource is enabled but the schema has no status: the API server prunes what controllers write to it", fix)
 	case lost && status != nil && status.Type == "object" && !structured(status):
 		n := &node{parent: root, schema: status, keyword: "properties", name: "status", index: -1}
-		c.at("status-unspecified", n, "", "the status subresource is enabled and status has no fields: what controllers write to it is pruned", fix)
+		c.at("status-unspecified", n, "", "the status subresource is enabled but status has no fields: the API server prunes what controllers write to it", fix)
 	case !c.version.Status && status != nil && status.Type == "object" && structured(status):
 		n := &node{parent: root, schema: status, keyword: "properties", name: "status", index: -1}
-		c.at("status-without-subresource", n, "", "the schema has a status and the status subresource is not enabled: users can write status, a controller's update replaces spec as well, and every write of status changes metadata.generation",
+		c.at("status-without-subresource", n, "", "the schema has status but the status subresource is not enabled: users can write status, a controller's update also replaces spec, and every write of status changes metadata.generation",
 			"subresources:\n  status: {}")
 	}
 }
 
-// versions looks at what a CRD says about its versions outside of their schemas.
+// versions looks at what a CRD says about its versions outside their schemas.
 // schemas are those of the versions, nil where there is none.
 func (c *checker) versions(schemas []*syntax.Schema) {
 	seen := map[jsondoc.Value]bool{} // what v1beta1 says for all versions at once
 	for i, s := range schemas {
-		v := &c.definition.Versions[i]
+		v := &c.crd.Versions[i]
 		pointer := "/spec/versions/" + strconv.Itoa(i)
-		if s != nil && !c.definition.PreserveUnknownFields {
+		if s != nil && !c.crd.PreserveUnknownFields {
 			c.columns(v, pointer, s, seen)
 			c.scale(v, pointer, s, seen)
 		}
 		if !v.Served && !v.Storage && len(schemas) > 1 {
 			c.add("version-unused", pathOf(pointer), pointer, c.doc.Offset(crdtree.At(v)), fmt.Sprintf("version %s is neither served nor stored", v.Name),
-				"Remove the version once no object is stored in it and status.storedVersions does not name it; until then this is how to retire it.")
+				"Keep the version until no object is stored in it and status.storedVersions does not list it. Then remove it.")
 		}
 	}
-	if c.definition.Conversion.Strategy != "Webhook" {
+	if c.crd.Conversion.Strategy != "Webhook" {
 		c.losses(schemas)
 	}
 }
@@ -94,11 +94,11 @@ func (c *checker) scale(v *crd.Version, pointer string, s *syntax.Schema, seen m
 		f, lost := follow(s, p.path)
 		switch {
 		case lost != "":
-			c.add("scale-unknown-path", pathOf(at), at, c.offset(part, p.name), fmt.Sprintf("%s leads nowhere: %s", p.path, lost),
+			c.add("scale-unknown-path", pathOf(at), at, c.offset(part, p.name), fmt.Sprintf("%s leads to no field: %s", p.path, lost),
 				"Specify the field, or correct the path.")
 		case f != nil && f.Type != "" && f.Type != p.kind:
-			c.add("scale-type", pathOf(at), at, c.offset(part, p.name), fmt.Sprintf("%s leads to a field of type %s: the subresource reads values of type %s only", p.path, f.Type, p.kind),
-				"Point to a field of type "+p.kind+".")
+			c.add("scale-type", pathOf(at), at, c.offset(part, p.name), fmt.Sprintf("%s leads to a field of type %s, but the scale subresource reads only values of type %s", p.path, f.Type, p.kind),
+				"Use the path of a field of type "+p.kind+".")
 		}
 	}
 }
@@ -139,7 +139,7 @@ func (c *checker) column(column *crd.Column, part jsondoc.Value, pointer string,
 	}
 	if types, known := fits[column.Type]; known && !strings.Contains(types, f.Type) {
 		at := pointer + "/type"
-		c.add("column-type", pathOf(at), at, c.offset(part, "type"), fmt.Sprintf("column %s is always empty: it is of type %s, and its field is of type %s", column.Name, column.Type, f.Type), "type: "+shownAs(f))
+		c.add("column-type", pathOf(at), at, c.offset(part, "type"), fmt.Sprintf("column %s is always empty: it has type %s, but its field has type %s", column.Name, column.Type, f.Type), "type: "+shownAs(f))
 	}
 }
 
@@ -160,26 +160,26 @@ const maxLost = 3
 // nothing converts between them.
 func (c *checker) losses(schemas []*syntax.Schema) {
 	storage := -1
-	for i := range c.definition.Versions {
-		if c.definition.Versions[i].Storage {
+	for i := range c.crd.Versions {
+		if c.crd.Versions[i].Storage {
 			storage = i
 		}
 	}
-	if storage < 0 || schemas[storage] == nil || c.definition.PreserveUnknownFields {
+	if storage < 0 || schemas[storage] == nil || c.crd.PreserveUnknownFields {
 		return
 	}
-	stored := c.definition.Versions[storage].Name
+	stored := c.crd.Versions[storage].Name
 	for i := range schemas {
-		if i == storage || !c.definition.Versions[i].Served || schemas[i] == nil || schemas[i] == schemas[storage] {
+		if i == storage || !c.crd.Versions[i].Served || schemas[i] == nil || schemas[i] == schemas[storage] {
 			continue
 		}
-		v := &c.definition.Versions[i]
+		v := &c.crd.Versions[i]
 		for _, way := range []struct {
 			from, to *syntax.Schema
 			detail   string
 		}{
-			{schemas[i], schemas[storage], "nothing converts %[1]s to %[2]s, the version that is stored, which lacks fields of it: what is written to %[3]s in %[1]s is lost"},
-			{schemas[storage], schemas[i], "nothing converts %[2]s, the version that is stored, to %[1]s, which lacks fields of it: who reads an object in %[1]s and writes it back removes %[3]s"},
+			{schemas[i], schemas[storage], "no webhook converts %[1]s to the storage version %[2]s, which lacks some of its fields: values that clients write to %[3]s in %[1]s are lost"},
+			{schemas[storage], schemas[i], "no webhook converts the storage version %[2]s to %[1]s, which lacks some of its fields: a client that reads an object in %[1]s and writes it back removes %[3]s"},
 		} {
 			l := losing{}
 			l.compare(way.from, way.to, nil)

@@ -13,8 +13,8 @@ type node struct {
 	schema   *syntax.Schema
 	keyword  string // of the parent that it is the value of; empty at the root
 	name     string // of the property
-	index    int    // in a junctor, -1 elsewhere
-	junctor  bool   // it or one around it is within a junctor
+	index    int    // in a logical keyword, -1 elsewhere
+	logical  bool   // it or one around it is within a logical keyword
 	negated  bool   // within a not
 	required bool   // the parent demands the property
 
@@ -65,7 +65,7 @@ func (c *checker) schema(s *syntax.Schema) {
 func (c *checker) visit(n *node) shape {
 	s := n.schema
 	c.values(n)
-	if !n.junctor {
+	if !n.logical {
 		c.objects(n)
 		c.expressions(n)
 	}
@@ -74,7 +74,7 @@ func (c *checker) visit(n *node) shape {
 	for _, p := range s.Properties {
 		child := &node{
 			parent: n, schema: p.Schema, keyword: "properties", name: p.Name, index: -1,
-			junctor: n.junctor, negated: n.negated, required: required(p.Name),
+			logical: n.logical, negated: n.negated, required: required(p.Name),
 		}
 		sh.add(child, c.visit(child))
 	}
@@ -84,8 +84,8 @@ func (c *checker) visit(n *node) shape {
 	if items := s.ItemSchema(); items != nil {
 		c.visit(c.child(n, items, "items", -1))
 	}
-	c.junctors(n)
-	if !n.junctor {
+	c.logical(n)
+	if !n.logical {
 		sh.complete(s)
 		c.defaults(n, &sh)
 	}
@@ -105,10 +105,10 @@ func set(list []string) func(string) bool {
 }
 
 func (c *checker) child(n *node, s *syntax.Schema, keyword string, index int) *node {
-	return &node{parent: n, schema: s, keyword: keyword, index: index, junctor: n.junctor, negated: n.negated}
+	return &node{parent: n, schema: s, keyword: keyword, index: index, logical: n.logical, negated: n.negated}
 }
 
-func (c *checker) junctors(n *node) {
+func (c *checker) logical(n *node) {
 	s := n.schema
 	for _, j := range []struct {
 		keyword string
@@ -116,13 +116,13 @@ func (c *checker) junctors(n *node) {
 	}{{"allOf", s.AllOf}, {"anyOf", s.AnyOf}, {"oneOf", s.OneOf}} {
 		for i, x := range j.list {
 			m := c.child(n, x, j.keyword, i)
-			m.junctor = true
+			m.logical = true
 			c.visit(m)
 		}
 	}
 	if s.Not != nil {
 		m := c.child(n, s.Not, "not", -1)
-		m.junctor, m.negated = true, true
+		m.logical, m.negated = true, true
 		c.visit(m)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/bridge"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
-	"github.com/espalier-dev/espalier/internal/kept"
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
@@ -56,7 +56,7 @@ func normalize(s *espalier.Schema, data []byte, options espalier.NormalizeOption
 	if err != nil {
 		return nil, 0, err
 	}
-	doc, typed := kept.Index(&result)
+	doc, typed := bridge.Index(&result)
 	if doc == nil || !doc.Indexes(result.Bytes) {
 		// The body is not what is stored: keys are not sorted, or a default was filled in.
 		if doc, err = jsondoc.Parse(result.Bytes, jsondoc.Limits{}); err != nil {

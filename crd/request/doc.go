@@ -1,6 +1,6 @@
-// Package request does to requests for custom resources what an API server does: it decodes
-// objects, prepares them, validates them and words its answers. The server and `espalier
-// validate` both call it, so that they answer the same.
+// Package request processes create and update requests for custom resources as an API server
+// does: it decodes objects, prepares and validates them, and words the errors. The server and
+// `espalier validate` both use it, so that their results are the same.
 //
 //	body ── Decode ──▶ object ── Create or Update ──▶ object ── Validate ──▶ problems, warnings
 //	        normalize,           metadata as the                schema, scale,

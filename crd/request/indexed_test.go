@@ -22,7 +22,7 @@ const gadgets = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceD
 "status":{"type":"object","properties":{"phase":{"type":"string","maxLength":3}}}},
 "x-kubernetes-validations":[{"rule":"self.metadata.name != 'bad'"}]}}}]}}`
 
-// FuzzIndexed validates objects by the index that they have from decoding, and by their JSON: the verdict is the
+// FuzzIndexed validates objects by the index that they have from decoding, and by their JSON: the result is the
 // same, whatever was done to them in between.
 func FuzzIndexed(f *testing.F) {
 	var resources []*request.Resource

@@ -102,7 +102,7 @@ func TestForeignTypes(t *testing.T) {
 	}
 }
 
-// What is wrong outside of the status does not keep a status from being written, and what is
+// What is wrong outside the status does not keep a status from being written, and what is
 // wrong within is named as in the status.
 func TestStatus(t *testing.T) {
 	r, s, _ := widget(t)

@@ -17,7 +17,7 @@ const (
 type Schema struct {
 	Normalize *espalier.Schema
 	Validate  *espalier.Schema // the same, unless the CRD has preserveUnknownFields
-	Rules     espalier.Rules
+	Rules     *espalier.Rules
 }
 
 // Compile compiles the schema of a version. CRDs with preserveUnknownFields come from

@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/bridge"
 	"github.com/espalier-dev/espalier/internal/exec"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
-	"github.com/espalier-dev/espalier/internal/kept"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/internal/plan"
 )
@@ -63,7 +63,7 @@ func (r *Resource) Validate(s *Schema, o *object.Object, options Options) (Resul
 }
 
 // Mistyped returns what is wrong with an object that has a value of the wrong type, and nothing
-// if such values do not matter: they were there before, or are outside of the target. API
+// if such values do not matter: they were there before, or are outside the target. API
 // servers refuse such objects before admission, when metadata is not complete.
 func (r *Resource) Mistyped(s *Schema, o *object.Object, options Options) (field.ErrorList, error) {
 	found, err := r.schemaErrors(s, o, options)
@@ -98,10 +98,10 @@ func byIndex(s *Schema, o *object.Object, options espalier.ValidateOptions, old 
 	if doc == nil {
 		return espalier.Validation{}, false
 	}
-	n := s.Validate.Plan()
-	j := exec.Judgement{Ratchet: true, Typed: typed == s.Validate, Scope: exec.Scope(options.Scope), ReadOnly: options.ReadOnly}
+	n := bridge.Plan(s.Validate)
+	j := exec.ValidateOptions{Ratchet: true, Typed: typed == s.Validate, Scope: exec.Scope(options.Scope), ReadOnly: options.ReadOnly}
 	if options.Rules != nil {
-		j.Rules = options.Rules
+		j.Rules = bridge.Compiled(options.Rules)
 	}
 	whole := true
 	if old != nil {
@@ -116,14 +116,14 @@ func byIndex(s *Schema, o *object.Object, options espalier.ValidateOptions, old 
 			return espalier.Validation{}, false
 		}
 	}
-	verdict := exec.Validate(n, doc, j)
-	if verdict == nil {
+	result := exec.Validate(n, doc, j)
+	if result == nil {
 		return espalier.Validation{}, true
 	}
 	if !whole {
 		return espalier.Validation{}, false // ratcheting needs the whole old object
 	}
-	return kept.Validation(verdict).(espalier.Validation), true
+	return bridge.Validation(result).(espalier.Validation), true
 }
 
 // oldFor returns what is needed of an old object, and whether that is all of it: without rules and read-only fields a
@@ -156,7 +156,7 @@ func (r *Resource) problems(o *object.Object, found *espalier.Validation, target
 	}
 	out = append(out, scale...)
 	if target == Status && len(out) == 1 && NotChecked(out[0].Violation) {
-		return nil // rules were not checked for errors outside of the status
+		return nil // rules were not checked for errors outside the status
 	}
 	return out
 }

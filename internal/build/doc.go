@@ -1,3 +1,3 @@
-// Package build tells what the Go command has written into the program: of which
-// commit it is, and of which Kubernetes its libraries are.
+// Package build reads what the Go command has written into the program: its
+// commit, and the Kubernetes release of its libraries.
 package build

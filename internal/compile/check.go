@@ -17,13 +17,13 @@ type CheckOptions struct {
 	NonStructural     bool        // the schema need not be structural
 	DisallowDefaults  string      // if not empty, why there must be no defaults, appended to "must not be set"
 	UncheckedDefaults bool        // defaults need not fit their schemas
-	Strict            bool        // warn of all that LowerOptions.Strict judges otherwise
-	Tolerance         Tolerance   // for what the definition before a change had already
+	Strict            bool        // warn of all that LowerOptions.Strict validates otherwise
+	Tolerance         Tolerance   // for what the CRD before a change had already
 	Pruning           bool        // find out whether anything of a default would be pruned
 }
 
-// Tolerance says which rules need not be kept. Upstream does not hold against a
-// changed definition what was wrong with it before.
+// Tolerance turns off checks of an updated CRD: upstream ratchets errors that the
+// old CRD already had.
 type Tolerance struct {
 	Types            bool // types may be unknown
 	UnprunedDefaults bool // defaults may have fields that would be pruned
@@ -31,39 +31,38 @@ type Tolerance struct {
 	ListKeys         bool // keys may be optional; keys, and items of sets and maps, may be nullable
 }
 
-// Verdict is the outcome of a check.
-type Verdict struct {
-	// Findings are everything that is wrong, sorted by path and text. The
-	// schema may be accepted if none is an Error.
+// Result is the result of Validate.
+type Result struct {
+	// Findings are sorted by path and text. Upstream accepts the schema if none
+	// is an Error.
 	Findings []finding.Finding
-	// Sound says that the schema is structural and that its defaults fit, as
-	// far as can be said without evaluating rules. Upstream looks at the
-	// expressions of rules only then, and if evaluating them on the defaults
-	// finds no fault either; other errors do not matter to it.
+	// Sound says that the schema is structural and that its defaults are valid,
+	// CEL rules aside. Only then, and if the defaults also satisfy the CEL rules,
+	// upstream checks the expressions of the rules; other errors do not matter.
 	Sound bool
-	// Defaults are what the rules are to be evaluated on, if there are rules.
-	// Upstream does so for each that is in order, even if another is not.
+	// Defaults are the defaults to evaluate the CEL rules on. Upstream does so
+	// for each valid default, even if another is invalid.
 	Defaults []Default
 	// Unstructural says that the schema is not structural.
 	Unstructural bool
-	// Rules says that there are validation rules outside of junctors.
+	// Rules says that there are CEL rules outside logical keywords.
 	Rules bool
-	// Unpruned says that something of a default would be pruned, if
-	// CheckOptions.Pruning asks for it and the schema is structural.
+	// Unpruned says that pruning would change a default. It is set only with
+	// CheckOptions.Pruning and for structural schemas.
 	Unpruned bool
 }
 
-// Check returns the findings of Judge.
-func Check(s *syntax.Schema, o CheckOptions) []finding.Finding { return Judge(s, o).Findings }
+// Check returns the findings of Validate.
+func Check(s *syntax.Schema, o CheckOptions) []finding.Finding { return Validate(s, o).Findings }
 
-// Judge checks a schema.
-func Judge(s *syntax.Schema, o CheckOptions) Verdict { return judge(s, o, maxRendered) }
+// Validate checks a schema as kube-apiserver does when a CRD is created or updated.
+func Validate(s *syntax.Schema, o CheckOptions) Result { return validate(s, o, maxRendered) }
 
-// judge is Judge with a bound on the bytes rendered for the findings of either
+// validate is Validate with a bound on the bytes rendered for the findings of either
 // severity.
-func judge(s *syntax.Schema, o CheckOptions, room int) Verdict {
+func validate(s *syntax.Schema, o CheckOptions, room int) Result {
 	if s == nil {
-		return Verdict{Sound: true}
+		return Result{Sound: true}
 	}
 	c := checker{findings: findings{nilTop: o.Path == nil, room: [2]int{room, room}}, strict: o.Strict, tolerance: o.Tolerance, pruning: o.Pruning}
 	if o.Path != nil {
@@ -77,7 +76,7 @@ func judge(s *syntax.Schema, o CheckOptions, room int) Verdict {
 		at.place = unseen
 	}
 	c.visit(s, at)
-	v := Verdict{Unstructural: !convertible || c.unstructural, Rules: c.ruled}
+	v := Result{Unstructural: !convertible || c.unstructural, Rules: c.ruled}
 	v.Sound = !v.Unstructural && !o.NonStructural
 	if v.Sound && c.defaulted && !o.UncheckedDefaults {
 		v.Sound, v.Defaults = c.checkDefaults(s)
@@ -85,8 +84,8 @@ func judge(s *syntax.Schema, o CheckOptions, room int) Verdict {
 	}
 
 	if !convertible && !o.NonStructural && c.errors == 0 {
-		// Of what makes the conversion fail, only $schema has no rule of its
-		// own, so this is it.
+		// Of the keywords that make the conversion fail, only $schema has no
+		// check of its own, so it is the cause.
 		c.findings.add(unsupportedSchemaURL, nil, fault{
 			kind: field.ErrorTypeInvalid, bad: "", detail: "OpenAPIV3Schema 'schema' is not supported",
 			offset: c.schemaURL.offset, in: c.schemaURL.path,
@@ -98,15 +97,15 @@ func judge(s *syntax.Schema, o CheckOptions, room int) Verdict {
 	return v
 }
 
-// place says how upstream's structural rules see a schema.
+// place says which of upstream's structural checks apply to a schema.
 type place uint8
 
 const (
 	atRoot place = iota
 	atItem
 	atField
-	inJunctor
-	unseen // not at all: only the rules about OpenAPI apply
+	inLogical
+	unseen // none: only the checks of OpenAPI apply
 )
 
 func (p place) structural() bool { return p <= atField }
@@ -119,8 +118,8 @@ func (p place) child(q place) place {
 	return p
 }
 
-// junctor is the place of a schema under a junctor.
-func (p place) junctor() place { return p.child(inJunctor) }
+// logical is the place of a schema under a logical keyword.
+func (p place) logical() place { return p.child(inLogical) }
 
 // context is what a schema's ancestors say about it.
 type context struct {
@@ -128,7 +127,7 @@ type context struct {
 	root       bool // of the whole schema; place is unseen if that cannot be converted
 	noDefaults bool
 	reason     string // why there must be no default
-	inMeta     bool   // inside of apiVersion, kind or metadata of a resource
+	inMeta     bool   // inside apiVersion, kind or metadata of a resource
 	skipAnyOf  bool   // the first allOf of an int-or-string: its anyOf may have types
 }
 
@@ -153,7 +152,7 @@ type checker struct {
 	unpruned     bool // something of a default would be pruned
 	unprunable   bool // and cannot be
 	unstructural bool // a rule about structural schemas is violated
-	defaulted    bool // there are defaults outside of junctors
+	defaulted    bool // there are defaults outside logical keywords
 	ruled        bool // there are validation rules
 }
 
@@ -179,8 +178,8 @@ func (c *checker) visit(s *syntax.Schema, x context) {
 		c.complete(s, x.place)
 		c.defaulted = c.defaulted || s.Default != nil
 		c.ruled = c.ruled || s.Validations != nil
-	case x.place == inJunctor:
-		c.junctor(s)
+	case x.place == inLogical:
+		c.branch(s)
 	}
 	c.unstructural = c.unstructural || c.errors > before
 	c.values(s)
@@ -196,7 +195,7 @@ func (c *checker) children(s *syntax.Schema, x context) {
 	if a := s.AdditionalProperties; a != nil && a.Schema != nil {
 		sub := down
 		sub.place = x.place.child(atField)
-		if x.place == inJunctor {
+		if x.place == inLogical {
 			sub.place = unseen
 		}
 		if x.inMeta {
@@ -230,13 +229,13 @@ func (c *checker) children(s *syntax.Schema, x context) {
 		sub.place = unseen
 		c.visitAll("items", s.Items.Tuple, sub)
 	}
-	c.junctors(s, x, down)
+	c.logical(s, x, down)
 	c.unsupportedChildren(s, down)
 }
 
-// junctors visits the schemas under the junctors of s.
-func (c *checker) junctors(s *syntax.Schema, x, down context) {
-	down.place = x.place.junctor()
+// logical visits the schemas under the logical keywords of s.
+func (c *checker) logical(s *syntax.Schema, x, down context) {
+	down.place = x.place.logical()
 	structural := x.place.structural()
 
 	c.visitAll("oneOf", s.OneOf, down)

@@ -27,7 +27,7 @@ func wide(n int, member func(i int) string) string {
 }
 
 // TestBounded checks that schemas made to have as many and as long findings as
-// possible neither take quadratic memory nor lose their verdict.
+// possible neither take quadratic memory nor lose their result.
 func TestBounded(t *testing.T) {
 	const (
 		room  = 1 << 20
@@ -43,7 +43,7 @@ func TestBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := parse(t, src)
-			list := judge(s, CheckOptions{}, room).Findings
+			list := validate(s, CheckOptions{}, room).Findings
 			size, errors := 0, 0
 			for i := range list {
 				f := &list[i]
@@ -58,7 +58,7 @@ func TestBounded(t *testing.T) {
 			if errors == 0 {
 				t.Error("the errors got lost")
 			}
-			if !slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Rule == "too-many-findings" }) {
+			if !slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Check == "too-many-findings" }) {
 				t.Errorf("%d findings of %d bytes are all there are?", len(list), size)
 			}
 		})
@@ -79,7 +79,7 @@ func TestLinear(t *testing.T) {
 			return `{"type":"object","properties":{` + wide(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string"}`, i) }) + `},"anyOf":[` +
 				wide(n, func(i int) string { return fmt.Sprintf(`{"properties":{"p%d":{"pattern":"a"}}}`, i) }) + `]}`
 		},
-		"junctors in junctors": func(n int) string {
+		"nested logical keywords": func(n int) string {
 			return `{"type":"object","properties":{"a":{"type":"string"}},"not":` + nest(n/10, `{"not":`, `{"properties":{"a":{"pattern":"x"}}}`, `}`) + `}`
 		},
 	}
@@ -119,13 +119,13 @@ func FuzzCheck(f *testing.F) {
 			t.Error("not sorted")
 		}
 		for i := range list {
-			if _, ok := RuleByID(list[i].Rule); !ok || list[i].Error() == "" || list[i].Offset > len(src) {
+			if _, ok := CheckByID(list[i].Check); !ok || list[i].Error() == "" || list[i].Offset > len(src) {
 				t.Errorf("finding %+v", list[i])
 			}
 		}
 		// What a schema means does not depend on how it is written, but for
 		// defaults: a float is one even if it is whole.
-		if len(problems) > 0 || slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Rule == "items-ignored" }) {
+		if len(problems) > 0 || slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Check == "items-ignored" }) {
 			return
 		}
 		again, o := parse(t, string(s.AppendJSON(nil))), CheckOptions{StatusSubresource: status, UncheckedDefaults: true}
@@ -139,7 +139,7 @@ func errorsOf(list []finding.Finding) []string {
 	var out []string
 	for i := range list {
 		if list[i].Severity == finding.Error {
-			out = append(out, string(list[i].Rule)+" "+list[i].Error())
+			out = append(out, string(list[i].Check)+" "+list[i].Error())
 		}
 	}
 	return out

@@ -17,7 +17,7 @@ type Default struct {
 	Schema     *syntax.Schema // whose default it is
 	Value      []byte         // without duplicate keys, metadata coerced, numbers as written
 	Resource   bool           // it is the default of the root or of an embedded resource: rules see apiVersion, kind and metadata
-	InMetadata bool           // it is inside of the metadata or type information of a resource
+	InMetadata bool           // it is inside the metadata or type information of a resource
 
 	prefix string
 	at     *trail
@@ -66,7 +66,7 @@ func (d *Default) In(root *plan.Node) *plan.Node {
 	return n
 }
 
-// checkDefaults judges the defaults of a structural schema. It returns those
+// checkDefaults validates the defaults of a structural schema. It returns those
 // that are in order, if there are rules to evaluate on them, and whether all
 // are.
 func (c *checker) checkDefaults(s *syntax.Schema) (sound bool, list []Default) {
@@ -87,8 +87,8 @@ type defaultsCheck struct {
 // defaultPlace is where a schema is.
 type defaultPlace struct {
 	root bool
-	meta *metaPlace // nil outside of metadata
-	// fit is where pruning takes a default to be. An embedded resource inside of
+	meta *metaPlace // nil outside metadata
+	// fit is where pruning takes a default to be. An embedded resource inside
 	// metadata, which no new schema may have, does not end the metadata for it.
 	fit *metaPlace
 	// unchecked is set below additionalProperties. Upstream fills in defaults
@@ -99,7 +99,7 @@ type defaultPlace struct {
 	trail     *trail // kept if there are rules
 }
 
-// schema judges the default of s and those below it. n is the plan of s, nil
+// schema validates the default of s and those below it. n is the plan of s, nil
 // if no default above has asked for it: each part of the schema is lowered
 // once, and only if a default needs it.
 func (c *defaultsCheck) schema(s *syntax.Schema, n *plan.Node, at defaultPlace) {
@@ -110,7 +110,7 @@ func (c *defaultsCheck) schema(s *syntax.Schema, n *plan.Node, at defaultPlace) 
 		if n == nil {
 			n = c.plan(s, at)
 		}
-		c.judge(s, n, at)
+		c.validate(s, n, at)
 	}
 	if items := s.ItemSchema(); items != nil {
 		c.enter("items")
@@ -132,7 +132,7 @@ func (c *defaultsCheck) schema(s *syntax.Schema, n *plan.Node, at defaultPlace) 
 		c.schema(p.Schema, propertyOf(n, p.Name), c.below(at, meta, fit))
 		c.leave()
 	}
-	// Inside of metadata there must be no default below additionalProperties.
+	// Inside metadata there must be no default below additionalProperties.
 	if a := s.AdditionalProperties; a != nil && a.Schema != nil && at.meta == nil {
 		c.enter("additionalProperties")
 		c.schema(a.Schema, additionalOf(n), defaultPlace{unchecked: true, astray: at.astray})
@@ -180,17 +180,17 @@ func propertyOf(n *plan.Node, name string) *plan.Node {
 	return n.Props.At(n.Props.Lookup([]byte(name))).Node
 }
 
-// judge reports what is wrong with the default of s.
-func (c *defaultsCheck) judge(s *syntax.Schema, n *plan.Node, at defaultPlace) {
+// validate reports what is wrong with the default of s.
+func (c *defaultsCheck) validate(s *syntax.Schema, n *plan.Node, at defaultPlace) {
 	if severity := at.severity(); c.full(severity) {
 		return // there are enough findings to refuse the schema, or to look at
 	}
-	var v exec.DefaultVerdict
+	var v exec.DefaultResult
 	var err error
 	if at.meta != nil {
-		v, err = exec.JudgeMetaDefault(n, s.Default.Written, resourceAround(s.Default.Written, at.meta))
+		v, err = exec.ValidateMetaDefault(n, s.Default.Written, resourceAround(s.Default.Written, at.meta))
 	} else {
-		v, err = exec.JudgeDefault(n, s.Default.Written)
+		v, err = exec.ValidateDefault(n, s.Default.Written)
 	}
 	if c.pruning {
 		// Upstream gives up on a schema with defaults that have no place in any
@@ -250,7 +250,7 @@ func resourceAround(value []byte, at *metaPlace) []byte {
 }
 
 // violation reports a violation in the default of s.
-func (c *defaultsCheck) violation(r rule, s *syntax.Schema, x *exec.Violation) {
+func (c *defaultsCheck) violation(r checkID, s *syntax.Schema, x *exec.Violation) {
 	c.add(r, c.path, fault{
 		kind: x.Type, bad: x.BadValue, detail: x.Detail,
 		offset: s.Default.Offset + x.Offset, at: path{{keyword: x.Path}}, in: defaultStep,
@@ -258,7 +258,7 @@ func (c *defaultsCheck) violation(r rule, s *syntax.Schema, x *exec.Violation) {
 }
 
 // unchecked warns of a default that clusters fill in although it does not fit.
-func (c *defaultsCheck) unchecked(s *syntax.Schema, v *exec.DefaultVerdict) {
+func (c *defaultsCheck) unchecked(s *syntax.Schema, v *exec.DefaultResult) {
 	var first *exec.Violation
 	switch {
 	case v.Unknown != nil:
@@ -271,11 +271,11 @@ func (c *defaultsCheck) unchecked(s *syntax.Schema, v *exec.DefaultVerdict) {
 		return
 	}
 	c.invalid(defaultUnchecked, s, "default", first.BadValue,
-		"clusters do not check defaults below additionalProperties, and fill in this one, which is invalid: "+first.Error())
+		"API servers do not validate defaults below additionalProperties, and fill in this invalid one: "+first.Error())
 }
 
 // inOrder keeps a default for the rules.
-func (c *defaultsCheck) inOrder(s *syntax.Schema, v *exec.DefaultVerdict, at defaultPlace) {
+func (c *defaultsCheck) inOrder(s *syntax.Schema, v *exec.DefaultResult, at defaultPlace) {
 	if !c.ruled {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
-// TestSoundDefaults checks what package rules gets to see.
+// TestSoundDefaults checks what package cel gets.
 func TestSoundDefaults(t *testing.T) {
 	const src = `{"type":"object","x-kubernetes-validations":[{"rule":"true"}],"default":{"apiVersion":"v1","kind":"K"},"properties":{
 		"good":{"type":"object","properties":{"a":{"type":"number"}},"default":{"a":1.0,"a":2.0}},
@@ -25,7 +25,7 @@ func TestSoundDefaults(t *testing.T) {
 			"metadata":{"type":"object","properties":{"name":{"type":"string","default":"n"}}}},
 			"default":{"apiVersion":"v1","kind":"K","metadata":{"unknown":1,"name":"x"}}}}}}`
 	s := parse(t, src)
-	v := Judge(s, CheckOptions{Path: field.NewPath("schema")})
+	v := Validate(s, CheckOptions{Path: field.NewPath("schema")})
 	if v.Sound {
 		t.Error("the schema has a default that does not fit, and passes for sound")
 	}
@@ -66,7 +66,7 @@ func TestSound(t *testing.T) {
 		`{"type":"object","$schema":"x"}`:                                                                                false,
 		`{"type":"object","nullable":true,"properties":{"a":{"type":"integer","default":1}}}`:                            true, // refused, but not for its structure
 	} {
-		v := Judge(parse(t, src), CheckOptions{})
+		v := Validate(parse(t, src), CheckOptions{})
 		if v.Sound != want {
 			t.Errorf("%s: sound is %v", src, v.Sound)
 		}
@@ -74,7 +74,7 @@ func TestSound(t *testing.T) {
 			t.Errorf("%s: there are no rules, and defaults for them", src)
 		}
 	}
-	if Judge(parse(t, `{"type":"object"}`), CheckOptions{NonStructural: true}).Sound {
+	if Validate(parse(t, `{"type":"object"}`), CheckOptions{NonStructural: true}).Sound {
 		t.Error("a schema passes for structural that need not be")
 	}
 }
@@ -109,7 +109,7 @@ func TestDefaultsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := parse(t, src)
 			start := time.Now()
-			v := Judge(s, CheckOptions{})
+			v := Validate(s, CheckOptions{})
 			if took := time.Since(start); took > time.Minute {
 				t.Errorf("a schema of %d bytes took %v", len(src), took)
 			}
@@ -141,9 +141,9 @@ func FuzzDefaults(f *testing.F) {
 		if len(problems) > 0 {
 			return
 		}
-		all := Judge(s, CheckOptions{})
+		all := Validate(s, CheckOptions{})
 		rest := slices.DeleteFunc(slices.Clone(all.Findings), func(f finding.Finding) bool {
-			switch f.Rule {
+			switch f.Check {
 			case "default-unknown-fields", "default-metadata", "default-value", "default-unchecked":
 				return true
 			}
@@ -154,7 +154,7 @@ func FuzzDefaults(f *testing.F) {
 			t.Errorf("checking defaults changes other findings:\n%s\n%s", render(rest), render(unchecked))
 		}
 		if all.Sound == slices.ContainsFunc(all.Findings, func(f finding.Finding) bool {
-			return f.Rule != "default-unchecked" && strings.HasPrefix(string(f.Rule), "default-") && f.Rule != "default-forbidden"
+			return f.Check != "default-unchecked" && strings.HasPrefix(string(f.Check), "default-") && f.Check != "default-forbidden"
 		}) && all.Sound {
 			t.Error("a schema with wrong defaults passes for sound")
 		}

@@ -12,20 +12,20 @@ import (
 // what upstream passes over in silence.
 func (c *checker) documents(s *syntax.Schema, at place) {
 	if s.Items != nil && s.Items.Schema == nil && len(s.Items.Tuple) == 0 {
-		c.forbidden(itemsIgnored, s, "items", "is neither a schema nor a list of schemas, and is ignored")
+		c.forbidden(itemsIgnored, s, "items", "must be a schema or a list of schemas; API servers ignore other values")
 	}
 	if at.structural() {
 		c.intOrStringForms(s)
 		if s.ItemSchema() != nil && (len(s.Properties) > 0 || s.AdditionalProperties != nil) ||
 			len(s.Properties) > 0 && s.AdditionalProperties != nil && s.AdditionalProperties.Allows && s.AdditionalProperties.Schema == nil {
-			c.forbidden(oneStructure, s, "", "only one of properties, additionalProperties and items describes a value")
+			c.forbidden(oneStructure, s, "", "must have only one of properties, additionalProperties and items")
 		}
 	}
-	if a := s.AdditionalProperties; at == inJunctor && a != nil && !a.Allows {
+	if a := s.AdditionalProperties; at == inLogical && a != nil && !a.Allows {
 		c.forbidden(junctorAdditionalPropertiesFalse, s, "additionalProperties", "must be undefined to be structural; the value false is ignored")
 	}
 	r := s.Rare()
-	if r.ReadOnly && at == inJunctor {
+	if r.ReadOnly && at == inLogical {
 		c.forbidden(junctorReadOnly, s, "readOnly", "must be false to be structural")
 	}
 	for _, m := range r.Malformed {
@@ -40,7 +40,7 @@ func (c *checker) documents(s *syntax.Schema, at place) {
 	}
 	for _, u := range r.Unknown {
 		c.add(unknownKeyword, c.path, fault{
-			kind: field.ErrorTypeForbidden, detail: "unknown keyword, which API servers drop",
+			kind: field.ErrorTypeForbidden, detail: "unknown keyword: API servers drop it",
 			offset: u.Value.Offset, at: path{{keyword: u.Name}}, in: path{{keyword: u.Name}},
 		})
 	}
@@ -65,10 +65,10 @@ func (c *checker) intOrStringForms(s *syntax.Schema) {
 	const form = "write x-kubernetes-int-or-string: true with anyOf: [{type: integer}, {type: string}], or without any anyOf"
 	if !s.IntOrString {
 		if intOrString(s.AnyOf) {
-			c.forbidden(intOrStringUnmarked, s, "anyOf", "types in a junctor are meant for x-kubernetes-int-or-string: true only")
+			c.forbidden(intOrStringUnmarked, s, "anyOf", "type is allowed inside anyOf and allOf only with x-kubernetes-int-or-string: true")
 		}
 		if len(s.AllOf) > 0 && intOrString(s.AllOf[0].AnyOf) {
-			c.forbidden(intOrStringUnmarked, s, "allOf", "types in a junctor are meant for x-kubernetes-int-or-string: true only")
+			c.forbidden(intOrStringUnmarked, s, "allOf", "type is allowed inside anyOf and allOf only with x-kubernetes-int-or-string: true")
 		}
 	}
 	if intOrString(s.OneOf) || stringOrInt(s.OneOf) {
@@ -86,9 +86,9 @@ func stringOrInt(branches []*syntax.Schema) bool {
 const unionsKeyword = "x-kubernetes-unions"
 
 // unions checks x-kubernetes-unions. Every finding is a warning: clusters drop
-// the keyword, so a definition with a wrong one runs today.
+// the keyword, so a CRD with a wrong one runs today.
 func (c *checker) unions(s *syntax.Schema, at place) {
-	if at == inJunctor {
+	if at == inLogical {
 		c.forbidden(unionInJunctor, s, unionsKeyword, "must be empty to be structural")
 		return
 	}
@@ -128,10 +128,10 @@ func (c *checker) union(s *syntax.Schema, u *syntax.Union, before unionsBefore, 
 			c.aboutUnion(unionField, invalidName(f.Name, "must be the name of a property"), f.Offset, at)
 		}
 		if discriminators[f.Name] {
-			c.aboutUnion(unionDiscriminator, invalidName(f.Name, "a discriminator is no member of a union"), f.Offset, at)
+			c.aboutUnion(unionDiscriminator, invalidName(f.Name, "a discriminator must not be a member of a union"), f.Offset, at)
 		}
 		if before.members[f.Name] {
-			c.aboutUnion(unionOverlap, fault{kind: field.ErrorTypeDuplicate, bad: f.Name, detail: "a field is a member of one union only"}, f.Offset, at)
+			c.aboutUnion(unionOverlap, fault{kind: field.ErrorTypeDuplicate, bad: f.Name, detail: "a field must not be a member of two unions"}, f.Offset, at)
 		}
 		before.members[f.Name] = true
 		switch {
@@ -140,7 +140,7 @@ func (c *checker) union(s *syntax.Schema, u *syntax.Union, before unionsBefore, 
 		case u.Discriminator != "" && f.Value == "":
 			c.aboutUnion(unionValue, fault{kind: field.ErrorTypeRequired, detail: "must not be empty if there is a discriminator"}, f.Offset, at)
 		case f.Value != "" && values[f.Value]:
-			c.aboutUnion(unionValue, fault{kind: field.ErrorTypeDuplicate, bad: f.Value, detail: "members have different discriminator values"}, f.Offset, at)
+			c.aboutUnion(unionValue, fault{kind: field.ErrorTypeDuplicate, bad: f.Value, detail: "members must have different discriminator values"}, f.Offset, at)
 		}
 		values[f.Value] = true
 	}
@@ -150,7 +150,7 @@ func (c *checker) union(s *syntax.Schema, u *syntax.Union, before unionsBefore, 
 func (c *checker) discriminator(s *syntax.Schema, u *syntax.Union, before unionsBefore) {
 	d, at := u.Discriminator, step{keyword: "discriminator"}
 	if before.discriminators[d] {
-		c.aboutUnion(unionDiscriminator, fault{kind: field.ErrorTypeDuplicate, bad: d, detail: "a discriminator is that of one union only"}, u.Offset, at)
+		c.aboutUnion(unionDiscriminator, fault{kind: field.ErrorTypeDuplicate, bad: d, detail: "two unions must not have the same discriminator"}, u.Offset, at)
 	}
 	before.discriminators[d] = true
 	p := s.Property(d)
@@ -166,11 +166,11 @@ func (c *checker) discriminator(s *syntax.Schema, u *syntax.Union, before unions
 		c.aboutUnion(unionValue, invalidName(f.Value, "must be in the enum of the discriminator"), f.Offset, step{keyword: "fields", key: f.Name, kind: keyed})
 	}
 	for _, e := range surplus {
-		c.aboutUnion(unionValue, invalidName(string(e.Raw), "is in the enum of the discriminator, and no member has this value"), u.Offset, at)
+		c.aboutUnion(unionValue, invalidName(string(e.Raw), "is in the enum of the discriminator, but no member has this value"), u.Offset, at)
 	}
 }
 
-func (c *checker) aboutUnion(r rule, x fault, offset int, at ...step) {
+func (c *checker) aboutUnion(r checkID, x fault, offset int, at ...step) {
 	x.offset, x.at, x.in = offset, at, at
 	c.add(r, c.path, x)
 }

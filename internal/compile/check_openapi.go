@@ -5,8 +5,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
-// openapi checks what upstream demands of every schema, inside and outside of
-// junctors, structural or not.
+// openapi checks what upstream demands of every schema, inside and outside
+// logical keywords, structural or not.
 func (c *checker) openapi(s *syntax.Schema, x context) {
 	if !KnownType(s.Type) {
 		if !c.tolerance.Types {
@@ -53,8 +53,8 @@ func KnownType(t string) bool {
 	return false
 }
 
-// unsupportedKeywords checks for the keywords of JSON Schema that there are no
-// semantics for. An empty value counts where upstream asks for presence.
+// unsupportedKeywords checks for the keywords of JSON Schema that upstream does not
+// support. An empty value counts if upstream only tests for presence.
 func (c *checker) unsupportedKeywords(s *syntax.Schema) {
 	r := s.Rare()
 	if r.ID != "" {

@@ -16,7 +16,7 @@ type located interface {
 
 // report adds a finding about the member called keyword of s, or, if keyword is
 // empty, about s itself. The pointer leads to s if the member is missing.
-func (c *checker) report(r rule, s located, keyword string, x fault) {
+func (c *checker) report(r checkID, s located, keyword string, x fault) {
 	if keyword != "" {
 		x.at = path{{keyword: keyword}}
 		if s.Has(keyword) {
@@ -27,19 +27,19 @@ func (c *checker) report(r rule, s located, keyword string, x fault) {
 	c.add(r, c.path, x)
 }
 
-func (c *checker) forbidden(r rule, s located, keyword, detail string) {
+func (c *checker) forbidden(r checkID, s located, keyword, detail string) {
 	c.report(r, s, keyword, fault{kind: field.ErrorTypeForbidden, bad: "", detail: detail})
 }
 
-func (c *checker) required(r rule, s located, keyword, detail string) {
+func (c *checker) required(r checkID, s located, keyword, detail string) {
 	c.report(r, s, keyword, fault{kind: field.ErrorTypeRequired, bad: "", detail: detail})
 }
 
-func (c *checker) invalid(r rule, s located, keyword string, bad any, detail string) {
+func (c *checker) invalid(r checkID, s located, keyword string, bad any, detail string) {
 	c.report(r, s, keyword, fault{kind: field.ErrorTypeInvalid, bad: bad, detail: detail})
 }
 
-func (c *checker) notSupported(r rule, s located, keyword string, bad any, supported ...string) {
+func (c *checker) notSupported(r checkID, s located, keyword string, bad any, supported ...string) {
 	quoted := make([]string, len(supported))
 	for i, v := range supported {
 		quoted[i] = strconv.Quote(v)
@@ -52,7 +52,7 @@ func (c *checker) notSupported(r rule, s located, keyword string, bad any, suppo
 
 // wrongType reports that the type of s is not the wanted one: missing, or
 // another.
-func (c *checker) wrongType(r rule, s located, typ, detail string) {
+func (c *checker) wrongType(r checkID, s located, typ, detail string) {
 	if typ == "" {
 		c.required(r, s, "type", detail)
 	} else {

@@ -9,7 +9,7 @@ import (
 	schema "github.com/espalier-dev/espalier/internal/syntax"
 )
 
-// structure checks a schema outside of junctors.
+// structure checks a schema outside logical keywords.
 func (c *checker) structure(s *schema.Schema, at place) {
 	embedded, preserve := s.EmbeddedResource, s.PreserveUnknownFields != nil
 
@@ -122,25 +122,25 @@ func bare(s *schema.Schema) bool {
 		s.ItemSchema() == nil
 }
 
-// onlyType reports whether a schema in a junctor says nothing but its type.
+// onlyType reports whether a schema in a logical keyword says nothing but its type.
 // Upstream does not see additionalProperties: false there.
 func onlyType(s *schema.Schema, typ string) bool {
 	a := s.AdditionalProperties
 	return s.Type == typ && s.Default == nil && s.Properties == nil && (a == nil || a.Schema == nil && !a.Allows) && bare(s)
 }
 
-// intOrString reports whether the branches of a junctor are the ones KEP-2335
+// intOrString reports whether the branches of a logical keyword are the ones KEP-2335
 // permits for x-kubernetes-int-or-string.
 func intOrString(branches []*schema.Schema) bool {
 	return len(branches) == 2 && onlyType(branches[0], "integer") && onlyType(branches[1], "string")
 }
 
-// junctor checks a schema under a junctor, where only value validation and the
+// branch checks a schema under a logical keyword, where only value validation and the
 // way to it are allowed.
-func (c *checker) junctor(s *schema.Schema) {
+func (c *checker) branch(s *schema.Schema) {
 	const empty, undefined, isFalse = "must be empty to be structural", "must be undefined to be structural", "must be false to be structural"
 	for _, k := range []struct {
-		rule    rule
+		check   checkID
 		keyword string
 		present bool
 		detail  string
@@ -160,7 +160,7 @@ func (c *checker) junctor(s *schema.Schema) {
 		{junctorValidations, "x-kubernetes-validations", len(s.Validations) > 0, empty},
 	} {
 		if k.present {
-			c.forbidden(k.rule, s, k.keyword, k.detail)
+			c.forbidden(k.check, s, k.keyword, k.detail)
 		}
 	}
 	if m := s.Property("metadata"); m != nil {
@@ -190,29 +190,29 @@ func (c *checker) pattern(s *schema.Schema) {
 	}
 }
 
-// complete checks that what the junctors of s mention is specified by s itself.
+// complete checks that what the logical keywords of s mention is specified by s itself.
 // Clusters do that for the root only; below it is a warning.
 func (c *checker) complete(s *schema.Schema, at place) {
 	if s.AllOf == nil && s.AnyOf == nil && s.OneOf == nil && s.Not == nil {
 		return
 	}
-	w := completeness{checker: c, rule: incompleteBelowRoot}
+	w := completeness{checker: c, check: incompleteBelowRoot}
 	if at == atRoot {
-		w.rule = incomplete
+		w.check = incomplete
 	}
-	w.junctors(s, s)
+	w.logical(s, s)
 }
 
-// completeness walks the schemas under junctors and, beside them, the ones that
+// completeness walks the schemas under logical keywords and, beside them, the ones that
 // must specify the same paths.
 type completeness struct {
 	*checker
-	rule rule
-	// Where the two are, below the schema with the junctors.
+	check checkID
+	// Where the two are, below the schema with the logical keywords.
 	inside, outside path
 }
 
-func (w *completeness) junctors(in, out *schema.Schema) {
+func (w *completeness) logical(in, out *schema.Schema) {
 	for _, j := range []struct {
 		keyword string
 		list    []*schema.Schema
@@ -235,7 +235,7 @@ func (w *completeness) compare(in, out *schema.Schema) {
 		w.missing(in)
 		return
 	}
-	w.junctors(in, out)
+	w.logical(in, out)
 	if items := in.ItemSchema(); items != nil {
 		w.child(step{keyword: "items"}, items, out.ItemSchema())
 	}
@@ -252,8 +252,8 @@ func (w *completeness) child(at step, in, out *schema.Schema) {
 
 func (w *completeness) missing(in *schema.Schema) {
 	x := fault{kind: field.ErrorTypeRequired, bad: "", offset: in.Offset, at: w.outside, in: w.inside}
-	if !w.full(Rules[w.rule].Severity) {
+	if !w.full(Checks[w.check].Severity) {
 		x.detail = "because it is defined in " + string(w.inside.appendField(w.checker.path.appendField([]byte(w.prefix))))
 	}
-	w.add(w.rule, w.checker.path, x)
+	w.add(w.check, w.checker.path, x)
 }

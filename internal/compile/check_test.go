@@ -83,7 +83,7 @@ func render(list []finding.Finding) []string {
 	var out []string
 	for i := range list {
 		f := &list[i]
-		out = append(out, fmt.Sprintf("=> %s %s %s@%d %s", f.Severity, f.Rule, f.Pointer, f.Offset, f.Error()))
+		out = append(out, fmt.Sprintf("=> %s %s %s@%d %s", f.Severity, f.Check, f.Pointer, f.Offset, f.Error()))
 	}
 	return out
 }
@@ -106,16 +106,16 @@ func TestCheckGolden(t *testing.T) {
 	}
 }
 
-// TestRules checks that the table is complete and that every rule has a case.
-func TestRules(t *testing.T) {
+// TestChecks checks that the table is complete and that every rule has a case.
+func TestChecks(t *testing.T) {
 	seen := map[finding.ID]bool{"too-many-findings": true} // see TestBounded
 	for _, c := range readCases(t) {
 		for _, f := range Check(parse(t, c.schema), c.options) {
-			seen[f.Rule] = true
+			seen[f.Check] = true
 		}
 	}
 	ids := map[finding.ID]bool{}
-	for i, r := range Rules {
+	for i, r := range Checks {
 		if r.ID == "" || r.Explanation == "" || r.Source == "" {
 			t.Errorf("rule %d is not in the table: %+v", i, r)
 		}
@@ -126,11 +126,11 @@ func TestRules(t *testing.T) {
 		if !seen[r.ID] {
 			t.Errorf("rule %s has no case in testdata/check", r.ID)
 		}
-		if found, ok := RuleByID(r.ID); !ok || found != r {
+		if found, ok := CheckByID(r.ID); !ok || found != r {
 			t.Errorf("RuleByID(%q) = %v, %v", r.ID, found, ok)
 		}
 	}
-	if _, ok := RuleByID("no-such-rule"); ok {
+	if _, ok := CheckByID("no-such-rule"); ok {
 		t.Error("found a rule that does not exist")
 	}
 }
@@ -178,13 +178,13 @@ func TestPointers(t *testing.T) {
 					}
 				}
 				if !ok {
-					t.Errorf("%s: pointer %q of %s leads nowhere", c.name, f.Pointer, f.Rule)
+					t.Errorf("%s: pointer %q of %s leads nowhere", c.name, f.Pointer, f.Check)
 					break
 				}
 				v = next
 			}
 			if f.Offset < 0 || f.Offset >= len(c.schema) {
-				t.Errorf("%s: offset %d of %s is outside", c.name, f.Offset, f.Rule)
+				t.Errorf("%s: offset %d of %s is outside", c.name, f.Offset, f.Check)
 			}
 		}
 	}
@@ -201,7 +201,7 @@ func TestTolerance(t *testing.T) {
 	found := func(o CheckOptions) (ids []string) {
 		for _, f := range Check(s, o) {
 			if f.Severity == finding.Error {
-				ids = append(ids, string(f.Rule))
+				ids = append(ids, string(f.Check))
 			}
 		}
 		slices.Sort(ids)
@@ -239,10 +239,10 @@ func TestUnpruned(t *testing.T) {
 		`{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"metadata":{"type":"object","properties":{"name":{"type":"string","default":"x"}}}}}`:                    false,
 	} {
 		s := parse(t, `{"type":"object","properties":{"p":`+schema+`}}`)
-		if got := Judge(s, CheckOptions{Pruning: true}).Unpruned; got != want {
+		if got := Validate(s, CheckOptions{Pruning: true}).Unpruned; got != want {
 			t.Errorf("%s: %v", schema, got)
 		}
-		if Judge(s, CheckOptions{}).Unpruned {
+		if Validate(s, CheckOptions{}).Unpruned {
 			t.Errorf("%s: found out without being asked", schema)
 		}
 	}
@@ -250,7 +250,7 @@ func TestUnpruned(t *testing.T) {
 		`{"type":"object","default":1,"properties":{"a":{"type":"object","default":{"x":1}}}}`,
 		`{"type":"object","items":{"type":"string","default":"x"},"properties":{"a":{"type":"object","default":{"x":1}}}}`,
 	} {
-		if Judge(parse(t, schema), CheckOptions{Pruning: true}).Unpruned {
+		if Validate(parse(t, schema), CheckOptions{Pruning: true}).Unpruned {
 			t.Errorf("%s: upstream gives up", schema)
 		}
 	}

@@ -43,7 +43,7 @@ func (c *checker) format(s *syntax.Schema) {
 		return
 	}
 	if c.strict && s.Type == "string" && !s.IntOrString {
-		c.invalid(formatArrays, s, "format", s.Format, "clusters accept arrays for strings that have a format")
+		c.invalid(formatArrays, s, "format", s.Format, "API servers accept arrays in place of strings with a format")
 	}
 }
 
@@ -68,14 +68,14 @@ func (c *checker) enum(s *syntax.Schema) {
 		e := &s.Enum[i]
 		switch kind := kindOf(e.Raw); {
 		case kind == jsondoc.Null && s.Nullable:
-			c.listed(enumNull, i, e, "clusters refuse null all the same")
+			c.listed(enumNull, i, e, "API servers refuse null even if the enum lists it")
 		case !listable(s, kind, e):
 			c.listed(enumType, i, e, "is not of type "+typeOf(s)+": no value of that type is equal to it")
 		}
 		converted = converted || convertible(s, e)
 	}
 	if converted {
-		c.forbidden(enumConversion, s, "enum", "clusters accept numbers that are not listed: they convert before they compare")
+		c.forbidden(enumConversion, s, "enum", "API servers accept numbers that the enum does not list, because they convert values before they compare")
 	}
 }
 
@@ -90,7 +90,7 @@ func convertible(s *syntax.Schema, e *syntax.JSON) bool {
 }
 
 // listed warns of the value i of an enum.
-func (c *checker) listed(r rule, i int, e *syntax.JSON, detail string) {
+func (c *checker) listed(r checkID, i int, e *syntax.JSON, detail string) {
 	at := path{{keyword: "enum", index: i, kind: indexed}}
 	c.add(r, c.path, fault{kind: field.ErrorTypeInvalid, bad: json.RawMessage(slices.Clone(e.Raw)), detail: detail, offset: e.Offset, at: at, in: at})
 }
@@ -169,8 +169,8 @@ func (c *checker) bound(s *syntax.Schema, keyword string, bound *float64) {
 		if formatKnown(s) {
 			of += " with format " + s.Format
 		}
-		c.invalid(boundOutOfRange, s, keyword, *bound, "is no number "+of+": clusters then refuse every value")
+		c.invalid(boundOutOfRange, s, keyword, *bound, "is no number "+of+": API servers refuse every value")
 	case *bound != math.Trunc(*bound):
-		c.invalid(boundFraction, s, keyword, *bound, "clusters cut off the fraction before they compare an integer with it")
+		c.invalid(boundFraction, s, keyword, *bound, "API servers drop the fraction before they compare an integer with it")
 	}
 }

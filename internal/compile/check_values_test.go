@@ -24,7 +24,7 @@ func TestBoundsWarnOfWhatThePlanDoes(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					warned := slices.ContainsFunc(Check(s, CheckOptions{}), func(f finding.Finding) bool { return f.Rule == "bound-out-of-range" })
+					warned := slices.ContainsFunc(Check(s, CheckOptions{}), func(f finding.Finding) bool { return f.Check == "bound-out-of-range" })
 					asserts := n.Props.At(0).Node.Asserts
 					if out := asserts[len(asserts)-1].OutOfRange; out != warned {
 						t.Errorf("%s: out of range is %v, warned of is %v", src, out, warned)

@@ -79,7 +79,7 @@ const maxRendered = 16 << 20
 
 func (f *findings) full(s finding.Severity) bool { return f.room[s] <= 0 }
 
-// fault is what a rule has to say about a place.
+// fault is an error or warning of a check about a place.
 type fault struct {
 	kind   field.ErrorType
 	bad    any
@@ -90,8 +90,8 @@ type fault struct {
 }
 
 // add makes a finding of a fault at a schema whose path is at.
-func (f *findings) add(r rule, at path, x fault) {
-	info := &Rules[r]
+func (f *findings) add(r checkID, at path, x fault) {
+	info := &Checks[r]
 	if info.Severity == finding.Error {
 		f.errors++
 	}
@@ -108,7 +108,7 @@ func (f *findings) add(r rule, at path, x fault) {
 		f.list = slices.Grow(f.list, max(8, len(f.list))) // append would grow by quarters, and copy more
 	}
 	f.list = append(f.list, finding.Finding{
-		Rule: info.ID, Severity: info.Severity,
+		Check: info.ID, Severity: info.Severity,
 		Type: x.kind, Path: string(name), BadValue: x.bad, Detail: x.detail,
 		Pointer: string(pointer), Offset: x.offset,
 	})
@@ -157,9 +157,9 @@ func sizeOf(x any) int {
 // missing.
 func (f *findings) sorted() []finding.Finding {
 	if f.full(finding.Error) || f.full(finding.Warning) {
-		r := &Rules[tooManyFindings]
+		r := &Checks[tooManyFindings]
 		f.list = append(f.list, finding.Finding{
-			Rule: r.ID, Severity: r.Severity, Type: field.ErrorTypeTooMany, Path: f.prefix,
+			Check: r.ID, Severity: r.Severity, Type: field.ErrorTypeTooMany, Path: f.prefix,
 			BadValue: len(f.list), Detail: "further findings are left out",
 		})
 	}

@@ -13,16 +13,16 @@ type LowerOptions struct {
 	// does in its examples 7 and 9: it also covers specified children that
 	// have no properties of their own.
 	InheritPreserve bool
-	// Strict judges values as JSON Schema does where clusters are mistaken and
+	// Strict validates values as JSON Schema does where clusters are mistaken and
 	// accept more.
 	Strict bool
 	// ValidationOnly is for schemas that are not structural: there are no
 	// defaults.
 	ValidationOnly bool
-	// Defaults is for judging defaults. Upstream does that with another
-	// translation of the schema than the one for objects: see [exec.JudgeDefault].
+	// Defaults is for validating defaults. Upstream does that with another
+	// translation of the schema than the one for objects: see [exec.ValidateDefault].
 	// All formats count, int-or-string means nothing, and neither does
-	// additionalProperties in junctors.
+	// additionalProperties in logical keywords.
 	Defaults bool
 }
 
@@ -48,20 +48,20 @@ type lowerer struct {
 type position struct {
 	root      bool
 	inherited bool // unknown fields are preserved above, and that is inherited
-	// judged says that types count as value validations, because
-	// normalization does not check them: in junctors and in metadata.
-	judged bool
-	nested bool // in a junctor
-	kept   bool // an item of an array whose unknown fields are preserved, which counts for its items
-	veiled bool // the metadata of a resource, of which rules see only the names
-	meta   *metaPlace
+	// validated says that types count as value validations, because
+	// normalization does not check them: in logical keywords and in metadata.
+	validated bool
+	nested    bool // in a logical keyword
+	kept      bool // an item of an array whose unknown fields are preserved, which counts for its items
+	namesOnly bool // the metadata of a resource: CEL rules see only its names
+	meta      *metaPlace
 }
 
 func (l *lowerer) schema(s *syntax.Schema, at position) (*plan.Node, error) {
 	n := &plan.Node{Accepts: Accepts(s, l.Strict), Type: plan.TypeOf(s.Type), Flags: flags(s)}
 	if at.nested {
 		// Upstream checks resources and lists apart from values, and does not
-		// look into junctors. Only schemas that are not structural have them there.
+		// look into logical keywords. Only schemas that are not structural have them there.
 		n.Flags &^= plan.Embedded | plan.ListSet | plan.ListMap
 	}
 	if l.Defaults {
@@ -118,7 +118,7 @@ func derived(n *plan.Node, at position) plan.Flags {
 	hasUnions := n.Rare != nil && len(n.Rare.Unions) > 0
 	set(plan.UnionsBelow, hasUnions)
 	set(plan.AssertsBelow, len(n.Asserts) > 0 || lists || hasUnions ||
-		n.Flags&(plan.Embedded|plan.AdditionalFalse) != 0 || at.judged && n.Accepts != plan.AnyKind)
+		n.Flags&(plan.Embedded|plan.AdditionalFalse) != 0 || at.validated && n.Accepts != plan.AnyKind)
 	set(plan.Exposed, exposed(n))
 	set(plan.RulesBelow, n.Rare != nil && len(n.Rare.Rules) > 0)
 	return f
@@ -140,7 +140,7 @@ func exposed(n *plan.Node) bool {
 
 // children lowers the schemas of the values within a value.
 func (l *lowerer) children(n *plan.Node, s *syntax.Schema, at position) error {
-	within := position{judged: at.judged, nested: at.nested, inherited: l.InheritPreserve && n.Flags&plan.PreserveUnknown != 0}
+	within := position{validated: at.validated, nested: at.nested, inherited: l.InheritPreserve && n.Flags&plan.PreserveUnknown != 0}
 	lower := func(s *syntax.Schema, key string, declared bool) (*plan.Node, error) {
 		p := within
 		p.meta = at.meta.child(key)
@@ -166,18 +166,18 @@ func (l *lowerer) children(n *plan.Node, s *syntax.Schema, at position) error {
 		below := within
 		below.meta = at.meta.child(p.Name)
 		if (s.EmbeddedResource || at.root) && (p.Name == "metadata" || p.Name == "apiVersion" || p.Name == "kind") {
-			below.judged = true
+			below.validated = true
 			if s.EmbeddedResource {
 				below.meta = &metaPlace{nil, p.Name}
 			}
 		}
-		below.veiled = (s.EmbeddedResource || at.root) && p.Name == "metadata" && !specifiesMeta(s)
+		below.namesOnly = (s.EmbeddedResource || at.root) && p.Name == "metadata" && !specifiesMeta(s)
 		seen := n.Flags & plan.RulesBelow
 		child, err := l.child(n, p.Schema, below, true)
 		if err != nil {
 			return err
 		}
-		if n.Type != plan.Object || n.Additional != nil || at.veiled && p.Name != "name" && p.Name != "generateName" {
+		if n.Type != plan.Object || n.Additional != nil || at.namesOnly && p.Name != "name" && p.Name != "generateName" {
 			n.Flags = n.Flags&^plan.RulesBelow | seen
 		}
 		list = append(list, plan.Prop{Name: p.Name, Node: child})

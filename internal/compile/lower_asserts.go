@@ -16,7 +16,7 @@ import (
 type assertions struct {
 	list    []plan.Assert
 	of      *syntax.Schema
-	special bool // there is one that clusters judge in a way of their own
+	special bool // there is one that clusters validate in a way of their own
 
 	defaults bool // LowerOptions.Defaults
 	strict   bool // LowerOptions.Strict
@@ -65,7 +65,7 @@ func (l *lowerer) asserts(n *plan.Node, s *syntax.Schema, at position) error {
 		}
 		a.add(plan.Assert{Op: plan.Required, Operands: o})
 	}
-	if err := l.junctors(&a); err != nil {
+	if err := l.logical(&a); err != nil {
 		return err
 	}
 	if n.Type == plan.Untyped && s.Type != "" { // only schemas from before types were checked have such
@@ -175,7 +175,7 @@ func text(raw []byte) string {
 	return d.Text(jsondoc.Root)
 }
 
-func (l *lowerer) junctors(a *assertions) error {
+func (l *lowerer) logical(a *assertions) error {
 	s := a.of
 	for _, j := range []struct {
 		op       plan.Op
@@ -186,7 +186,7 @@ func (l *lowerer) junctors(a *assertions) error {
 		}
 		x := plan.Assert{Op: j.op, Operands: new(plan.Operands)}
 		for _, b := range j.branches {
-			child, err := l.schema(b, position{judged: true, nested: true})
+			child, err := l.schema(b, position{validated: true, nested: true})
 			if err != nil {
 				return err
 			}

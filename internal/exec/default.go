@@ -10,74 +10,73 @@ import (
 	"github.com/espalier-dev/espalier/internal/plan"
 )
 
-// DefaultVerdict is what upstream has against a default when a schema comes in.
-// The steps are upstream's: unknown fields are always looked for; of metadata
-// that does not decode, metadata that is not valid and values that are not
-// valid only the first is reported.
-type DefaultVerdict struct {
+// DefaultResult is upstream's errors about a default when a CRD is created or
+// updated. As upstream, it always has unknown fields, and only the first of these:
+// metadata that does not decode, invalid metadata, invalid values.
+type DefaultResult struct {
 	Unknown  *Violation  // the default has fields that its schema does not specify
-	Metadata []Violation // what is wrong with type information and metadata in it
-	Values   []Violation // what is wrong with values in it
-	Value    []byte      // what the verdict is about: without duplicate keys, metadata coerced, numbers as written
+	Metadata []Violation // errors of apiVersion, kind and metadata in it
+	Values   []Violation // errors of other values in it
+	Value    []byte      // what the result is about: without duplicate keys, metadata coerced, numbers as written
 }
 
 // defaultKey is where paths of violations in a default start.
 var defaultKey = []byte("default")
 
-// JudgeDefault judges a default outside of metadata. The plan is one that was
+// ValidateDefault validates a default outside metadata. The plan is one that was
 // lowered for defaults. Paths begin with "default"; offsets are those in src,
 // or 0 if a part of it was rewritten.
-func JudgeDefault(n *plan.Node, src []byte) (DefaultVerdict, error) {
-	var verdict DefaultVerdict
+func ValidateDefault(n *plan.Node, src []byte) (DefaultResult, error) {
+	var result DefaultResult
 	in, err := readDefault(src)
 	if err != nil {
-		return verdict, err
+		return result, err
 	}
 	defer func() { in.d.Release() }()
 	unknown := unspecified(in.d, jsondoc.Root, n, false)
 	if n.Flags&plan.EmbeddedBelow != 0 {
 		err := in.coerce(n)
 		if fault := coercionFault(err); fault != nil {
-			verdict.Metadata = []Violation{*fault}
+			result.Metadata = []Violation{*fault}
 		} else if err != nil {
-			return verdict, err
+			return result, err
 		} else {
-			verdict.Metadata = inspectAt(in.d, n, plan.EmbeddedBelow, path{{key: defaultKey}})
+			result.Metadata = inspectAt(in.d, n, plan.EmbeddedBelow, path{{key: defaultKey}})
 		}
 	}
 	if unknown {
 		// Upstream shows the default as it is after the steps that follow.
-		verdict.Unknown = &Violation{Type: field.ErrorTypeInvalid, Path: "default", BadValue: in.whole(), Detail: "must not have unknown fields"}
+		result.Unknown = &Violation{Type: field.ErrorTypeInvalid, Path: "default", BadValue: in.whole(), Detail: "must not have unknown fields"}
 	}
-	if len(verdict.Metadata) == 0 {
-		verdict.Values = explainDefault(in.d, n)
+	if len(result.Metadata) == 0 {
+		result.Values = explainDefault(in.d, n)
 	}
 	if in.rewritten {
-		for _, list := range [][]Violation{verdict.Metadata, verdict.Values} {
+		for _, list := range [][]Violation{result.Metadata, result.Values} {
 			for i := range list {
 				list[i].Offset = 0
 			}
 		}
 	}
-	verdict.Value = in.text
-	return verdict, nil
+	result.Value = in.text
+	return result, nil
 }
 
-// JudgeMetaDefault judges a default inside of the metadata or type information
+// ValidateMetaDefault validates a default inside the metadata or type information
 // of a resource. resource is the JSON of a resource that has only the default.
-func JudgeMetaDefault(n *plan.Node, src, resource []byte) (DefaultVerdict, error) {
-	var verdict DefaultVerdict
+func ValidateMetaDefault(n *plan.Node, src, resource []byte) (DefaultResult, error) {
+	var result DefaultResult
 	whole, err := readDefault(resource)
 	if err != nil {
-		return verdict, err
+		return result, err
 	}
 	defer func() { whole.d.Release() }()
 	in, err := readDefault(src)
 	if err != nil {
-		return verdict, err
+		return result, err
 	}
 	defer func() { in.d.Release() }()
-	verdict.Value = in.text
+	result.Value = in.text
 
 	fault := ""
 	if err := whole.coerce(&anyResource); err != nil {
@@ -92,18 +91,18 @@ func JudgeMetaDefault(n *plan.Node, src, resource []byte) (DefaultVerdict, error
 		}
 	}
 	if fault != "" {
-		verdict.Metadata = []Violation{{Type: field.ErrorTypeInvalid, Path: "default", BadValue: in.whole(),
+		result.Metadata = []Violation{{Type: field.ErrorTypeInvalid, Path: "default", BadValue: in.whole(),
 			Detail: "must result in valid metadata: " + fault}}
-		return verdict, nil
+		return result, nil
 	}
-	verdict.Values = explainDefault(in.d, n)
-	return verdict, nil
+	result.Values = explainDefault(in.d, n)
+	return result, nil
 }
 
 // anyResource describes a resource about which nothing else is known.
 var anyResource = plan.Node{Accepts: plan.AnyKind, Flags: plan.Embedded | plan.EmbeddedBelow | plan.PreserveUnknown}
 
-// defaultDoc is a default that is being judged.
+// defaultDoc is a default that is being validated.
 type defaultDoc struct {
 	d         *jsondoc.Doc
 	text      []byte

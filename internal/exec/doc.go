@@ -8,33 +8,31 @@
 // # One walk
 //
 // Upstream prunes, drops nulls, coerces metadata and defaults in four walks,
-// each over the result of the one before. Here one walk decides all four for a
-// member at a time and writes the outcome at once. That is possible because
-// each step looks only at a value and its own schema: what the steps before
-// would have done to it is known when it is reached. The exception is the
-// metadata of embedded resources for which the schema specifies fields: the
-// steps meet there in one value and run one after another, on documents of
-// their own.
+// each over the result of the one before. Here one walk does all four steps for
+// one member at a time, and writes the result. That is possible because each step
+// depends only on a value and its schema, so the walk knows what the earlier steps
+// would have done to it. The exception is the metadata of embedded resources whose
+// schema specifies fields: there the steps run one after another, each on its own
+// document.
 //
 // # Metadata
 //
-// metadata, of the object itself and of embedded resources, means what a round
-// trip through metav1.ObjectMeta makes of it. Well-formed metadata is handled
-// on the index; anything unusual goes through apimachinery's own type, so that
-// its error texts and oddities are the real ones.
+// The metadata of objects and of embedded resources gets a round trip through
+// metav1.ObjectMeta upstream. Here, well-formed metadata is handled on the index;
+// anything unusual goes through apimachinery's own type, so that error texts and
+// oddities are upstream's.
 //
 // # Validation
 //
-// Two programs answer one question. The checker (validate.go) says yes or no,
-// allocates nothing and stops at the first violation; the explainer
-// (explain.go and its neighbours) finds out what is wrong with an object that
-// the checker has refused, in upstream's words and with upstream's choice among
-// the branches of junctors. A fuzz target makes sure that they agree.
+// The checker (validate.go) decides whether an object is valid; it allocates
+// nothing and stops at the first violation. If the object is invalid, the explainer
+// (explain*.go) collects its errors, in upstream's words and with upstream's choice
+// among the branches of allOf, anyOf and oneOf. A fuzz target checks that both agree.
 //
 //	document ─▶ checker ─ valid ──────────────────────────────────▶ rules
 //	               └───── invalid ─▶ explainer, with the old document ─▶ rules, unless blocked
 //
-// An update is judged on the two documents side by side (correlate.go): what is
-// wrong with a value that equals the one before is forgiven. Rules are
-// evaluated by package rules; Visit (rules.go) knows where they apply.
+// Updates are validated on the two documents side by side (correlate.go), and
+// ratcheted: errors in a value that equals the old one are dropped. Package cel
+// evaluates CEL rules; Visit (rules.go) knows where they apply.
 package exec

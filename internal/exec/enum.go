@@ -134,8 +134,8 @@ func appendFloatKey(b []byte, f float64) []byte {
 // Upstream compares after converting the value to the Go type of each listed
 // one: 1.5 is found in [1] and 65 in ["A"]; clusters have such objects, so they
 // are found here, too, unless the schema is strict. It never finds null, even
-// where null is listed; that is mended outside of junctors, where it refuses
-// nothing.
+// where null is listed; that is fixed here outside logical keywords, where
+// accepting more cannot make another value invalid.
 func enumHas(d *jsondoc.Doc, v jsondoc.Value, a *plan.Assert, w way, r reading, buf *[]byte) bool {
 	var scratch [32]byte
 	switch kind := d.Kind(v); {

@@ -20,7 +20,7 @@ const (
 	Duplicated                      // a key appeared more than once; the last one counts
 	Pruned                          // a field that is not specified was removed
 	NullDropped                     // a null was removed that is not nullable and has no default
-	Coerced                         // metadata was brought into the form of ObjectMeta
+	Coerced                         // metadata was converted to the form of ObjectMeta
 	Defaulted                       // a default was filled in
 )
 
@@ -60,7 +60,7 @@ type Options struct {
 	Quiet Changes
 }
 
-// Error is metadata, a kind or an apiVersion that cannot be.
+// Error is an error about invalid metadata, kind or apiVersion.
 type Error struct {
 	Path   string // where
 	Offset int    // byte offset in the object
@@ -160,7 +160,7 @@ func normalize(n *plan.Node, d *jsondoc.Doc, o Options) ([]byte, Changes, error)
 	defer w.release()
 	err := w.root(n)
 	if err != nil && !w.track {
-		// Paths are kept only where somebody asks for them; now one does.
+		// Paths are kept only if the caller asks for them; now one is needed.
 		w.changes, w.track, w.path = 0, true, w.path[:0]
 		w.out.Reset(d, w.buf)
 		err = w.root(n)

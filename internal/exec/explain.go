@@ -15,24 +15,24 @@ import (
 
 // explainer finds out what is wrong with an object that the checker has
 // refused, in upstream's words and with upstream's choice of what to say about
-// junctors: besides that none of the branches fits, the errors of the one with
+// logical keywords: besides that none of the branches fits, the errors of the one with
 // the most matches.
 type explainer struct {
 	d       *jsondoc.Doc
-	history *history // nil unless unchanged values are forgiven
+	history *history // nil without ratcheting
 	path    path
 
 	errs     []Violation
 	failures int // violations found, also those beyond the limits
 	bytes    int // in paths and messages of errs
-	branches int // violations kept in the branches of junctors
-	nesting  int // of junctors around the value
+	branches int // violations kept in the branches of logical keywords
+	nesting  int // of logical keywords around the value
 
 	enums map[*plan.Assert]enumTexts
 
-	// exact is for defaults, which clusters judge as they are written: 1.0 is
-	// no integer. Nothing of their judgement is mended, because it is theirs
-	// whether they take the schema.
+	// exact is for defaults, which clusters validate as they are written: 1.0 is
+	// no integer. Upstream's mistakes are repeated here, because the cluster
+	// decides whether it accepts the schema.
 	exact bool
 }
 
@@ -43,7 +43,7 @@ const (
 	maxViolationBytes   = 16 << 20
 	maxBranchViolations = 1_000
 
-	// Every junctor copies what its branches have found: a hostile schema
+	// Every logical keyword copies what its branches have found: a hostile schema
 	// nests them by the thousand.
 	deepNesting     = 16
 	maxDeeplyNested = 100
@@ -54,8 +54,8 @@ func (e *explainer) full() bool {
 	return len(e.errs) >= maxViolations || e.bytes >= maxViolationBytes || e.nesting > deepNesting && len(e.errs) >= maxDeeplyNested
 }
 
-// value notes what v has against n and returns the number of matches. Nothing
-// is wrong with a value that was the same before.
+// value records the violations of n by v and returns the number of matches. An
+// unchanged value has no violations (ratcheting).
 func (e *explainer) value(v jsondoc.Value, n *plan.Node, p pairing) int {
 	mark := e.mark()
 	matches := e.against(v, n, p)
@@ -106,7 +106,7 @@ func (e *explainer) against(v jsondoc.Value, n *plan.Node, p pairing) int {
 		e.enum(v, n)
 		return matches
 	}
-	matches := 3 + e.junctors(v, n) // the junctors, the enum, the schema
+	matches := 3 + e.logical(v, n) // the logical keywords, the enum, the schema
 	if states(n) {
 		matches += 1 + e.typeOf(v, kind, n)
 	}
@@ -262,7 +262,7 @@ func (e *explainer) listOf(a *plan.Assert) enumTexts {
 	return t
 }
 
-// enumHas is the checker's, but for what that mends.
+// enumHas is the checker's enumHas without its fixes of upstream's mistakes.
 func (e *explainer) enumHas(v jsondoc.Value, a *plan.Assert, w way) bool {
 	r := stored
 	if e.exact {

@@ -10,15 +10,15 @@ import (
 	"github.com/espalier-dev/espalier/internal/plan"
 )
 
-// branch is what one branch of a junctor has against a value.
+// branch is the violations of one branch of a logical keyword.
 type branch struct {
 	errs     []Violation
 	failures int
 	matches  int
 }
 
-// try compares v with a branch without noting anything. What upstream forgives
-// it forgives outside of junctors only.
+// try compares v with a branch without reporting anything. Upstream does not
+// ratchet inside logical keywords.
 func (e *explainer) try(v jsondoc.Value, n *plan.Node) branch {
 	m := e.mark()
 	e.nesting++
@@ -38,8 +38,8 @@ func (e *explainer) take(b branch) {
 	e.errs = append(e.errs, b.errs...)
 }
 
-// junctors checks allOf, anyOf, oneOf and not, and returns the matches.
-func (e *explainer) junctors(v jsondoc.Value, n *plan.Node) int {
+// logical checks allOf, anyOf, oneOf and not, and returns the matches.
+func (e *explainer) logical(v jsondoc.Value, n *plan.Node) int {
 	matches := 1
 	for i := range n.Asserts {
 		a := &n.Asserts[i]
@@ -52,7 +52,7 @@ func (e *explainer) junctors(v jsondoc.Value, n *plan.Node) int {
 			matches += e.allOf(v, a)
 		case plan.Not:
 			if b := e.try(v, a.Nodes[0]); b.failures == 0 {
-				e.junctor(v, "not", []branch{b}, "must not validate the schema (not)")
+				e.logicalError(v, "not", []branch{b}, "must not validate the schema (not)")
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (e *explainer) anyOf(v jsondoc.Value, a *plan.Assert) int {
 			best = i
 		}
 	}
-	e.junctor(v, "anyOf", tried, "must validate at least one schema (anyOf)")
+	e.logicalError(v, "anyOf", tried, "must validate at least one schema (anyOf)")
 	e.take(tried[best])
 	return tried[best].matches
 }
@@ -96,11 +96,11 @@ func (e *explainer) oneOf(v jsondoc.Value, a *plan.Assert) int {
 	case 1:
 		return tried[first].matches
 	case 0:
-		e.junctor(v, "oneOf", tried, "must validate one and only one schema (oneOf). Found none valid")
+		e.logicalError(v, "oneOf", tried, "must validate one and only one schema (oneOf). Found none valid")
 		e.take(tried[best])
 		return tried[best].matches
 	}
-	e.junctor(v, "oneOf", tried, fmt.Sprintf("must validate one and only one schema (oneOf). Found %d valid alternatives", valid))
+	e.logicalError(v, "oneOf", tried, fmt.Sprintf("must validate one and only one schema (oneOf). Found %d valid alternatives", valid))
 	return 0
 }
 
@@ -119,16 +119,16 @@ func (e *explainer) allOf(v jsondoc.Value, a *plan.Assert) int {
 	switch valid {
 	case len(a.Nodes):
 	case 0:
-		e.junctor(v, "allOf", tried, "must validate all the schemas (allOf). None validated")
+		e.logicalError(v, "allOf", tried, "must validate all the schemas (allOf). None validated")
 	default:
-		e.junctor(v, "allOf", tried, "must validate all the schemas (allOf)")
+		e.logicalError(v, "allOf", tried, "must validate all the schemas (allOf)")
 	}
 	return matches
 }
 
-// junctor notes that a junctor is not satisfied, with what each branch has
+// logicalError notes that a logical keyword is not satisfied, with what each branch has
 // against the value. Upstream gives no path besides the one in the text.
-func (e *explainer) junctor(v jsondoc.Value, keyword string, tried []branch, must string) {
+func (e *explainer) logicalError(v jsondoc.Value, keyword string, tried []branch, must string) {
 	x := Violation{Type: field.ErrorTypeInvalid, BadValue: "", Keyword: keyword}
 	for _, b := range tried {
 		if e.branches += len(b.errs); e.branches > maxBranchViolations {

@@ -13,7 +13,7 @@ import (
 var metadataKey = []byte("metadata")
 
 // errTypeMeta stands for what rootError says about apiVersion and kind.
-var errTypeMeta = errors.New("apiVersion or kind cannot be")
+var errTypeMeta = errors.New("apiVersion or kind is invalid")
 
 // root writes a whole resource.
 func (w *walker) root(n *plan.Node) error {
@@ -64,7 +64,7 @@ func (w *walker) metaMember(k jsondoc.Value, key []byte, child *plan.Node, first
 		w.pop()
 		return &Error{Path: at, Offset: w.offset(v), Err: field.Invalid(field.NewPath(at), w.d.Any(v), "must be a string")}
 	}
-	w.note(Coerced, k, key, "must be a string; what is stored is not, and is dropped")
+	w.note(Coerced, k, key, "must be a string; the stored value is not, and is dropped")
 	if child != nil && child.Flags&plan.HasDefault != 0 && w.steps&Default != 0 {
 		w.member(k, first)
 		w.out.Insert(child.Rare.Default)
@@ -195,7 +195,7 @@ func (w *walker) unusualMetadata(v jsondoc.Value, of role) error {
 	}
 	if of == rootResource && w.storage && meta.Generation == 0 {
 		meta.Generation = 1
-		note(Coerced, "generation", "objects stored without a generation are in their first")
+		note(Coerced, "generation", "set to 1, because the stored object has no generation")
 	}
 	out, err := encodeMetadata(meta)
 	if err != nil {
@@ -205,13 +205,13 @@ func (w *walker) unusualMetadata(v jsondoc.Value, of role) error {
 		w.out.Value(v)
 		return nil
 	}
-	w.note(Coerced, v, nil, "brought into the form of ObjectMeta")
+	w.note(Coerced, v, nil, "converted to the form of ObjectMeta")
 	w.out.Bytes(out)
 	return nil
 }
 
 // CoerceMetadata returns what becomes of the JSON of a metadata field when it
-// is read from storage. Defaults inside of metadata are prepared with it.
+// is read from storage. Defaults inside metadata are prepared with it.
 func CoerceMetadata(src []byte) ([]byte, error) {
 	d, err := jsondoc.Parse(src, jsondoc.Limits{MaxDepth: 1 << 20})
 	if err != nil {

@@ -19,7 +19,7 @@ func wholeNumber(d *jsondoc.Doc, v jsondoc.Value) (int64, bool) {
 	return i, err == nil
 }
 
-// numberValid reports whether a number satisfies n, but for junctors and enum.
+// numberValid reports whether a number satisfies n, but for logical keywords and enum.
 func numberValid(d *jsondoc.Doc, v jsondoc.Value, n *plan.Node) bool {
 	i, isInt := wholeNumber(d, v)
 	if n.Flags&plan.Whole != 0 {
@@ -76,14 +76,14 @@ func fitsFloat32(f float64) bool {
 	return err == nil
 }
 
-// way is how values are judged where clusters are mistaken.
+// way is how values are validated where clusters are mistaken.
 type way uint8
 
 const (
-	// lenient accepts what clusters accept and what is right: nobody loses an
-	// object.
+	// lenient accepts what clusters accept and what the schema says: no stored
+	// object becomes invalid.
 	lenient way = iota
-	// literal accepts what clusters accept. Inside of junctors to accept more
+	// literal accepts what clusters accept. Inside logical keywords to accept more
 	// can be to refuse more.
 	literal
 	// strict accepts what is right.

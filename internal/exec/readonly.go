@@ -21,7 +21,7 @@ func (w *readOnlyWalk) value(p pairing) {
 	}
 	if p.node.Flags&plan.ReadOnly != 0 {
 		if !sameValue(w.now, p.now, w.was, p.was) {
-			w.report(p.now, "the field is read-only and must stay what it was")
+			w.report(p.now, "the field is read-only and must not change")
 		}
 		return
 	}

@@ -21,10 +21,10 @@ type RuleRun struct {
 	Old  *jsondoc.Doc // what it was before; nil for a new object
 
 	Errors   []Violation // appended to by Run
-	Warnings []Violation // those forgiven because the value has not changed
+	Warnings []Violation // violations in unchanged values (ratcheting)
 
 	history *history // nil for a new object
-	ratchet bool     // forgive what has not changed
+	ratchet bool     // drop errors in unchanged values
 	path    path
 }
 
@@ -36,19 +36,18 @@ type RuleSite struct {
 	HasOld   bool          // there is an old value that correlates with this one
 	Resource bool          // the value is the root or an embedded resource: rules see its apiVersion, kind and metadata
 
-	run     *RuleRun
-	own     pairing // with the value before, if the value has one
-	nearest pairing // of the closest value above that has one
-	fixed   bool    // nothing is forgiven here
-	veiled  bool    // the metadata of a resource, of which rules see only the names
+	run       *RuleRun
+	own       pairing // with the value before, if the value has one
+	nearest   pairing // of the closest value above that has one
+	fixed     bool    // no ratcheting here
+	namesOnly bool    // the metadata of a resource, CEL rules see only its names
 }
 
 // Path returns the field path of the value, "" for the root.
 func (s *RuleSite) Path() string { return s.run.path.field() }
 
-// Unchanged reports whether violations of rules that do not look at the old
-// value are forgiven, because the value, or what it is part of, is what it was
-// before.
+// Unchanged reports whether ratcheting applies to violations of rules that do not
+// use oldSelf, because the value, or a value around it, has not changed.
 func (s *RuleSite) Unchanged() bool {
 	if !s.run.ratchet || s.fixed {
 		return false
@@ -110,14 +109,14 @@ func (s *RuleSite) members(f func(*RuleSite) bool) bool {
 		if child == nil || child.Flags&(plan.RulesBelow|plan.Exposed) != plan.RulesBelow|plan.Exposed {
 			return true
 		}
-		if s.veiled && string(key) != "name" && string(key) != "generateName" {
+		if s.namesOnly && string(key) != "name" && string(key) != "generateName" {
 			return true
 		}
 		c := s.child(child, k+1)
-		c.veiled = s.Resource && string(key) == "metadata" && !plan.SpecifiesMeta(s.Node)
+		c.namesOnly = s.Resource && string(key) == "metadata" && !plan.SpecifiesMeta(s.Node)
 		if s.own.ok {
 			c.own = pairing{node: child, now: k + 1, was: was, ok: ok}
-			// What the API server sets itself is not forgiven.
+			// Ratcheting does not apply to fields that the API server sets.
 			c.fixed = root && (string(key) == "apiVersion" || string(key) == "kind")
 		}
 		r.path = append(r.path, step{kind: kind, key: key})

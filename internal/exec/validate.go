@@ -74,7 +74,7 @@ func (c *checker) string(v jsondoc.Value, n *plan.Node) bool {
 		c.text = c.d.AppendText(c.text[:0], v)
 		text = c.text
 	}
-	junctors := false
+	logical := false
 	for i := range n.Asserts {
 		ok := true
 		switch a := &n.Asserts[i]; a.Op {
@@ -89,13 +89,13 @@ func (c *checker) string(v jsondoc.Value, n *plan.Node) bool {
 		case plan.Enum:
 			ok = c.enumHasText(v, text, a)
 		case plan.AllOf, plan.AnyOf, plan.OneOf, plan.Not:
-			junctors = true
+			logical = true
 		}
 		if !ok {
 			return false
 		}
 	}
-	return !junctors || c.junctors(v, n)
+	return !logical || c.logical(v, n)
 }
 
 func (c *checker) enumHasText(v jsondoc.Value, text []byte, a *plan.Assert) bool {
@@ -111,7 +111,7 @@ func (c *checker) enumHasText(v jsondoc.Value, text []byte, a *plan.Assert) bool
 // common checks what applies to values of every kind but strings, for which
 // string does it.
 func (c *checker) common(v jsondoc.Value, n *plan.Node) bool {
-	junctors := false
+	logical := false
 	for i := range n.Asserts {
 		switch a := &n.Asserts[i]; a.Op {
 		case plan.Enum:
@@ -119,14 +119,14 @@ func (c *checker) common(v jsondoc.Value, n *plan.Node) bool {
 				return false
 			}
 		case plan.AllOf, plan.AnyOf, plan.OneOf, plan.Not:
-			junctors = true
+			logical = true
 		}
 	}
 	// Upstream looks at a null's type and enum only.
-	return !junctors || c.d.Kind(v) == jsondoc.Null || c.junctors(v, n)
+	return !logical || c.d.Kind(v) == jsondoc.Null || c.logical(v, n)
 }
 
-func (c *checker) junctors(v jsondoc.Value, n *plan.Node) bool {
+func (c *checker) logical(v jsondoc.Value, n *plan.Node) bool {
 	for i := range n.Asserts {
 		ok := true
 		switch a := &n.Asserts[i]; a.Op {

@@ -26,8 +26,8 @@ import (
 // said twice, and that takes time and memory quadratic in the metadata. So the
 // written rules are called here, and a test says when that is no longer enough.
 
-// embeddedErrors returns what upstream has against the apiVersion, kind and
-// metadata of the embedded resource v, whose path is at.
+// embeddedErrors returns upstream's errors about the apiVersion, kind and metadata
+// of the embedded resource v, whose path is at.
 func embeddedErrors(d *jsondoc.Doc, v jsondoc.Value, at path) []Violation {
 	if d.Kind(v) != jsondoc.Object {
 		return nil
@@ -64,8 +64,8 @@ func embeddedErrors(d *jsondoc.Doc, v jsondoc.Value, at path) []Violation {
 	return r.list
 }
 
-// RootMetadata returns what upstream has against the metadata of the object
-// itself: of a new one, or, if old is not nil, as a change of old.
+// RootMetadata returns upstream's errors about the metadata of the object itself:
+// of a new one or, if old is not nil, of an update of old.
 func RootMetadata(d, old *jsondoc.Doc, namespaced bool) []Violation {
 	r := metadataErrors{d: d, resource: jsondoc.Root}
 	r.metadata, r.hasMetadata = d.Get(jsondoc.Root, "metadata")
@@ -249,7 +249,7 @@ func (r *metadataErrors) add(v jsondoc.Value, e *field.Error) {
 }
 
 // locate returns the value at a path such as metadata.ownerReferences[1].uid,
-// or, if it is not there, the innermost value around it that is.
+// or, if it is absent, the innermost existing value around it.
 func (r *metadataErrors) locate(at string) jsondoc.Value {
 	if !r.hasMetadata {
 		return r.resource

@@ -244,7 +244,7 @@ func TestMetadataErrorsAreBounded(t *testing.T) {
 	}
 }
 
-// metadataMaker makes metadata of which most is valid.
+// metadataMaker makes metadata that is mostly valid.
 type metadataMaker struct{ *rand.Rand }
 
 func (m metadataMaker) of(list ...string) string { return list[m.IntN(len(list))] }
@@ -394,27 +394,27 @@ func TestFastMetadataAgainstSlow(t *testing.T) {
 
 // agreement checks that what is taken for valid is so: as an embedded
 // resource, as a new object, and as a change of another. Bit 0 is the fast
-// verdict, bit 1 the slow one.
-func agreement(t testing.TB, d, next *jsondoc.Doc) (verdicts [3]uint8) {
+// result, bit 1 the slow one.
+func agreement(t testing.TB, d, next *jsondoc.Doc) (results [3]uint8) {
 	t.Helper()
-	judge := func(i int, what string, fast bool, errs []Violation) {
+	check := func(i int, what string, fast bool, errs []Violation) {
 		if fast && len(errs) > 0 {
 			t.Fatalf("%s of %s (from %s) is taken for valid, but %v", what, next.Raw(jsondoc.Root), d.Raw(jsondoc.Root), render(errs))
 		}
 		if fast {
-			verdicts[i] |= 1
+			results[i] |= 1
 		}
 		if len(errs) == 0 {
-			verdicts[i] |= 2
+			results[i] |= 2
 		}
 	}
 	for _, namespaced := range []bool{true, false} {
-		judge(1, "creation", rootMetadataValid(next, nil, namespaced), RootMetadata(next, nil, namespaced))
-		judge(2, "update", rootMetadataValid(next, d, namespaced), RootMetadata(next, d, namespaced))
+		check(1, "creation", rootMetadataValid(next, nil, namespaced), RootMetadata(next, nil, namespaced))
+		check(2, "update", rootMetadataValid(next, d, namespaced), RootMetadata(next, d, namespaced))
 	}
 	likeUpstream(t, d, next)
-	judge(0, "embedding", embeddedValid(next, jsondoc.Root), embeddedErrors(next, jsondoc.Root, nil))
-	return verdicts
+	check(0, "embedding", embeddedValid(next, jsondoc.Root), embeddedErrors(next, jsondoc.Root, nil))
+	return results
 }
 
 // likeUpstream: generated rules change nothing but the number of times that an

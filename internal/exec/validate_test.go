@@ -53,7 +53,7 @@ func canonical(object []byte) *jsondoc.Doc {
 	return c
 }
 
-func errorsOf(v *exec.Verdict) string {
+func errorsOf(v *exec.Result) string {
 	if v == nil {
 		return ""
 	}
@@ -111,9 +111,9 @@ func FuzzValidate(f *testing.F) {
 
 func agree(t *testing.T, n *plan.Node, now, was *jsondoc.Doc) {
 	t.Helper()
-	created := exec.Validate(n, now, exec.Judgement{Scope: exec.Namespaced})
+	created := exec.Validate(n, now, exec.ValidateOptions{Scope: exec.Namespaced})
 	valid := exec.Valid(n, now, false)
-	if explained := exec.Validate(n, now, exec.Judgement{}); (explained == nil) != valid {
+	if explained := exec.Validate(n, now, exec.ValidateOptions{}); (explained == nil) != valid {
 		t.Fatalf("the checker says %v, the explanation is %q", valid, errorsOf(explained))
 	}
 	if created != nil {
@@ -123,14 +123,14 @@ func agree(t *testing.T, n *plan.Node, now, was *jsondoc.Doc) {
 			}
 		}
 	}
-	plain := exec.Validate(n, now, exec.Judgement{Old: was})
-	ratcheted := exec.Validate(n, now, exec.Judgement{Old: was, Ratchet: true, ReadOnly: true})
+	plain := exec.Validate(n, now, exec.ValidateOptions{Old: was})
+	ratcheted := exec.Validate(n, now, exec.ValidateOptions{Old: was, Ratchet: true, ReadOnly: true})
 	if count(ratcheted) > count(plain) {
-		t.Fatalf("forgiving adds errors: %q after %q", errorsOf(ratcheted), errorsOf(plain))
+		t.Fatalf("ratcheting adds errors: %q after %q", errorsOf(ratcheted), errorsOf(plain))
 	}
 }
 
-func count(v *exec.Verdict) int {
+func count(v *exec.Result) int {
 	if v == nil {
 		return 0
 	}
@@ -172,7 +172,7 @@ func TestWords(t *testing.T) {
 		if n == nil {
 			t.Fatalf("%s does not compile", c.schema)
 		}
-		if got := errorsOf(exec.Validate(n, canonical([]byte(`{"x":`+c.value+`}`)), exec.Judgement{})); got != c.want {
+		if got := errorsOf(exec.Validate(n, canonical([]byte(`{"x":`+c.value+`}`)), exec.ValidateOptions{})); got != c.want {
 			t.Errorf("%s on %s:\n got %s\nwant %s", c.schema, c.value, got, c.want)
 		}
 		plan.Release(n)
@@ -181,7 +181,7 @@ func TestWords(t *testing.T) {
 
 func TestBranches(t *testing.T) {
 	n := lower([]byte(spec(`{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"required":["a"]},{"properties":{"b":{}},"minProperties":2}]}`)), compile.LowerOptions{ValidationOnly: true})
-	v := exec.Validate(n, canonical([]byte(`{"x":{}}`)), exec.Judgement{})
+	v := exec.Validate(n, canonical([]byte(`{"x":{}}`)), exec.ValidateOptions{})
 	defer plan.Release(n)
 	if v == nil || v.Errors[0].Keyword != "anyOf" || v.Errors[0].At != "x" {
 		t.Fatalf("got %q", errorsOf(v))

@@ -160,7 +160,7 @@ func unionErrors(d *jsondoc.Doc, v jsondoc.Value, n *plan.Node, at path) []Viola
 		if rank := names.Discriminators[i]; rank >= 0 {
 			r.discriminator, r.hasDiscriminator = discriminatorOf(seen, rank)
 		}
-		r.judge()
+		r.check()
 		if r.size > maxViolationBytes {
 			break
 		}
@@ -183,7 +183,7 @@ type unionReport struct {
 	hasDiscriminator bool
 }
 
-func (r *unionReport) judge() {
+func (r *unionReport) check() {
 	u := r.union
 	switch {
 	case len(r.set) > 1:
@@ -208,12 +208,12 @@ func (r *unionReport) keep() string {
 		}
 	}
 	if u.Discriminator != "" {
-		return "keep one, and let the discriminator " + quoted(u.Discriminator) + " have its value"
+		return "keep one, and set the discriminator " + quoted(u.Discriminator) + " to its value"
 	}
 	return "keep one"
 }
 
-// missing says what to do about a union of which no member is set.
+// missing says what to do about a union without a member.
 func (r *unionReport) missing() string {
 	u := r.union
 	if !r.hasDiscriminator {
@@ -222,7 +222,7 @@ func (r *unionReport) missing() string {
 	if f, ok := r.named(); ok {
 		return quoted(u.Discriminator) + " is " + quoted(f.Value) + ", set " + quoted(f.Name)
 	}
-	return "set one, and let the discriminator " + quoted(u.Discriminator) + " have its value"
+	return "set one, and set the discriminator " + quoted(u.Discriminator) + " to its value"
 }
 
 // named returns the member that the discriminator names.

@@ -34,9 +34,9 @@ func TestUnions(t *testing.T) {
 		{`null`, nil},
 		{`{}`, []string{`spec: Required value: one of the fields "emptyDir", "hostPath" must be set, found none: set one; the discriminator "type" says which`}},
 		{`{"type":"HostPath"}`, []string{`spec: Required value: one of the fields "emptyDir", "hostPath" must be set, found none: "type" is "HostPath", set "hostPath"`}},
-		{`{"type":"NFS"}`, []string{`spec: Required value: one of the fields "emptyDir", "hostPath" must be set, found none: set one, and let the discriminator "type" have its value`}},
-		{`{"type":null}`, []string{`spec: Required value: one of the fields "emptyDir", "hostPath" must be set, found none: set one, and let the discriminator "type" have its value`}},
-		{`{"hostPath":1,"emptyDir":2}`, []string{`spec: Forbidden: at most one of the fields "emptyDir", "hostPath" may be set, found "hostPath", "emptyDir": keep one, and let the discriminator "type" have its value`}},
+		{`{"type":"NFS"}`, []string{`spec: Required value: one of the fields "emptyDir", "hostPath" must be set, found none: set one, and set the discriminator "type" to its value`}},
+		{`{"type":null}`, []string{`spec: Required value: one of the fields "emptyDir", "hostPath" must be set, found none: set one, and set the discriminator "type" to its value`}},
+		{`{"hostPath":1,"emptyDir":2}`, []string{`spec: Forbidden: at most one of the fields "emptyDir", "hostPath" may be set, found "hostPath", "emptyDir": keep one, and set the discriminator "type" to its value`}},
 		{`{"type":"HostPath","hostPath":1,"emptyDir":null}`, []string{`spec: Forbidden: at most one of the fields "emptyDir", "hostPath" may be set, found "hostPath", "emptyDir": "type" is "HostPath", keep only "hostPath"`}},
 		{`{"type":"EmptyDir","hostPath":1}`, []string{`spec.type: Invalid value: "EmptyDir": must be "HostPath", because the field "hostPath" is set; for "EmptyDir" set "emptyDir" instead`}},
 		{`{"type":"","hostPath":1}`, []string{`spec.type: Invalid value: "": must be "HostPath", because the field "hostPath" is set`}},
@@ -71,9 +71,9 @@ func TestUnions(t *testing.T) {
 	}
 }
 
-// TestUnionsByDefinition compares with the definition, word for word and slow,
+// TestUnionsBySpecification compares with the specification, word for word and slow,
 // on all combinations of members and discriminators of several unions.
-func TestUnionsByDefinition(t *testing.T) {
+func TestUnionsBySpecification(t *testing.T) {
 	unions := []plan.Union{
 		{Discriminator: "d", Fields: []plan.UnionField{{Name: "a", Value: "A"}, {Name: "b", Value: "B"}}},
 		{Fields: []plan.UnionField{{Name: "p"}, {Name: "q"}}},
@@ -100,7 +100,7 @@ func TestUnionsByDefinition(t *testing.T) {
 					}
 					src := "{" + strings.Join(list, ",") + "}"
 					doc := parse(t, src)
-					want := byDefinition(doc, unions[:count])
+					want := bySpecification(doc, unions[:count])
 					if got := unionsValid(doc, jsondoc.Root, n); got != want {
 						t.Fatalf("%s: valid is %v", src, got)
 					}
@@ -119,7 +119,7 @@ func TestUnionsByDefinition(t *testing.T) {
 	}
 }
 
-func byDefinition(d *jsondoc.Doc, unions []plan.Union) bool {
+func bySpecification(d *jsondoc.Doc, unions []plan.Union) bool {
 	for _, u := range unions {
 		set := 0
 		for _, f := range u.Fields {
@@ -173,7 +173,7 @@ func TestManyUnions(t *testing.T) {
 	if len(list) != 1 || len(list[0].Detail) > 2000 || !strings.Contains(list[0].Detail, "and 9990 more") {
 		t.Errorf("%d errors: %v", len(list), render(list))
 	}
-	// Many small objects, of which none satisfies the many unions.
+	// Many small objects. None satisfies any of the many unions.
 	node, objects := unionNode(unions...), parse(t, "["+nested.String()[1:]+"]")
 	for _, item := range objects.Items(jsondoc.Root) {
 		if unionsValid(objects, item, node) {
@@ -206,7 +206,7 @@ func FuzzUnions(f *testing.F) {
 		if errs := unionErrors(d, jsondoc.Root, n, nil); valid != (len(errs) == 0) {
 			t.Fatalf("%s: valid is %v, errors %v", object, valid, render(errs))
 		}
-		if d.Kind(jsondoc.Root) == jsondoc.Object && valid != byDefinition(d, unions) {
+		if d.Kind(jsondoc.Root) == jsondoc.Object && valid != bySpecification(d, unions) {
 			t.Fatalf("%s: valid is %v", object, valid)
 		}
 	})

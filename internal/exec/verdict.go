@@ -7,61 +7,61 @@ import (
 	"github.com/espalier-dev/espalier/internal/plan"
 )
 
-// Scope says which rules hold for the resource's own metadata.
+// Scope says which requirements the object's own metadata must meet.
 type Scope uint8
 
 // The scopes.
 const (
 	AnyScope   Scope = iota // metadata is not checked
-	Namespaced              // there has to be a namespace
-	Cluster                 // there must be none
+	Namespaced              // metadata.namespace must be set
+	Cluster                 // metadata.namespace must be empty
 )
 
-// Judgement says how to validate.
-type Judgement struct {
+// ValidateOptions says how to validate.
+type ValidateOptions struct {
 	Old      *jsondoc.Doc // the object before the change; nil for a new one
-	Ratchet  bool         // forgive what is wrong and has not changed
+	Ratchet  bool         // drop errors in values that have not changed
 	Typed    bool         // normalization has found every value to be of its type
 	Scope    Scope        //
 	Rules    Rules        // evaluated, if not nil
 	ReadOnly bool         // report read-only values that change
 }
 
-// Verdict is what is wrong with an object.
-type Verdict struct {
+// Result is the errors of an object.
+type Result struct {
 	Errors   []Violation
-	Warnings []Violation // violations of rules that were forgiven
+	Warnings []Violation // violations of CEL rules in unchanged values (ratcheting)
 	ReadOnly []Violation // read-only values that have changed
 	Omitted  int         // violations beyond what an explanation holds
 }
 
 const blocked = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
 
-// Validate judges the object d. Both documents are without duplicate keys, and
-// sorted if there is an old one. The result is nil if nothing is to be said.
-func Validate(n *plan.Node, d *jsondoc.Doc, j Judgement) *Verdict {
-	var verdict *Verdict
+// Validate validates the object d. Both documents must be without duplicate keys,
+// and sorted if there is an old one. The result is nil if it would be empty.
+func Validate(n *plan.Node, d *jsondoc.Doc, j ValidateOptions) *Result {
+	var result *Result
 	c := newChecker(d, j.Typed)
 	valid := c.value(jsondoc.Root, n) && (j.Scope == AnyScope || rootMetadataValid(d, j.Old, j.Scope == Namespaced))
 	c.release()
 	if !valid {
-		verdict = new(Verdict)
-		verdict.explain(n, d, j)
+		result = new(Result)
+		result.explain(n, d, j)
 	}
 	if j.Rules != nil && n.Flags&plan.RulesBelow != 0 {
-		verdict = verdict.rules(n, d, j)
+		result = result.rules(n, d, j)
 	}
 	if j.ReadOnly && j.Old != nil && n.Flags&plan.ReadOnlyBelow != 0 {
-		verdict = verdict.readOnly(n, d, j.Old)
+		result = result.readOnly(n, d, j.Old)
 	}
-	if verdict == nil || len(verdict.Errors)+len(verdict.Warnings)+len(verdict.ReadOnly) == 0 {
+	if result == nil || len(result.Errors)+len(result.Warnings)+len(result.ReadOnly) == 0 {
 		return nil
 	}
-	return verdict
+	return result
 }
 
 // explain collects the violations of everything but rules.
-func (r *Verdict) explain(n *plan.Node, d *jsondoc.Doc, j Judgement) {
+func (r *Result) explain(n *plan.Node, d *jsondoc.Doc, j ValidateOptions) {
 	if j.Scope != AnyScope {
 		r.Errors = append(r.Errors, RootMetadata(d, j.Old, j.Scope == Namespaced)...)
 	}
@@ -82,7 +82,7 @@ func (r *Verdict) explain(n *plan.Node, d *jsondoc.Doc, j Judgement) {
 }
 
 // rules evaluates the rules, unless errors block it.
-func (r *Verdict) rules(n *plan.Node, d *jsondoc.Doc, j Judgement) *Verdict {
+func (r *Result) rules(n *plan.Node, d *jsondoc.Doc, j ValidateOptions) *Result {
 	if r != nil && r.blocks() {
 		r.Errors = append(r.Errors, Violation{
 			Type: field.ErrorTypeInvalid, Path: "<nil>", Detail: blocked, Keyword: "x-kubernetes-validations",
@@ -95,15 +95,16 @@ func (r *Verdict) rules(n *plan.Node, d *jsondoc.Doc, j Judgement) *Verdict {
 		return r
 	}
 	if r == nil {
-		r = new(Verdict)
+		r = new(Result)
 	}
 	r.Errors = append(r.Errors, run.Errors...)
 	r.Warnings = append(r.Warnings, run.Warnings...)
 	return r
 }
 
-// blocks reports whether rules could stumble over the errors.
-func (r *Verdict) blocks() bool {
+// blocks reports whether the errors keep CEL rules from being evaluated: upstream
+// does not evaluate them on values of the wrong type or size.
+func (r *Result) blocks() bool {
 	for i := range r.Errors {
 		switch r.Errors[i].Type {
 		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
@@ -113,15 +114,15 @@ func (r *Verdict) blocks() bool {
 	return false
 }
 
-// readOnly reports the read-only values that are not what they were.
-func (r *Verdict) readOnly(n *plan.Node, d, old *jsondoc.Doc) *Verdict {
+// readOnly reports the read-only values that have changed.
+func (r *Result) readOnly(n *plan.Node, d, old *jsondoc.Doc) *Result {
 	w := readOnlyWalk{history: newHistory(d, old)}
 	w.value(pairing{node: n, now: jsondoc.Root, was: jsondoc.Root, ok: true})
 	if len(w.errs) == 0 {
 		return r
 	}
 	if r == nil {
-		r = new(Verdict)
+		r = new(Result)
 	}
 	r.ReadOnly = w.errs
 	return r

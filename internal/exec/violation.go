@@ -13,8 +13,8 @@ type Violation struct {
 	Keyword  string          // what of the schema is violated: "pattern", "anyOf", "x-kubernetes-validations"
 	At       string          // where in the object, also if Path does not say
 	Offset   int             // byte offset of the value in the object; of its parent for a value that is missing
-	// Branches are the branches of a junctor and what each has against the
-	// value; an empty list for one that it satisfies.
+	// Branches are the violations of each branch of allOf, anyOf, oneOf or not.
+	// The list of a branch that the value matches is empty.
 	Branches [][]Violation
 
 	message string // in upstream's validator; it reports none twice

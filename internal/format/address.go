@@ -96,8 +96,8 @@ func scanIPv4(s []byte, as notation) bool {
 	return len(s) == 0
 }
 
-// scanIPv6 reports whether s is eight groups with colons between, of which "::"
-// stands for at least one, and the last two may be written as IPv4 address.
+// scanIPv6 reports whether s is eight groups with colons between. "::" stands for
+// at least one of them, and the last two may be written as IPv4 address.
 func scanIPv6(s []byte, as notation) bool {
 	const groups = net.IPv6len / 2
 	read, ellipsis := 0, false

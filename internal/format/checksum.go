@@ -20,7 +20,7 @@ func isISBN10(text []byte) bool {
 	return sum%11 == 0
 }
 
-// isISBN13 takes thirteen digits, the last of which is a check digit.
+// isISBN13 accepts thirteen digits. The last is a check digit.
 func isISBN13(text []byte) bool {
 	code, n := withoutSeparators(text)
 	if n != len(code) {

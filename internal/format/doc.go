@@ -4,7 +4,7 @@
 // # Semantics
 //
 // Upstream asks k8s.io/kube-openapi/pkg/validation/strfmt, whose oddities are
-// part of what clients rely on. The verdicts here are the same for every
+// part of what clients rely on. The results here are the same for every
 // string; FuzzFormat compares them. To name a few oddities: ipv4 accepts an
 // IPv6 address that ends in an IPv4 one, and leading zeros, while ipv6 does
 // not; date-time ignores what follows a second "t"; duration accepts any text
@@ -17,8 +17,8 @@
 //
 // # What allocates
 //
-// Some formats are left to the standard library where its parsers are the
-// definition, and these take a string:
+// Some formats are defined by the parsers of the standard library, and these take
+// a string:
 //
 //   - mac: always.
 //   - uri, email: unless the text is of the plain form that most have.

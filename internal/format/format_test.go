@@ -87,7 +87,7 @@ func compare(t *testing.T, text string) {
 	}
 }
 
-func TestVerdictsAreUpstreams(t *testing.T) {
+func TestFormatsAgreeWithUpstream(t *testing.T) {
 	for f, list := range good {
 		for _, text := range list {
 			compare(t, text)

@@ -29,7 +29,7 @@ func countNodes(src []byte) int {
 	for _, c := range []byte("{[,:") {
 		n += bytes.Count(src, []byte{c})
 	}
-	return min(n, len(src)/2+1) // no more, however many are inside of strings
+	return min(n, len(src)/2+1) // no more, however many are inside strings
 }
 
 // index builds the tape in one pass over the source. Every spot that keeps

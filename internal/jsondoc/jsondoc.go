@@ -60,7 +60,7 @@ const (
 
 // SyntaxError says why bytes are not an acceptable JSON document, and where.
 type SyntaxError struct {
-	Offset int // of the first byte that cannot be
+	Offset int // of the first invalid byte
 	Msg    string
 }
 

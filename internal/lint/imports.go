@@ -13,33 +13,31 @@ const (
 	apiextAPIs   = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/"
 )
 
-// layers lists the directories of the root module from the bottom up. An
+// layers lists the directories of the released modules from the bottom up. An
 // import points to the same layer or to a lower one; which of the same layer,
 // the allow-lists say for the engine. A directory stands for itself and for
 // what is below it, except "." which is the root package alone.
 var layers = [][]string{
-	{"finding", "internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown", "internal/stack", "internal/celsize", "internal/authority", "internal/collect", "internal/kubebuilder", "internal/build"},
+	{"finding", "internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown", "internal/build"},
 	{"internal/syntax", "internal/plan", "internal/crdtree", "internal/object"},
 	{"internal/exec"},
-	{"internal/compile", "internal/kept"},
-	{"."},
-	{"rules", "crd", "openapi"},
-	{"docs", "internal/manifest", "internal/splice"},
-	{"internal/report", "internal/page", "internal/install"},
-	{"server/webhook", "server/etcd", "server/loopback"},
+	{"internal/compile"},
+	{"internal/bridge"},
+	{".", "docs"},
+	{"crd"},
+	{"server/webhook", "server/etcd", "server/loopback", "server/auth/ca", "server/stackgrow", "server/gctune", "server/kubebuilder", "server/crdinstall", "server/etcdtest"},
 	{"server/storage"},
 	{"server/catalog", "server/replica"},
 	{"server/endpoints", "server/admission", "server/controllers"},
 	{"server/apis"},
 	{"server/auth"},
 	{"server"},
-	{"espaliertest", "internal/cli"},
 	{"cmd"},
 }
 
 // outside lists directories that take no part in the layers: they have their
 // own go.mod, or are not product code. Nothing in the layers imports them.
-var outside = []string{"conformance", "controllers", "deploy", "tools", "internal/lint", "internal/etcdtest"}
+var outside = []string{"conformance", "controllers", "deploy", "tools", "internal/lint"}
 
 // An allowance says what a package's own code may import beyond the standard
 // library. Its tests may import more, except what is banned.
@@ -54,16 +52,16 @@ type allowance struct {
 var allowed = []allowance{
 	{
 		dir:  "internal/jsondoc",
-		only: "the standard library: it is what everything else stands on, and reads hostile bytes",
+		only: "the standard library: every other package depends on it, and it reads hostile bytes",
 	},
 	{
 		dir:  "finding",
 		may:  []string{apimachinery + "util/validation/field"},
-		only: "apimachinery's field errors: everything that finds something imports it",
+		only: "apimachinery's field errors: every package that reports findings imports it",
 	},
 	{
 		dir:  "internal/pattern",
-		only: "the standard library: it knows of regular expressions and of nothing else",
+		only: "the standard library: it is about regular expressions only",
 	},
 	{
 		dir:  "internal/spelling",
@@ -72,17 +70,17 @@ var allowed = []allowance{
 	{
 		dir:  "internal/format",
 		may:  []string{"internal/pattern"},
-		only: "the standard library and pattern: upstream's strfmt is what its tests compare it with",
+		only: "the standard library and pattern: its tests compare it with upstream's strfmt",
 	},
 	{
 		dir:  "internal/syntax",
 		may:  []string{"internal/jsondoc"},
-		only: "the standard library and jsondoc: a schema as written has no opinion on field errors or plans",
+		only: "the standard library and jsondoc: it represents schemas as written, without field errors and plans",
 	},
 	{
 		dir:  "internal/plan",
 		may:  []string{"internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/markdown"},
-		only: "the standard library, jsondoc, pattern and format: a plan is data, and outlives the syntax it was lowered from",
+		only: "the standard library, jsondoc, pattern and format: a plan is data that does not refer to the syntax it was lowered from",
 	},
 	{
 		dir: "internal/compile",
@@ -106,15 +104,15 @@ var allowed = []allowance{
 			apimachinery + "util/validation/field",
 			"sigs.k8s.io/json", // the decoder whose errors are the API server's
 		},
-		only: "plan, pattern, jsondoc and what defines, decodes and validates ObjectMeta: it runs plans and must not know how they were written",
+		only: "plan, pattern, jsondoc and what defines, decodes and validates ObjectMeta: it runs plans and must not depend on their source",
 	},
 	{
 		dir: ".",
 		may: []string{
-			"finding", "internal/jsondoc", "internal/syntax", "internal/plan", "internal/compile", "internal/exec", "internal/kept",
+			"finding", "internal/jsondoc", "internal/syntax", "internal/plan", "internal/compile", "internal/exec", "internal/bridge",
 			apimachinery + "util/validation/field",
 		},
-		only: "the engine's internal packages and apimachinery's field errors: whoever imports Espalier gets its dependencies too",
+		only: "the engine's internal packages and apimachinery's field errors: programs that import Espalier get its dependencies too",
 	},
 }
 
@@ -122,7 +120,7 @@ var allowed = []allowance{
 // import is in go.mod as well.
 type ban struct {
 	path   string   // an import path and all below it
-	in     []string // directories; empty means all of the root module
+	in     []string // directories; empty means all released modules
 	except []string // exact import paths that are fine
 	why    string
 }
@@ -133,12 +131,12 @@ var bans = []ban{
 	{
 		path: "k8s.io/apiserver",
 		in:   engine,
-		why:  "the engine is for tools that want a few packages, not a server's 300",
+		why:  "the engine is for tools that need a few packages, not the 300 of a server",
 	},
 	{
 		path: "k8s.io/client-go",
 		in:   engine,
-		why:  "the engine talks to no server, and tools pin client-go to versions of their own",
+		why:  "the engine talks to no server, and tools pin their own versions of client-go",
 	},
 	{
 		path: "k8s.io/apiextensions-apiserver",
@@ -153,7 +151,7 @@ var bans = []ban{
 			// the OpenAPI that is generated from them.
 			strings.TrimSuffix(apiextAPIs, "/"), apiextAPIs + "install", "k8s.io/apiextensions-apiserver/pkg/generated/openapi",
 		},
-		why: "only upstream's API types are a wire contract; its implementation is what we are measured against, in the conformance module",
+		why: "only upstream's API types are a wire contract; the conformance module compares us with its implementation",
 	},
 	{
 		path: module + "/conformance",
@@ -174,7 +172,7 @@ func checkImports(t *tree) []Finding {
 		}
 		from := layerOf(dir)
 		if from < 0 {
-			found = append(found, Finding{File: dir, Text: "package has no place in the layers: decide which way its imports point and add it to the table in internal/lint/imports.go"})
+			found = append(found, Finding{File: dir, Text: "package is in no layer: decide in which direction its imports point and add it to the table in internal/lint/imports.go"})
 			continue
 		}
 		for _, f := range files {
@@ -183,7 +181,7 @@ func checkImports(t *tree) []Finding {
 				if err != nil {
 					continue // the parser accepts only quoted paths
 				}
-				if text := judgeImport(dir, from, imported, f.isTest()); text != "" {
+				if text := importFault(dir, from, imported, f.isTest()); text != "" {
 					found = append(found, Finding{f.path, f.line(spec.Pos()), text})
 				}
 			}
@@ -192,9 +190,9 @@ func checkImports(t *tree) []Finding {
 	return found
 }
 
-// judgeImport says what is wrong with an import, or nothing. The most specific
+// importFault says what is wrong with an import, or nothing. The most specific
 // reason wins: a ban, then the direction, then the allow-list.
-func judgeImport(dir string, from int, imported string, test bool) string {
+func importFault(dir string, from int, imported string, test bool) string {
 	for _, b := range bans {
 		if len(b.in) > 0 && !under(dir, b.in) {
 			continue
@@ -209,7 +207,7 @@ func judgeImport(dir string, from int, imported string, test bool) string {
 	}
 	// Tests of a part of the server may run a whole one.
 	if ours && layerOf(local) > from && !(test && below(dir, "server") && below(local, "server")) {
-		return "must not import " + imported + ": imports point one way, and " + local + " is built on " + dir
+		return "must not import " + imported + ": imports point one way, and " + local + " is a layer above " + dir
 	}
 	name := imported
 	if ours {

@@ -22,11 +22,11 @@ func checkPackages(t *tree) []Finding {
 			continue // tests only
 		}
 		if slices.Contains(vagueNames, name) || slices.Contains(vagueNames, path.Base(dir)) {
-			found = append(found, Finding{File: dir, Text: "package " + name + " is named for nothing in particular: name it for the one thing it does"})
+			found = append(found, Finding{File: dir, Text: "package " + name + " has a vague name: name it for the one thing it does"})
 		}
 		i := slices.IndexFunc(files, func(f *goFile) bool { return path.Base(f.path) == "doc.go" })
 		if i < 0 {
-			found = append(found, Finding{File: dir, Text: "package has no doc.go: one sentence on what it is, then data flow and invariants"})
+			found = append(found, Finding{File: dir, Text: "package has no doc.go: write one sentence on what it is, then data flow and invariants"})
 			continue
 		}
 		found = append(found, checkPackageComment(files[i], dir, name)...)
@@ -57,7 +57,7 @@ func packageName(files []*goFile) string {
 
 const maxFileLines = 600
 
-// checkSizes keeps files short enough to be read in one sitting. Tests are long where their tables are; generated files are read by nobody.
+// checkSizes keeps files short enough to be read in one sitting. Tests are long where their tables are; generated files are exempt.
 func checkSizes(t *tree) []Finding {
 	var found []Finding
 	for _, files := range t.packages {

@@ -62,18 +62,18 @@ var (
 	trackedFor = regexp.MustCompile(`^(?:TODO|FIXME|XXX|HACK)\((?:[\w.-]+/[\w.-]+)?#\d+\)`)
 )
 
-// checkOpenTasks asks that work left for later is left where somebody will
+// checkOpenTasks asks that work left for later is left where contributors
 // look for it: in an issue, named as in TODO(#12).
 func checkOpenTasks(t *tree) []Finding {
 	var found []Finding
-	judge := func(file string, line int, text string) {
+	validate := func(file string, line int, text string) {
 		if openTask.MatchString(text) && !trackedFor.MatchString(text) {
-			found = append(found, Finding{file, line, "work left for later names its issue, as in TODO(#12)"})
+			found = append(found, Finding{file, line, "a task left for later must name its issue, as in TODO(#12)"})
 		}
 	}
 	for _, files := range t.packages {
 		for _, f := range files {
-			commentLines(f, func(line int, text string) { judge(f.path, line, text) })
+			commentLines(f, func(line int, text string) { validate(f.path, line, text) })
 		}
 	}
 	for _, f := range t.text {
@@ -82,7 +82,7 @@ func checkOpenTasks(t *tree) []Finding {
 		}
 		for i, l := range strings.Split(string(f.content), "\n") {
 			if _, comment, ok := strings.Cut(l, "#"); ok {
-				judge(f.path, i+1, strings.TrimLeft(comment, "# \t"))
+				validate(f.path, i+1, strings.TrimLeft(comment, "# \t"))
 			}
 		}
 	}

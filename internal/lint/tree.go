@@ -66,7 +66,7 @@ func readTree(fsys fs.FS) (*tree, error) {
 			}
 			return nil
 		}
-		if !d.Type().IsRegular() {
+		if !d.Type().IsRegular() || d.Name() == ".git" { // in a work tree .git is a file
 			return nil
 		}
 		content, err := fs.ReadFile(fsys, p)

@@ -1,2 +1,2 @@
-// Package markdown writes text that comes from anybody into Markdown.
+// Package markdown writes untrusted text into Markdown.
 package markdown

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
-	"k8s.io/apiserver/pkg/storage"
 )
 
 // TestListIsWrittenAsUpstreamWritesIt fills both kinds of lists as the storage
@@ -38,9 +37,13 @@ func TestListIsWrittenAsUpstreamWritesIt(t *testing.T) {
 			theirs.Items = append(theirs.Items, u)
 		}
 		for _, list := range []runtime.Object{ours, theirs} {
-			if err := (storage.APIObjectVersioner{}).UpdateList(list, 42, c.next, c.remaining); err != nil {
+			m, err := meta.ListAccessor(list)
+			if err != nil {
 				t.Fatal(err)
 			}
+			m.SetResourceVersion("42")
+			m.SetContinue(c.next)
+			m.SetRemainingItemCount(c.remaining)
 		}
 		for _, options := range []serializer.SerializerOptions{{}, {StreamingCollectionsEncoding: true}} {
 			var want bytes.Buffer

@@ -10,7 +10,7 @@ import (
 // Getters read what they need from the bytes and remember nothing, so that
 // objects may be shared without locks. The first setter decodes the metadata;
 // from then on it is what counts. Setters that change nothing do nothing: the
-// library clears fields that are not there on every object.
+// library clears fields of every object, also empty ones.
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor.
 func (o *Object) GetObjectMeta() metav1.Object { return o }
@@ -294,8 +294,8 @@ func (o *Object) SetManagedFields(entries []metav1.ManagedFieldsEntry) {
 	}
 }
 
-// WithoutManagedFields returns a copy that says of itself that nobody manages
-// its fields. Its JSON has them.
+// WithoutManagedFields returns a copy whose GetManagedFields is empty. Its JSON
+// has them.
 func (o *Object) WithoutManagedFields() *Object {
 	c := *o
 	c.withheld = true

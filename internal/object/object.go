@@ -232,7 +232,7 @@ func (o *Object) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// SetIndex gives the object the index of its bytes, which must be canonical, and which nobody may release. typed is the
+// SetIndex gives the object the index of its bytes, which must be canonical. Callers must not release it. typed is the
 // schema whose types all values have, nil if that is not known; normal the one that a request was normalized by.
 func (o *Object) SetIndex(d *jsondoc.Doc, typed, normal any) {
 	o.extra = &extra{index: d, typed: typed, normal: normal}

@@ -227,7 +227,7 @@ func (o *Object) Lookup(path ...string) []byte {
 	return value
 }
 
-// SameBody reports whether all that is outside of apiVersion, kind and
+// SameBody reports whether all that is outside apiVersion, kind and
 // metadata, and of the members named in except, is equal.
 func (o *Object) SameBody(other *Object, except ...string) bool {
 	skip := func(c *cursor) bool {

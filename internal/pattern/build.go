@@ -206,7 +206,7 @@ func (b *builder) step(from, class int) int {
 	return b.intern(matched, prev)
 }
 
-// finish returns the verdict if the text ends in a state.
+// finish returns the result if the text ends in a state.
 func (b *builder) finish(from int) int {
 	if s := b.states[from]; s.asserts && b.resolve(s, endOfText) {
 		return acceptID

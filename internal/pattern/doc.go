@@ -1,5 +1,5 @@
 // Package pattern matches strings against the regular expressions of schemas.
-// Its verdicts are those of [regexp.Regexp.Match]; only the way there differs.
+// Its results are those of [regexp.Regexp.Match].
 //
 // # Data flow
 //
@@ -17,7 +17,7 @@
 //
 // Whether a text matches is one bit, so neither priorities nor captures nor
 // laziness matter, and a deterministic automaton can tell: one step for each
-// rune, and an early end as soon as the verdict cannot change. Runes fall into
+// rune, and an early end as soon as the result cannot change. Runes fall into
 // a few classes that the expression cannot tell apart; ASCII goes through a
 // table, the rest is decoded and looked up, and a byte that is not UTF-8 is
 // U+FFFD, as in package regexp. All of its syntax is covered, assertions
@@ -41,6 +41,6 @@
 //
 // Compile only checks the expression. Tables are built when the first text is
 // matched, because most patterns of most schemas never see one; they usually
-// take less than a kilobyte. Patterns are shared in the process as long as
-// someone holds them: the registry refers to them weakly.
+// take less than a kilobyte. The process shares patterns as long as they are in
+// use: the registry holds weak references to them.
 package pattern

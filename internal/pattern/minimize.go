@@ -77,17 +77,17 @@ type blocks struct {
 func newBlocks(rows []int, width int) *blocks {
 	count := len(rows) / width
 	p := &blocks{place: make([]int, count), block: make([]int, count)}
-	for verdict := range []int{deadID, acceptID} {
+	for final := range []int{deadID, acceptID} {
 		p.first = append(p.first, len(p.order))
 		for s := range count {
-			if rows[(s+1)*width-1] == verdict {
-				p.place[s], p.block[s] = len(p.order), verdict
+			if rows[(s+1)*width-1] == final {
+				p.place[s], p.block[s] = len(p.order), final
 				p.order = append(p.order, s)
 			}
 		}
-		p.size = append(p.size, len(p.order)-p.first[verdict])
+		p.size = append(p.size, len(p.order)-p.first[final])
 		p.marked = append(p.marked, 0)
-		p.work = append(p.work, verdict)
+		p.work = append(p.work, final)
 		p.queued = append(p.queued, true)
 	}
 	return p

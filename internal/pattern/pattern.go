@@ -63,8 +63,8 @@ func register(expr string) *Pattern {
 	return p
 }
 
-// forget drops the entry of a pattern that nobody holds any more, unless
-// another one has taken its place.
+// forget drops the entry of a pattern that is no longer in use, unless another one
+// has taken its place.
 func forget(expr string) {
 	registry.Lock()
 	defer registry.Unlock()

@@ -87,7 +87,7 @@ func TestFrequentPatternsHaveTablesAndDoNotAllocate(t *testing.T) {
 	}
 }
 
-func TestVerdictEndsTheMatch(t *testing.T) {
+func TestMatchEndsEarly(t *testing.T) {
 	for expr, read := range map[string]string{
 		`^https://`: "x", `^x`: "x", `x`: "-x", `(?s)^x.*$`: "x", `^[a-w]+$`: "aax", `(?i)X.*`: "x", `x*`: "", `^a{3}$`: "aaaa",
 	} {
@@ -98,7 +98,7 @@ func TestVerdictEndsTheMatch(t *testing.T) {
 				state = a.next[int(state)+int(a.ascii[b])]
 			}
 			if ended := state <= a.accept; ended != (i == len(read)) {
-				t.Errorf("%q has a verdict after %q: %v", expr, read[:i], ended)
+				t.Errorf("%q has a result after %q: %v", expr, read[:i], ended)
 			}
 		}
 	}

@@ -63,7 +63,7 @@ func Hold(n *Node) {
 	table.Unlock()
 }
 
-// Release ends a Hold. Nodes that nobody uses any more leave the table.
+// Release ends a Hold. Nodes that are no longer in use leave the table.
 func Release(n *Node) {
 	table.Lock()
 	defer table.Unlock()
@@ -179,7 +179,7 @@ func shared(s *string) {
 // appendKey appends what makes two nodes the same: their own content and the
 // identity of the nodes they refer to. Everything that can change an answer is
 // in it, also what follows from other parts: two schemas must never share a node
-// because somebody found a field redundant. TestEveryFieldIsInTheKey checks it.
+// because a field seems redundant. TestEveryFieldIsInTheKey checks it.
 func (n *Node) appendKey(k []byte) []byte {
 	k = append(k, byte(n.Accepts), byte(n.Type))
 	k = binary.LittleEndian.AppendUint32(k, uint32(n.Flags))

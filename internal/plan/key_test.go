@@ -22,7 +22,7 @@ var notInTheKey = map[string]string{
 // TestEveryFieldIsInTheKey changes every field of a node alone, one after
 // another, and those of everything that a node consists of. Builder.Node must
 // never take two of the results for the same. It finds fields by reflection: a
-// field that somebody adds and forgets in appendKey fails here.
+// new field that appendKey does not have fails here.
 func TestEveryFieldIsInTheKey(t *testing.T) {
 	var b Builder
 	defer b.Close()

@@ -56,8 +56,8 @@ const (
 	MapAtomic       // x-kubernetes-map-type: atomic
 	MapGranular     // x-kubernetes-map-type: granular
 	ReadOnly        // readOnly
-	Strict          // values are judged as JSON Schema does, not as clusters do
-	Literal         // values are judged as clusters do, also where they are mistaken and refuse more
+	Strict          // values are validated as JSON Schema does, not as clusters do
+	Literal         // values are validated as clusters do, also where they are mistaken and refuse more
 	Exposed         // rules can see the value: it has a type, and so have its items or its map's values
 	RulesBelow      // this node, or one below it that rules can see, has rules
 	ListsBelow      // this node or one below it is a list of type set or map
@@ -150,9 +150,9 @@ const (
 	OneOf                      // Nodes
 	Not                        // Nodes, one
 
-	// Those of schemas that are refused, whose defaults are judged all the
+	// Those of schemas that are refused, whose defaults are validated all the
 	// same.
-	OtherType   // Text, a type that there is not
+	OtherType   // Text, an unknown type
 	UniqueItems //
 )
 

@@ -8,17 +8,17 @@ type UnionNames struct {
 	// Discriminators are the ranks of the unions' discriminators, -1 for a
 	// union without.
 	Discriminators []int
-	// Required counts the unions of which one member has to be set: those
-	// with a discriminator.
+	// Required counts the unions that require a member: those with a
+	// discriminator.
 	Required int
 }
 
-// UnionRole says which member of which union a field is. Field is negative for
-// a discriminator.
+// UnionRole identifies a field as a member of a union. Field is negative for a
+// discriminator.
 type UnionRole struct{ Union, Field int }
 
-// NewUnionNames prepares unions, of which no two have a member in common and
-// whose discriminators are no members.
+// NewUnionNames prepares unions. No two of them may have a member in common, and
+// no discriminator may be a member.
 func NewUnionNames(unions []Union) *UnionNames {
 	roles := map[string]UnionRole{}
 	for i, u := range unions {

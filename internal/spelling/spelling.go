@@ -2,7 +2,7 @@ package spelling
 
 import "iter"
 
-// maxName and maxCandidate bound what is compared: nobody mistypes longer names.
+// maxName and maxCandidate bound the names that are compared: longer ones get no suggestion.
 const (
 	maxName      = 64
 	maxCandidate = 80

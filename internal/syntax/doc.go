@@ -1,5 +1,5 @@
-// Package syntax is an OpenAPI v3 schema as it was written, with the position
-// of everything in it.
+// Package syntax parses OpenAPI v3 schemas into syntax trees that keep what was
+// written, with positions.
 //
 // # Data flow
 //
@@ -35,6 +35,6 @@
 //
 // # Terminology
 //
-// A junctor is one of allOf, anyOf, oneOf and not. A keyword is a member of a
-// schema object. A rule is an entry of x-kubernetes-validations.
+// A keyword is a member of a schema object. A logical keyword is one of allOf,
+// anyOf, oneOf and not. A rule is an entry of x-kubernetes-validations.
 package syntax

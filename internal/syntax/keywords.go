@@ -78,8 +78,8 @@ func init() {
 	}
 }
 
-// byLength has the keywords by the lengths of their names, of which no more
-// than a handful are equal: comparing these is faster than hashing.
+// byLength has the keywords by the lengths of their names. Only a handful have the
+// same length, and comparing these is faster than hashing.
 var byLength [longestKeyword + 1][]uint8
 
 const longestKeyword = len("x-kubernetes-preserve-unknown-fields")

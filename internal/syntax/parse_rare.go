@@ -187,7 +187,7 @@ func (p *parser) union(s *Schema, u *Union, v jsondoc.Value) {
 				u.Fields = append(u.Fields, f)
 			})
 		default:
-			p.malformed(s, keyword, key, "entries have only discriminator and fields")
+			p.malformed(s, keyword, key, "entries may have only discriminator and fields")
 		}
 	})
 }

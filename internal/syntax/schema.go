@@ -102,7 +102,7 @@ func (s *Schema) newRare() *Rare {
 }
 
 // Property is a named schema: an entry of properties, patternProperties or
-// definitions.
+// `definitions`.
 type Property struct {
 	Name   string
 	Offset int // of the name
@@ -157,8 +157,8 @@ type Rule struct {
 	marks []ruleMark
 }
 
-// Union is an entry of x-kubernetes-unions (KEP-2335): fields of which at most
-// one may be set.
+// Union is an entry of x-kubernetes-unions (KEP-2335). At most one of its fields
+// may be set.
 type Union struct {
 	Offset        int
 	Discriminator string       // the property that names the member in use, or empty

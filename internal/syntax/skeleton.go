@@ -7,13 +7,13 @@ import (
 )
 
 // Skeleton returns skel(s) of the first pruning KEP (KEP-24): what s says about
-// types and field names, inside and outside of junctors, without any value
-// validation and without junctors.
+// types and field names, inside and outside logical keywords, without any value
+// validation and without logical keywords.
 //
 //	skel(s) := merge(drop(s), skel(s_1), …, skel(s_n))
 //
 // where drop keeps type, items, additionalItems, properties, patternProperties
-// and additionalProperties, and s_1 … s_n are the schemas under the junctors.
+// and additionalProperties, and s_1 … s_n are the schemas under the logical keywords.
 //
 // The KEP lets a type survive only "if all x_i agree on t". A branch that says
 // nothing about the type is read as agreeing with the type that s itself
@@ -31,7 +31,7 @@ func Skeleton(s *Schema) *Schema {
 }
 
 // Merge returns merge(x_1, …, x_n) of the KEP. Keywords that are not part of a
-// skeleton are ignored, junctors included.
+// skeleton are ignored, logical keywords included.
 func Merge(xs ...*Schema) *Schema {
 	var all *bone
 	for _, x := range xs {
@@ -102,7 +102,7 @@ func skel(s *Schema) *bone {
 
 func dropAll(s *Schema) *bone { return drop(s, dropAll) }
 
-// drop makes a bone of s, of whose junctors it takes no notice, and lets child
+// drop makes a bone of s, of whose logical keywords it takes no notice, and lets child
 // make those of its children.
 func drop(s *Schema, child func(*Schema) *bone) *bone {
 	b := &bone{offset: s.Offset, typ: s.Type, silent: s.Type == ""}
@@ -147,7 +147,7 @@ func newBoneOrBool(x *SchemaOrBool, child func(*Schema) *bone) *boneOrBool {
 	return b
 }
 
-// join merges two bones, of which either may be nil, into one.
+// join merges two bones into one. Either may be nil.
 func join(a, b *bone, r relation) *bone {
 	if a == nil {
 		return b
@@ -171,7 +171,7 @@ func join(a, b *bone, r relation) *bone {
 }
 
 // joinBones moves the smaller map into the larger one: moved that way, no
-// entry moves more than log n times however deep junctors are nested.
+// entry moves more than log n times however deep logical keywords are nested.
 func joinBones(a, b *bones, r relation) *bones {
 	switch {
 	case a == nil:

@@ -112,7 +112,7 @@ func TestObjectPolymorphism(t *testing.T) {
 	}
 }
 
-// TestSkeletonCost checks that nesting junctors does not multiply the cost of
+// TestSkeletonCost checks that nesting logical keywords does not multiply the cost of
 // what is below them, and that deep schemas stay within bounds.
 func TestSkeletonCost(t *testing.T) {
 	const n = 3000

@@ -104,8 +104,8 @@ func UnionEnum(discriminator *Schema, u *Union) (missing []UnionField, surplus [
 // that has a oneOf, or several unions, says it with allOf. What the KEP only
 // sketches is completed, so that the published schema admits the objects that
 // validation does: an anyOf within allOf couples discriminator and member, and
-// for unions without a discriminator, of which no member has to be set, the
-// oneOf has one more branch for none.
+// for unions without a discriminator, which do not require a member, the oneOf has
+// one more branch for none.
 func Unfold(s *Schema) *Schema {
 	if s == nil {
 		return nil
@@ -127,8 +127,8 @@ func Unfold(s *Schema) *Schema {
 	return out
 }
 
-// unfoldBelow unfolds the schemas of what is within a value. Unions inside of
-// junctors are not well-formed, so junctors stay as they are.
+// unfoldBelow unfolds the schemas of what is within a value. Unions inside
+// logical keywords are not well-formed, so logical keywords stay as they are.
 func unfoldBelow(s *Schema) *Schema {
 	clone := *s
 	changed := false

@@ -11,17 +11,17 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 )
 
-// Key is where the definitions are in storage, below the server's prefix.
+// Key is the prefix of CRDs in storage, below the server's prefix.
 const Key = "/apiextensions.k8s.io/customresourcedefinitions"
 
-// Catalog is the index of all definitions. It is safe for concurrent use.
+// Catalog is the index of all CRDs. It is safe for concurrent use.
 type Catalog struct {
 	storage storage.Interface
 	index   index
 	unread  unreadables
 
-	// telling is held while a change is made and told, so that a subscriber
-	// that comes in between gets every change once.
+	// telling is held while a change is made and passed to subscribers, so that a new
+	// subscriber gets every change once.
 	telling     sync.Mutex
 	subscribers []func(old, updated *Entry)
 
@@ -32,20 +32,20 @@ type Catalog struct {
 	catching attempts
 }
 
-// New returns an empty catalog of the definitions in storage, whose objects
+// New returns an empty catalog of the CRDs in storage, whose objects
 // are *object.Object. Run fills it.
-func New(definitions storage.Interface) *Catalog {
+func New(crdStorage storage.Interface) *Catalog {
 	return &Catalog{
-		storage: definitions,
+		storage: crdStorage,
 		index:   index{groups: map[string]*group{}},
 		synced:  make(chan struct{}),
 	}
 }
 
-// Synced is closed when the catalog has seen all definitions for the first time.
+// Synced is closed when the catalog has seen all CRDs for the first time.
 func (c *Catalog) Synced() <-chan struct{} { return c.synced }
 
-// HasSynced reports whether the catalog has seen all definitions once.
+// HasSynced reports whether the catalog has seen all CRDs once.
 func (c *Catalog) HasSynced() bool {
 	select {
 	case <-c.synced:
@@ -55,11 +55,11 @@ func (c *Catalog) HasSynced() bool {
 	}
 }
 
-// Get returns the definition called name, that is plural.group, or nil.
+// Get returns the CRD called name, that is plural.group, or nil.
 func (c *Catalog) Get(name string) *Entry { return c.index.get(name) }
 
-// Resource returns the CRD of a resource, or nil if there is none. The name of a
-// CRD does not say where the plural ends and the group begins: both are compared.
+// Resource returns the CRD of a resource, or nil if there is none. The name of a CRD
+// does not show where the plural ends and the group begins, so both are compared.
 func (c *Catalog) Resource(group, plural string) *Entry {
 	e := c.index.get(plural + "." + group)
 	if e == nil || e.Group != group || e.Names.Plural != plural {
@@ -68,10 +68,10 @@ func (c *Catalog) Resource(group, plural string) *Entry {
 	return e
 }
 
-// Len returns the number of definitions.
+// Len returns the number of CRDs.
 func (c *Catalog) Len() int { return int(c.index.count.Load()) }
 
-// All ranges over the definitions, sorted by group and name. What changes
+// All ranges over the CRDs, sorted by group and name. What changes
 // meanwhile may or may not be seen.
 func (c *Catalog) All() iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
@@ -89,7 +89,7 @@ func (c *Catalog) All() iter.Seq[*Entry] {
 	}
 }
 
-// Group returns the definitions of a group, sorted by name.
+// Group returns the CRDs of a group, sorted by name.
 func (c *Catalog) Group(group string) []*Entry {
 	if g := c.index.group(group); g != nil {
 		return slices.Clone(g.list())
@@ -97,7 +97,7 @@ func (c *Catalog) Group(group string) []*Entry {
 	return nil
 }
 
-// Groups returns the groups that have definitions, sorted.
+// Groups returns the groups that have CRDs, sorted.
 func (c *Catalog) Groups() []string { return slices.Clone(c.index.groupNames()) }
 
 // View calls f with the names of a group as they are at one moment. Changes to
@@ -113,11 +113,10 @@ func (c *Catalog) View(group string, f func(Claims)) {
 	f(Claims{g})
 }
 
-// Subscribe has f called for every change, one call at a time, in order, each
-// exactly once; first, before Subscribe returns, with all definitions that
-// there are. old is nil for a definition that is new, updated for one that is
-// gone; one that has been replaced by another of its name goes and comes. The
-// change is visible when f is called. f must not block, nor subscribe.
+// Subscribe calls f for every change, one call at a time, in order, each exactly once.
+// Before it returns, it calls f for all existing CRDs. old is nil for a new CRD, and
+// updated is nil for a deleted one. A CRD that was deleted and created again makes two
+// calls. The change is visible when f is called. f must not block, nor subscribe.
 func (c *Catalog) Subscribe(f func(old, updated *Entry)) {
 	c.telling.Lock()
 	defer c.telling.Unlock()
@@ -127,7 +126,8 @@ func (c *Catalog) Subscribe(f func(old, updated *Entry)) {
 	c.subscribers = append(c.subscribers, f)
 }
 
-// put makes a change and tells it. It ignores what is older than what is known.
+// put makes a change and calls subscribers. It ignores changes that are older than the
+// entry.
 func (c *Catalog) put(e *Entry) {
 	c.telling.Lock()
 	defer c.telling.Unlock()
@@ -143,7 +143,7 @@ func (c *Catalog) put(e *Entry) {
 	c.change(old, e)
 }
 
-// remove takes a definition away that was deleted at a revision.
+// remove removes a CRD that was deleted at a revision.
 func (c *Catalog) remove(name string, at uint64) {
 	c.telling.Lock()
 	defer c.telling.Unlock()
@@ -179,21 +179,21 @@ func (c *Catalog) WaitFor(ctx context.Context, revision uint64) error {
 			timer.Stop()
 			return ctx.Err()
 		case <-timer.C:
-			// The revision may be of something else: then etcd has nothing to
-			// send until it is asked.
+			// The revision may be of another key: then etcd sends nothing unless progress
+			// is requested.
 			c.askProgress(ctx, patience)
 		}
 		timer.Stop()
 	}
 }
 
-// askProgress asks etcd to tell the watch how far it is, for all who wait.
+// askProgress requests a progress notification of the watch, for all waiting calls.
 func (c *Catalog) askProgress(ctx context.Context, atMostEvery time.Duration) {
 	now, last := time.Now().UnixNano(), c.asked.Load()
 	if now-last < int64(atMostEvery) || !c.asked.CompareAndSwap(last, now) {
 		return
 	}
-	// If it fails the next one who waits asks again.
+	// If it fails, the next waiting call tries again.
 	_ = c.storage.RequestWatchProgress(ownStream(ctx))
 }
 
@@ -201,7 +201,7 @@ func (c *Catalog) askProgress(ctx context.Context, atMostEvery time.Duration) {
 type revision struct {
 	mu      sync.Mutex
 	current uint64
-	changed chan struct{} // closed when current grows; nil if nobody waits
+	changed chan struct{} // closed when current grows; nil if no call waits
 }
 
 func (r *revision) get() uint64 {
@@ -223,8 +223,8 @@ func (r *revision) advance(to uint64) {
 	}
 }
 
-// wait returns nil if the revision is reached, otherwise what is closed when
-// it is worth looking again.
+// wait returns nil if the revision is reached, otherwise a channel that is closed when
+// the revision has grown.
 func (r *revision) wait(target uint64) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

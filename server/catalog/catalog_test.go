@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
@@ -101,7 +101,7 @@ func (j *journal) check(t *testing.T, c *catalog.Catalog) {
 		t.Error(f)
 	}
 	if len(j.entries) != c.Len() {
-		t.Errorf("the subscriber knows of %d definitions, the catalog of %d", len(j.entries), c.Len())
+		t.Errorf("the subscriber knows of %d CRDs, the catalog of %d", len(j.entries), c.Len())
 	}
 	for e := range c.All() {
 		if j.entries[e.Name] != e {
@@ -116,24 +116,24 @@ func TestListAndWatch(t *testing.T) {
 	d := catalogtest.Open(t)
 	const listed, watched = 250, 60 // more than two pages
 	for i := range listed {
-		d.Create(t, catalogtest.Definition(fmt.Sprintf("listed%03d", i), fmt.Sprintf("g%d.example.com", i%3)))
+		d.Create(t, catalogtest.CRD(fmt.Sprintf("listed%03d", i), fmt.Sprintf("g%d.example.com", i%3)))
 	}
 	c := start(t, d.Storage)
 	if c.Len() != listed {
-		t.Fatalf("%d of %d definitions after the list", c.Len(), listed)
+		t.Fatalf("%d of %d CRDs after the list", c.Len(), listed)
 	}
 	early := newJournal()
 	c.Subscribe(early.tell)
 	if early.calls != listed {
-		t.Errorf("a new subscriber was told of %d definitions", early.calls)
+		t.Errorf("a new subscriber was told of %d CRDs", early.calls)
 	}
 	var last *object.Object
 	for i := range watched {
-		last = d.Create(t, catalogtest.Definition(fmt.Sprintf("watched%03d", i), "g9.example.com"))
+		last = d.Create(t, catalogtest.CRD(fmt.Sprintf("watched%03d", i), "g9.example.com"))
 	}
 	see(t, c, last)
 	if c.Len() != listed+watched || len(c.Group("g9.example.com")) != watched {
-		t.Fatalf("%d definitions, %d in the group", c.Len(), len(c.Group("g9.example.com")))
+		t.Fatalf("%d CRDs, %d in the group", c.Len(), len(c.Group("g9.example.com")))
 	}
 	if got, want := c.Groups(), []string{"g0.example.com", "g1.example.com", "g2.example.com", "g9.example.com"}; !slices.Equal(got, want) {
 		t.Errorf("groups %v", got)
@@ -148,7 +148,7 @@ func TestListAndWatch(t *testing.T) {
 	}
 	see(t, c, d.Update(t, "listed000.g0.example.com", func(o *object.Object) { o.SetLabels(map[string]string{"a": "b"}) }))
 	if c.Len() != listed || c.Get("watched000.g9.example.com") != nil || c.Group("g9.example.com") != nil || len(c.Groups()) != 3 {
-		t.Errorf("after deletion: %d definitions, groups %v", c.Len(), c.Groups())
+		t.Errorf("after deletion: %d CRDs, groups %v", c.Len(), c.Groups())
 	}
 	if !slices.IsSortedFunc(c.Group("g1.example.com"), func(a, b *catalog.Entry) int {
 		if a.Name < b.Name {
@@ -161,10 +161,10 @@ func TestListAndWatch(t *testing.T) {
 	early.check(t, c)
 }
 
-// A revision that is of something else is waited for, too: etcd is asked.
+// WaitFor also waits for revisions of other keys: it requests progress from etcd.
 func TestWaitForForeignRevision(t *testing.T) {
 	d := catalogtest.Open(t)
-	d.Create(t, catalogtest.Definition("things", "example.com"))
+	d.Create(t, catalogtest.CRD("things", "example.com"))
 	c := start(t, d.Storage)
 	put, err := d.Client.Put(t.Context(), d.Prefix+"/elsewhere", "x")
 	if err != nil {
@@ -228,12 +228,12 @@ func (s *cut) end() {
 	s.watches = nil
 }
 
-// Whatever happens to the watch, no change is lost, repeated or out of order.
+// If the watch fails, no change is lost, repeated or out of order.
 func TestInterruptions(t *testing.T) {
 	d := catalogtest.Open(t)
 	s := &cut{Interface: d.Storage}
 	for i := range 20 {
-		d.Create(t, catalogtest.Definition(fmt.Sprintf("things%02d", i), "example.com"))
+		d.Create(t, catalogtest.CRD(fmt.Sprintf("things%02d", i), "example.com"))
 	}
 	c := start(t, s)
 	j := newJournal()
@@ -246,7 +246,7 @@ func TestInterruptions(t *testing.T) {
 		}
 		if round%4 == 0 {
 			d.Delete(t, name+".example.com")
-			last = d.Create(t, catalogtest.Definition(name, "example.com"))
+			last = d.Create(t, catalogtest.CRD(name, "example.com"))
 		} else {
 			last = d.Update(t, name+".example.com", func(o *object.Object) { o.SetLabels(map[string]string{"round": strconv.Itoa(round)}) })
 		}
@@ -263,7 +263,7 @@ func TestCompaction(t *testing.T) {
 	d := catalogtest.Open(t)
 	s := &cut{Interface: d.Storage}
 	for _, name := range []string{"kept", "changed", "deleted", "replaced"} {
-		d.Create(t, catalogtest.Definition(name, "example.com"))
+		d.Create(t, catalogtest.CRD(name, "example.com"))
 	}
 	c := start(t, s)
 	j := newJournal()
@@ -276,7 +276,7 @@ func TestCompaction(t *testing.T) {
 	d.Update(t, "changed.example.com", func(o *object.Object) { o.SetLabels(map[string]string{"a": "b"}) })
 	d.Delete(t, "deleted.example.com")
 	d.Delete(t, "replaced.example.com")
-	o, err := object.FromJSON([]byte(catalogtest.Definition("replaced", "example.com")))
+	o, err := object.FromJSON([]byte(catalogtest.CRD("replaced", "example.com")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,8 +306,8 @@ func TestCompaction(t *testing.T) {
 
 func TestClaims(t *testing.T) {
 	d := catalogtest.Open(t)
-	d.Create(t, catalogtest.Definition("apples", "example.com"))
-	d.Create(t, catalogtest.Definition("pears", "example.com"))
+	d.Create(t, catalogtest.CRD("apples", "example.com"))
+	d.Create(t, catalogtest.CRD("pears", "example.com"))
 	c := start(t, d.Storage)
 	owners := func(s catalog.Space, name string) (names []string) {
 		c.View("example.com", func(v catalog.Claims) {
@@ -330,7 +330,7 @@ func TestClaims(t *testing.T) {
 			t.Errorf("%q: %v, want %v", test.name, got, test.want)
 		}
 	}
-	// A name that a definition is known by and one that it asks for are both claims.
+	// A name that a CRD is known by and one that it asks for are both claims.
 	see(t, c, d.Update(t, "pears.example.com", func(o *object.Object) {
 		o.SetMember("status", []byte(`{"acceptedNames":{"kind":"","plural":"pears","shortNames":["apple"]}}`))
 	}))
@@ -344,7 +344,7 @@ func TestClaims(t *testing.T) {
 	}
 	c.View("example.org", func(v catalog.Claims) {
 		if v.On(catalog.Resources, "apple") != nil {
-			t.Error("a group without definitions has names")
+			t.Error("a group without CRDs has names")
 		}
 	})
 }

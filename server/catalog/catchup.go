@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// catchUpTime bounds one attempt to catch up, for all who wait for it.
+// catchUpTime is the timeout of one attempt to catch up.
 const catchUpTime = time.Second
 
-// CatchUp returns when the catalog shows everything that was in etcd when the
-// call began, so that who is about to say "there is no such thing" knows. Those
-// who call at once share a read of etcd, and there is one at a time.
+// CatchUp returns when the catalog shows everything that was in etcd when the call
+// began. Callers use it before they answer that a resource does not exist. Concurrent
+// calls share a read of etcd, and there is one read at a time.
 func (c *Catalog) CatchUp(ctx context.Context) error {
 	a := c.catching.join(c.catchUp)
 	select {
@@ -32,14 +32,14 @@ func (c *Catalog) catchUp() error {
 	if c.revision.wait(revision) == nil {
 		return nil
 	}
-	// Most revisions are of something else: etcd has nothing to send but how
-	// far it is, and is asked for it at once.
+	// Most revisions are of other keys: etcd sends nothing but progress, which is
+	// requested at once.
 	_ = c.storage.RequestWatchProgress(ownStream(ctx))
 	return c.WaitFor(ctx, revision)
 }
 
-// attempts are the one under way and the next one, for those who come too late
-// for it: what it has read may be older than their question.
+// attempts are the current read and the next one. A call that comes during a read
+// waits for the next one: the current read may be older than the call.
 type attempts struct {
 	mu            sync.Mutex
 	running, next *attempt

@@ -13,13 +13,13 @@ import (
 	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
 )
 
-// What was written before the call is there after it, whatever the watch has
-// brought so far, and whatever else is written.
+// After the call the catalog shows everything that was written before it, also if the
+// watch is behind and other keys are written.
 func TestCatchUp(t *testing.T) {
 	d := catalogtest.Open(t)
 	c := start(t, d.Storage)
 	for i := range 50 {
-		d.Create(t, catalogtest.Definition(fmt.Sprintf("things%d", i), "example.com"))
+		d.Create(t, catalogtest.CRD(fmt.Sprintf("things%d", i), "example.com"))
 		if i%2 == 0 {
 			if _, err := d.Client.Put(t.Context(), d.Prefix+"/elsewhere", "x"); err != nil {
 				t.Fatal(err)
@@ -34,8 +34,8 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// A watch of somebody else that waits for the future keeps etcd from telling the progress
-// of all watches of its gRPC stream: not that of the catalog.
+// A watch from a future revision stops etcd's progress notifications for all watches of
+// its gRPC stream. The catalog's watch has a stream of its own and is not affected.
 func TestOtherWatchesDoNotDelayCatchUp(t *testing.T) {
 	d := catalogtest.Open(t)
 	c := start(t, d.Storage)
@@ -70,8 +70,8 @@ func (h *held) GetCurrentResourceVersion(ctx context.Context) (uint64, error) {
 	return h.Interface.GetCurrentResourceVersion(ctx)
 }
 
-// However many ask at a time, etcd is asked once; those who come while it is
-// being asked wait for the next time.
+// Concurrent calls share one read of etcd. Calls that come during a read wait for the
+// next one.
 func TestCatchUpIsShared(t *testing.T) {
 	d := catalogtest.Open(t)
 	h := &held{Interface: d.Storage, begun: make(chan struct{}, 10), proceed: make(chan struct{})}

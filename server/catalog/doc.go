@@ -5,10 +5,9 @@
 //	                                                                  ├─▶ WaitFor(revision): read your writes
 //	                                                                  └─▶ CatchUp: read what others have written
 //
-// What requests, discovery and naming ask of a definition stands in its
-// [Entry]; the definition itself is kept compressed and unpacked only to
-// compile or publish it. Ten thousand definitions of 43 KB are to fit into a
-// small process.
+// An [Entry] has the fields of a CRD that requests, discovery and naming need. The CRD
+// itself is kept compressed, and unpacked only to compile or publish it. Ten thousand
+// CRDs of 43 KB must fit into a small process.
 //
 // # Invariants
 //
@@ -21,9 +20,9 @@
 // Once WaitFor(r) has returned, the index shows every change up to revision r
 // and all subscribers have been told of them.
 //
-// A change costs the same however many definitions there are.
+// A change costs the same however many CRDs there are.
 //
-// A CRD that is in etcd and cannot be read is not one that is absent. The entry that the
-// catalog had immediately before stays. If there is none, Unknown names the CRD, and who
-// asks for its resource must not conclude that it does not exist.
+// A CRD that is in etcd and cannot be decoded does not count as deleted. The entry that
+// the catalog had immediately before stays. If there is none, Unknown names the CRD, and
+// callers must not conclude that its resource does not exist.
 package catalog

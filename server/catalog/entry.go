@@ -9,7 +9,7 @@ import (
 	"github.com/espalier-dev/espalier/crd"
 )
 
-// Names are what a resource is called.
+// Names are the names of a resource.
 type Names struct {
 	Plural, Singular string
 	Kind, ListKind   string
@@ -43,13 +43,13 @@ type Version struct {
 	Hash Hash
 	// SchemaHash is of the schema alone; zero if there is none.
 	SchemaHash Hash
-	// StorageHash is of what storage, watch cache and open watches of the version
-	// are built by, apart from the schema: group, names, scope, whether it is served,
+	// StorageHash is of all that storage, watch cache and open watches of the version
+	// depend on, apart from the schema: group, names, scope, whether it is served,
 	// selectable fields, printer columns, conversion, storage version.
 	StorageHash Hash
 }
 
-// Entry is one definition at one resourceVersion. It is immutable.
+// Entry is one CRD at one resourceVersion. It is immutable.
 type Entry struct {
 	Name            string // plural.group
 	UID             types.UID
@@ -58,7 +58,7 @@ type Entry struct {
 	Revision        uint64 // ResourceVersion as a number
 
 	Group      string
-	Names      Names // as the definition asks for
+	Names      Names // as the CRD asks for
 	Accepted   Names // as its status says that they are in use
 	Namespaced bool
 
@@ -72,7 +72,7 @@ type Entry struct {
 	NamesAccepted, Established, Terminating bool
 
 	EstablishedAt      time.Time // when the condition Established last changed
-	ObservedGeneration int64     // which generation the status speaks of; 0 if it does not say
+	ObservedGeneration int64     // of the status; 0 if it is not set
 	Deleting           bool      // has a deletionTimestamp
 	Finalizers         []string
 
@@ -93,12 +93,12 @@ func (e *Entry) Version(name string) *Version {
 	return nil
 }
 
-// JSON returns the definition as it is stored, in apiextensions.k8s.io/v1,
+// JSON returns the CRD as it is stored, in apiextensions.k8s.io/v1,
 // with its resourceVersion. It is unpacked anew by every call.
 func (e *Entry) JSON() ([]byte, error) { return unpack(e.packed, e.size) }
 
-// Definition unpacks and parses the definition.
-func (e *Entry) Definition() (*crd.CRD, error) {
+// CRD unpacks and parses the CRD.
+func (e *Entry) CRD() (*crd.CRD, error) {
 	data, err := e.JSON()
 	if err != nil {
 		return nil, err

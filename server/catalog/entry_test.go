@@ -30,9 +30,9 @@ const rich = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefi
 	`"conditions":[{"lastTransitionTime":"2026-01-01T00:00:00Z","status":"True","type":"Established"},{"status":"True","type":"NamesAccepted"},{"status":"True","type":"Terminating"}],` +
 	`"observedGeneration":6,"storedVersions":["v1","v2"]}}`
 
-func entryOf(tb testing.TB, definition string) *Entry {
+func entryOf(tb testing.TB, crdJSON string) *Entry {
 	tb.Helper()
-	o, err := object.FromJSON([]byte(definition))
+	o, err := object.FromJSON([]byte(crdJSON))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestEntry(t *testing.T) {
 	if data, err := e.JSON(); err != nil || !strings.Contains(string(data), `"jsonPath":".spec"`) {
 		t.Errorf("JSON: %s, %v", data, err)
 	}
-	if d, err := e.Definition(); err != nil || d.Kind != "Widget" || string(d.Version("v1").Schema) != `{"type":"object"}` {
+	if d, err := e.CRD(); err != nil || d.Kind != "Widget" || string(d.Version("v1").Schema) != `{"type":"object"}` {
 		t.Errorf("Definition: %+v, %v", d, err)
 	}
 	if e.Version("v2") != &e.Versions[1] || e.Version("v3") != nil {
@@ -128,16 +128,16 @@ func TestHashes(t *testing.T) {
 }
 
 func TestUnreadable(t *testing.T) {
-	for _, definition := range []string{
+	for _, crdJSON := range []string{
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","resourceVersion":"1"}}`,
 		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a","resourceVersion":"x"}}`,
 	} {
-		o, err := object.FromJSON([]byte(definition))
+		o, err := object.FromJSON([]byte(crdJSON))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if e, err := newEntry(o); err == nil {
-			t.Errorf("%s became %+v", definition, e)
+			t.Errorf("%s became %+v", crdJSON, e)
 		}
 	}
 }
@@ -170,26 +170,26 @@ func FuzzEntry(f *testing.F) {
 }
 
 // TestMemory holds what an entry takes against what the design promises for
-// 10,000 definitions of real size.
+// 10,000 CRDs of real size.
 func TestMemory(t *testing.T) {
-	var definitions []string
+	var crds []string
 	if archive := corpusFile(); archive != "" {
-		definitions = readCorpus(t, archive)
+		crds = readCorpus(t, archive)
 	} else {
-		t.Log("no corpus of real definitions: measuring generated ones")
+		t.Log("no corpus of real CRDs: measuring generated ones")
 		for i := range 50 {
-			definitions = append(definitions, generated(i))
+			crds = append(crds, generated(i))
 		}
 	}
 	raw := 0
-	for _, d := range definitions {
+	for _, d := range crds {
 		raw += len(d)
 	}
 	pack([]byte(strings.Repeat(generated(0), 50))) // the packers have their tables before the count begins
 	c := New(nil)
 	before := heap()
 	start := time.Now()
-	for _, d := range definitions {
+	for _, d := range crds {
 		o, err := object.FromJSON([]byte(d)) // bytes of its own, which an entry must not keep
 		if err != nil {
 			t.Fatal(err)
@@ -205,8 +205,8 @@ func TestMemory(t *testing.T) {
 	n := uint64(c.Len())
 	per := (heap() - before) / n
 	runtime.KeepAlive(c)
-	runtime.KeepAlive(definitions)
-	t.Logf("%d definitions of %d bytes on average: %d bytes each, read in %v each", n, raw/len(definitions), per, took/time.Duration(len(definitions)))
+	runtime.KeepAlive(crds)
+	t.Logf("%d CRDs of %d bytes on average: %d bytes each, read in %v each", n, raw/len(crds), per, took/time.Duration(len(crds)))
 	if per > 16<<10 {
 		t.Errorf("an entry takes %d bytes, more than 16 KiB", per)
 	}
@@ -220,7 +220,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// corpusFile finds the archive of real definitions beside the repository.
+// corpusFile finds the archive of real CRDs beside the repository.
 func corpusFile() string {
 	if path := os.Getenv("ESPALIER_CORPUS"); path != "" {
 		return path
@@ -235,7 +235,7 @@ func corpusFile() string {
 	return path
 }
 
-// readCorpus returns every twentieth definition, which is enough for an average.
+// readCorpus returns every twentieth CRD, which is enough for an average.
 func readCorpus(t *testing.T, archive string) []string {
 	t.Helper()
 	f, err := os.Open(archive)
@@ -247,12 +247,12 @@ func readCorpus(t *testing.T, archive string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var definitions []string
+	var crds []string
 	files := tar.NewReader(z)
 	for i := 0; ; {
 		h, err := files.Next()
 		if errors.Is(err, io.EOF) {
-			return definitions
+			return crds
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -274,11 +274,11 @@ func readCorpus(t *testing.T, archive string) []string {
 		if err != nil {
 			continue // several documents in a file
 		}
-		definitions = append(definitions, string(doc))
+		crds = append(crds, string(doc))
 	}
 }
 
-// generated is a definition of about 43 KB with the repetitions that real ones have.
+// generated is a CRD of about 43 KB with the repetitions that real ones have.
 func generated(i int) string {
 	var properties strings.Builder
 	for p := range 170 {

@@ -47,8 +47,7 @@ func (c *Catalog) Run(ctx context.Context) error {
 			if c.Revision() > before {
 				failures = 0
 			}
-			// A watch that keeps failing at the same place has met something
-			// that only a list gets past.
+			// A watch that keeps failing at the same revision needs a new list.
 			if errors.Is(err, errRelist) || failures >= maxResumptions {
 				listed = false
 			}
@@ -56,15 +55,14 @@ func (c *Catalog) Run(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		klog.FromContext(ctx).V(2).Info("catalog of definitions is going to try again", "revision", c.Revision(), "reason", err.Error())
+		klog.FromContext(ctx).V(2).Info("Watch of CRDs ended, retrying", "revision", c.Revision(), "reason", err.Error())
 		pause(ctx, failures)
 		failures++
 	}
 	return ctx.Err()
 }
 
-// pause waits the longer the more attempts have failed, and never two
-// processes the same time.
+// pause waits with exponential backoff and jitter.
 func pause(ctx context.Context, failures int) {
 	delay := min(firstDelay<<min(failures, 20), lastDelay)
 	select {
@@ -73,8 +71,7 @@ func pause(ctx context.Context, failures int) {
 	}
 }
 
-// list reads all definitions as they are at one revision. What the index has
-// and the list has not is gone.
+// list reads all CRDs at one revision. Entries that are not in the list were deleted.
 func (c *Catalog) list(ctx context.Context) error {
 	everything := storage.Everything
 	everything.Limit = pageSize
@@ -119,8 +116,8 @@ func (c *Catalog) list(ctx context.Context) error {
 	}
 }
 
-// read makes an entry of an object. One CRD that cannot be read must not keep the others
-// from being served.
+// read makes an entry of an object. One CRD that cannot be decoded must not stop the
+// others from being served.
 func (c *Catalog) read(o *object.Object, followed bool) error {
 	e, err := newEntry(o)
 	if err == nil {
@@ -171,15 +168,15 @@ func (c *Catalog) follow(ctx context.Context) error {
 }
 
 // ownStream keeps the watch of the catalog, and its requests for progress, off the gRPC
-// stream that other watches of this process share. Clients watch CRDs without a watch
-// cache between: one that asks for a revision of the future would keep every CatchUp
-// waiting until it fails, and one that gets megabytes of the past would delay the
+// stream that other watches of this process share. Clients watch CRDs directly in etcd,
+// without a watch cache. A client watch from a future revision would block every CatchUp
+// until it fails, and one that reads megabytes of past events would delay the
 // acknowledgement of changes.
 func ownStream(ctx context.Context) context.Context {
 	return store.OwnStream(ctx, "catalog")
 }
 
-// apply makes the change that an event tells of.
+// apply makes the change of an event.
 func (c *Catalog) apply(what watch.EventType, o *object.Object) error {
 	revision, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// Space is a set of names in which no two definitions of a group may have the
-// same.
+// Space is a set of names that must be unique among the CRDs of a group.
 type Space uint8
 
 // The spaces of names.
@@ -38,11 +37,11 @@ func (n *Names) All(s Space) iter.Seq[string] {
 	}
 }
 
-// Claims tells who has or wants a name in a group. It is valid only within
-// the function that View calls.
+// Claims returns the CRDs that have or request a name in a group. It is valid only
+// within the function that View calls.
 type Claims struct{ g *group }
 
-// On returns the definitions whose names, asked for or accepted, include name.
+// On returns the CRDs whose names, asked for or accepted, include name.
 // The slice must not be changed nor kept.
 func (c Claims) On(s Space, name string) []*Entry {
 	if c.g == nil {
@@ -51,8 +50,8 @@ func (c Claims) On(s Space, name string) []*Entry {
 	return c.g.claims[s][name]
 }
 
-// group is the definitions of one group. Its sorted list is made when somebody
-// asks, because changes come in crowds.
+// group is the CRDs of one group. Its sorted list is made on demand, because many
+// changes come at once.
 type group struct {
 	mu      sync.RWMutex
 	entries map[string]*Entry
@@ -126,7 +125,7 @@ func (g *group) unclaim(e *Entry) {
 	}
 }
 
-// claims ranges over all names of the definition, asked for and accepted.
+// claims ranges over all names of the CRD, asked for and accepted.
 func (e *Entry) claims(s Space) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, names := range []*Names{&e.Names, &e.Accepted} {
@@ -179,7 +178,7 @@ func (x *index) groupNames() []string {
 }
 
 // replace puts updated, which has the same name, in the place of old; either
-// may be nil. A group never changes, but what storage holds may be anything.
+// may be nil. The group of a CRD never changes, unless a client has written into etcd.
 func (x *index) replace(old, updated *Entry) {
 	switch {
 	case updated == nil:

@@ -10,7 +10,7 @@ import (
 // packers returns the process's encoder and decoder. EncodeAll and DecodeAll
 // of one are safe for concurrent use, and both hold buffers worth sharing.
 var packers = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
-	// Real definitions become a seventh of their size at this level. The next
+	// Real CRDs become a seventh of their size at this level. The next
 	// would save 3 % more and take four times as long.
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault),
 		zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
@@ -31,12 +31,12 @@ func pack(data []byte) []byte {
 	return append(make([]byte, 0, len(loose)), loose...)
 }
 
-// unpack returns what was packed, of which the size is known.
+// unpack decompresses data to a known size.
 func unpack(packed []byte, size int) ([]byte, error) {
 	_, dec := packers()
 	data, err := dec.DecodeAll(packed, make([]byte, 0, size))
 	if err != nil {
-		return nil, fmt.Errorf("definition in memory is damaged: %w", err)
+		return nil, fmt.Errorf("failed to decompress a CRD in memory: %w", err)
 	}
 	return data, nil
 }

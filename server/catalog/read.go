@@ -17,16 +17,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// newEntry reads a definition as it came from storage.
+// newEntry reads a CRD as it came from storage.
 func newEntry(o *object.Object) (*Entry, error) {
 	revision, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("definition %q: resourceVersion %q is not a revision", o.GetName(), o.GetResourceVersion())
+		return nil, fmt.Errorf("CRD %q: resourceVersion %q is not a revision", o.GetName(), o.GetResourceVersion())
 	}
 	data := o.JSON()
 	d, err := crd.Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("definition %q: %w", o.GetName(), err)
+		return nil, fmt.Errorf("CRD %q: %w", o.GetName(), err)
 	}
 	defer d.Release()
 	e := &Entry{
@@ -58,7 +58,7 @@ func namesOf(n *crd.Names) Names {
 }
 
 // share returns one copy for all equal strings: there are few groups, versions
-// and categories for many definitions.
+// and categories for many CRDs.
 func share(s string) string { return unique.Make(s).Value() }
 
 func shareAll(list []string) []string {
@@ -75,7 +75,7 @@ func shareAll(list []string) []string {
 func (e *Entry) status(s *crd.Status) {
 	e.Accepted = namesOf(&s.AcceptedNames)
 	if e.Accepted.Equal(&e.Names) {
-		e.Accepted = e.Names // the same strings: nearly all definitions have what they ask for
+		e.Accepted = e.Names // the same strings: nearly all CRDs have what they ask for
 	}
 	e.StoredVersions = shareAll(s.StoredVersions)
 	e.ObservedGeneration = s.ObservedGeneration

@@ -24,7 +24,7 @@ type Unreadable struct {
 	Removal string
 }
 
-// Split returns what the name is made of. A plural has no dots.
+// Split returns the parts of the name. A plural has no dots.
 func (u *Unreadable) Split() (plural, group string) {
 	plural, group, _ = strings.Cut(u.Name, ".")
 	return plural, group
@@ -60,7 +60,7 @@ func (u *unreadables) set(one *Unreadable) {
 	u.known[one.Name] = one
 }
 
-// forget is for a CRD that has been read, or is gone, at a revision.
+// forget removes a CRD that was decoded, or deleted, at a revision.
 func (u *unreadables) forget(name string, at uint64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -84,15 +84,15 @@ func (u *unreadables) all() []*Unreadable {
 	return list
 }
 
-// Unknown returns the CRDs that cannot be read and that this process does not know
-// from before, by name. What their resources are, nobody can say: that they are not in
-// the catalog does not mean that they do not exist.
+// Unknown returns the CRDs that cannot be decoded and that this process did not know
+// before, by name. Their resources are unknown: that they are not in the catalog does
+// not mean that they do not exist.
 func (c *Catalog) Unknown() []*Unreadable {
 	return slices.DeleteFunc(c.unread.all(), func(u *Unreadable) bool { return c.index.get(u.Name) != nil })
 }
 
-// UnknownResource returns why nothing is known about a resource whose CRD is in etcd;
-// nil if its CRD is known, or there is none.
+// UnknownResource returns the error for a resource whose CRD is in etcd and cannot be
+// decoded; nil if its CRD is known or does not exist.
 func (c *Catalog) UnknownResource(group, plural string) *Unreadable {
 	name := plural + "." + group
 	u := c.unread.get(name)
@@ -112,11 +112,11 @@ func (c *Catalog) UnknownGroup(group string) *Unreadable {
 	return nil
 }
 
-// broken is for a CRD that is in etcd and cannot be read. If the catalog has followed
-// all changes up to this one, the entry before is what the CRD was until somebody
-// damaged it: it stays, and takes the revision, so that objects can be read and
-// written as before. After a list there may have been a change in between that other
-// replicas have acknowledged: nothing is served by an entry that may be replaced.
+// broken handles a CRD that is in etcd and cannot be decoded. If the catalog has
+// followed all changes up to this one, its entry is the CRD as it was before the damage.
+// The entry stays and takes the new revision, so that objects can be read and written
+// as before. After a list there may have been a change in between that other replicas
+// have acknowledged. Then the entry may be outdated, and is not served.
 func (c *Catalog) broken(u *Unreadable, followed bool) {
 	c.telling.Lock()
 	defer c.telling.Unlock()
@@ -124,15 +124,15 @@ func (c *Catalog) broken(u *Unreadable, followed bool) {
 	old := c.index.get(u.Name)
 	switch {
 	case old == nil:
-		klog.ErrorS(nil, "CRD cannot be read, requests for its objects are answered with 503", "name", u.Name, "revision", u.Revision, "reason", u.Reason)
+		klog.ErrorS(nil, "Failed to decode a CRD, answering requests for its objects with 503", "name", u.Name, "revision", u.Revision, "reason", u.Reason)
 	case old.Revision >= u.Revision: // known already
 	case followed:
-		klog.ErrorS(nil, "CRD cannot be read any more; serving its objects as before until this process ends", "name", u.Name, "revision", u.Revision, "reason", u.Reason)
+		klog.ErrorS(nil, "Failed to decode a changed CRD, serving its objects by the former one until this process ends", "name", u.Name, "revision", u.Revision, "reason", u.Reason)
 		kept := *old
 		kept.Revision, kept.ResourceVersion = u.Revision, strconv.FormatUint(u.Revision, 10)
 		c.change(old, &kept)
 	default:
-		klog.ErrorS(nil, "CRD cannot be read and may have changed before; requests for its objects are answered with 503", "name", u.Name, "revision", u.Revision, "reason", u.Reason)
+		klog.ErrorS(nil, "Failed to decode a CRD that may have changed before, answering requests for its objects with 503", "name", u.Name, "revision", u.Revision, "reason", u.Reason)
 		c.change(old, nil)
 	}
 }

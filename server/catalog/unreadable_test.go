@@ -14,10 +14,10 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
@@ -121,9 +121,9 @@ func TestDamaged(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := openSite(t)
-			good := catalogtest.Definition("widgets", "example.com")
+			good := catalogtest.CRD("widgets", "example.com")
 			s.put(t, "widgets.example.com", good)
-			s.put(t, "others.example.com", catalogtest.Definition("others", "example.com"))
+			s.put(t, "others.example.com", catalogtest.CRD("others", "example.com"))
 			c := start(t, s.storage)
 			j := newJournal()
 			c.Subscribe(j.tell)
@@ -177,15 +177,15 @@ func TestDamaged(t *testing.T) {
 func TestDamagedBehindTheBack(t *testing.T) {
 	t.Parallel()
 	s := openSite(t)
-	s.put(t, "widgets.example.com", catalogtest.Definition("widgets", "example.com"))
-	s.put(t, "kept.example.com", catalogtest.Definition("kept", "example.com"))
+	s.put(t, "widgets.example.com", catalogtest.CRD("widgets", "example.com"))
+	s.put(t, "kept.example.com", catalogtest.CRD("kept", "example.com"))
 	barrier := &cut{Interface: s.storage}
 	c := start(t, barrier)
 	kept := s.put(t, "kept.example.com", "garbage")
 	seeRevision(t, c, kept)
 	barrier.barred.Store(true)
 	barrier.end()
-	s.put(t, "widgets.example.com", strings.Replace(catalogtest.Definition("widgets", "example.com"), `"string"`, `"integer"`, 1))
+	s.put(t, "widgets.example.com", strings.Replace(catalogtest.CRD("widgets", "example.com"), `"string"`, `"integer"`, 1))
 	at := s.put(t, "widgets.example.com", "garbage")
 	seeRevision(t, c, at) // by a list
 	barrier.barred.Store(false)

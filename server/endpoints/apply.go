@@ -21,8 +21,8 @@ const largeApply = 128 << 10
 // stay for others.
 var appliers = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
-// inTurn has large applies, and strategic merge patches, wait for each other. It refuses
-// those with too many fields before they are read as YAML, if they are JSON.
+// inTurn bounds how many large applies and strategic merge patches run at a time. It
+// rejects JSON with too many fields before it is parsed as YAML.
 func inTurn(limit int64, handler http.HandlerFunc) http.HandlerFunc {
 	if limit <= 0 {
 		limit = DefaultMaxRequestBodyBytes
@@ -44,7 +44,7 @@ func inTurn(limit int64, handler http.HandlerFunc) http.HandlerFunc {
 		own := *req
 		own.Body = readCloser{io.MultiReader(bytes.NewReader(body), failing{failed}), req.Body}
 		if failed != nil || int64(len(body)) > limit || len(body) < largeApply {
-			handler(w, &own) // which has the words for what is wrong
+			handler(w, &own) // the handler reports the error
 			return
 		}
 		if err := check(body); err != nil {

@@ -1,5 +1,5 @@
-// Package endpoints serves the verbs of one resource or subresource, whatever
-// its objects are.
+// Package endpoints serves the verbs of one resource or subresource, for any type of
+// objects.
 //
 //	request ── RequestInfo.Verb ──▶ Endpoint ──▶ k8s.io/apiserver's handler of the verb ──▶ rest.Storage
 //	                                   └─ a verb that the storage does not have ──▶ 405
@@ -8,10 +8,9 @@
 //
 // # Invariants
 //
-// A list is never in memory as a whole in its encoded form, whatever the client
-// asks for, and its encoding ends with its request. An answer that was cut off
-// ends the connection.
+// An encoded list is never in memory as a whole, in any encoding, and encoding ends
+// with the request. If a response is cut off, the server closes the connection.
 //
 // An endpoint is immutable once it serves. It supports exactly the verbs whose
-// interface its storage implements: there is no second list of them.
+// interface its storage implements.
 package endpoints

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// untilEnd has a handler stop writing when its request is over: the client has
-// gone, or the deadline has passed. Encoders of lists write in pieces, and end
-// with the first piece that is refused. It costs one small object per list.
+// untilEnd makes a handler stop writing when its request is over: the client has gone,
+// or the deadline has passed. Encoders of lists write in pieces, and stop at the first
+// failed write. It costs one small object per list.
 func untilEnd(handler http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		e := &endingWriter{ResponseWriter: w, ctx: req.Context()}
@@ -26,7 +26,7 @@ func untilEnd(handler http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// endingWriter refuses what is written after its context has ended.
+// endingWriter fails writes after its context has ended.
 type endingWriter struct {
 	http.ResponseWriter
 	ctx     context.Context

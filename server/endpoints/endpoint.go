@@ -41,11 +41,11 @@ type Endpoint struct {
 	// Patcher, GracefulDeleter and CollectionDeleter, as far as there are.
 	Storage   rest.Storage
 	Admission admission.Interface
-	// Ownership, if there is one, takes the place of the scope's field manager
+	// ManagedFields, if there is one, takes the place of the scope's field manager
 	// for objects that are created or updated, unless Attended reports that there
 	// are admission plugins, which see the managed fields. Nil is: there are none.
-	Ownership *fieldmanager.Ownership
-	Attended  func() bool
+	ManagedFields *fieldmanager.ManagedFields
+	Attended      func() bool
 	// MinRequestTimeout is how long a watch lasts at least if the client does
 	// not say.
 	MinRequestTimeout time.Duration
@@ -56,8 +56,8 @@ type Endpoint struct {
 	Deprecated bool
 }
 
-// Handler returns what serves a verb of RequestInfo, or nil if there is no
-// such verb here.
+// Handler returns the handler of a verb of RequestInfo, or nil if the storage does not
+// support the verb.
 func (e *Endpoint) Handler(verb string) http.HandlerFunc {
 	switch verb {
 	case "get":
@@ -116,21 +116,21 @@ func (e *Endpoint) change(verb string) http.HandlerFunc {
 
 // create is the handler of create requests.
 func (e *Endpoint) create(s rest.Creater) http.HandlerFunc {
-	if e.Ownership == nil || e.Attended != nil && e.Attended() {
+	if e.ManagedFields == nil || e.Attended != nil && e.Attended() {
 		return handlers.CreateResource(s, e.Scope, e.Admission)
 	}
 	return func(w http.ResponseWriter, req *http.Request) {
-		handlers.CreateResource(e.Ownership.Creating(s, req.UserAgent()), e.Ownership.CreateScope(), e.Admission)(w, req)
+		handlers.CreateResource(e.ManagedFields.Creating(s, req.UserAgent()), e.ManagedFields.CreateScope(), e.Admission)(w, req)
 	}
 }
 
 // update is the handler of update requests.
 func (e *Endpoint) update(s rest.Updater) http.HandlerFunc {
-	if e.Ownership == nil || e.Attended != nil && e.Attended() {
+	if e.ManagedFields == nil || e.Attended != nil && e.Attended() {
 		return handlers.UpdateResource(fieldmanager.Updating(s), e.Scope, e.Admission)
 	}
 	return func(w http.ResponseWriter, req *http.Request) {
-		handlers.UpdateResource(e.Ownership.Updating(s, req.UserAgent()), e.Ownership.UpdateScope(), e.Admission)(w, req)
+		handlers.UpdateResource(e.ManagedFields.Updating(s, req.UserAgent()), e.ManagedFields.UpdateScope(), e.Admission)(w, req)
 	}
 }
 

@@ -61,7 +61,7 @@ func tooDeep(data []byte, as layout) bool {
 	return false
 }
 
-// toIndented gives the lines of JSON their indentation, but if that is too much.
+// toIndented indents JSON, unless the indentation would be too large.
 func toIndented(data []byte, prefix string) ([]byte, error) {
 	if tooDeep(data, indented) {
 		return data, nil
@@ -95,7 +95,7 @@ func toYAML(ctx context.Context, part string, data []byte) ([]byte, error) {
 	return text, nil
 }
 
-// notYAML is the error for what can be had in another encoding only.
+// notYAML is the error for objects that are not available as YAML.
 func notYAML(part, why string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,

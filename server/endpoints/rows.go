@@ -41,9 +41,9 @@ func (e *Endpoint) list(s rest.Lister, watcher rest.Watcher) http.HandlerFunc {
 	}
 }
 
-// rowsFor returns what answers a request that asks for rows in JSON, or nil. A
-// request that is wrong is the library's, which has the words for it; so is one
-// whose answer is to be in the audit log, where it is whole anyway.
+// rowsFor returns the writer for a request for rows in JSON, or nil. k8s.io/apiserver
+// answers invalid requests, because its error texts are expected. It also answers
+// requests whose response goes into the audit log, which has it as a whole anyway.
 func (e *Endpoint) rowsFor(s rest.Lister, req *http.Request) *rows {
 	if a := audit.AuditContextFrom(req.Context()); a != nil && a.Enabled() && !a.GetEventLevel().Less(auditapi.LevelRequestResponse) {
 		return nil
@@ -75,9 +75,9 @@ func (e *Endpoint) rowsFor(s rest.Lister, req *http.Request) *rows {
 	return r
 }
 
-// rows takes the place of a storage and of a connection. When the objects are
-// listed it writes the answer itself, and then hands the library an empty list
-// whose encoding it drops. An error of the storage goes the ordinary way.
+// rows replaces the storage and the connection of a handler. When the objects are
+// listed it writes the response itself. Then it returns an empty list to the handler and
+// drops its encoding. Errors of the storage pass through the handler.
 type rows struct {
 	rest.Lister
 	w       http.ResponseWriter
@@ -145,11 +145,11 @@ func (r *rows) List(ctx context.Context, options *internalversion.ListOptions) (
 	}
 	switch {
 	case err == nil || r.refused:
-		// Who refuses what is written ends the request: untilEnd or forReaders.
+		// The writer that rejects the data ends the request: untilEnd or forReaders.
 	case r.sent:
-		panic(http.ErrAbortHandler) // what is sent is no answer
+		panic(http.ErrAbortHandler) // the response is incomplete
 	default:
-		r.done = false // the library has the words for it
+		r.done = false // k8s.io/apiserver reports the error
 		return nil, err
 	}
 	return r.NewList(), nil

@@ -39,7 +39,7 @@ const (
 	afterObject
 )
 
-var errNoObject = errors.New("an answer is no JSON object")
+var errNoObject = errors.New("the response is not a JSON object")
 
 // Write implements io.Writer.
 func (s *splitter) Write(p []byte) (int, error) {

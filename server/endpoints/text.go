@@ -38,11 +38,11 @@ const (
 
 // forReaders answers requests for YAML, and for JSON with indentation, with what
 // a handler writes as compact JSON. k8s.io/apiserver builds such an answer in
-// memory as a whole, several times, and does not end before it is complete; here
-// a list is converted item by item as it is written, and ends with its request.
-// The bytes are the same.
+// memory as a whole, several times, and does not stop before it is complete. Here a
+// list is converted item by item as it is written, and ends with its request. The bytes
+// are the same.
 //
-// Answers are not compressed: a reader is near, and has one.
+// Responses are not compressed: people read few of them.
 func forReaders(scope *handlers.RequestScope, s streaming, handler http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		as, plain := layoutFor(scope, req)
@@ -54,7 +54,7 @@ func forReaders(scope *handlers.RequestScope, s streaming, handler http.HandlerF
 		handler(t, plain)
 		if err := t.end(); err != nil {
 			if t.sent && req.Context().Err() == nil {
-				klog.ErrorS(err, "An answer breaks off", "path", req.URL.Path)
+				klog.ErrorS(err, "Failed to write a response, closing the connection", "path", req.URL.Path)
 			}
 			fail(w, req, t.sent, err)
 		}
@@ -93,7 +93,7 @@ func layoutFor(scope *handlers.RequestScope, req *http.Request) (layout, *http.R
 	return as, plain
 }
 
-// maybeForReaders spares programs the negotiation.
+// maybeForReaders skips the content negotiation for programs.
 func maybeForReaders(req *http.Request) bool {
 	agent, accept := req.UserAgent(), req.Header.Get("Accept")
 	return strings.Contains(accept, "yaml") || strings.Contains(accept, "pretty") || strings.Contains(req.URL.RawQuery, "pretty") ||

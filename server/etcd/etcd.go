@@ -66,8 +66,8 @@ func Start(ctx context.Context, o Options) (_ *Etcd, err error) {
 	}
 }
 
-// config is that of a single member, which has nobody to wait for: its elections
-// are quick.
+// config is the configuration of a single member, which has no other member to wait for:
+// its elections are quick.
 func (e *Etcd) config(dir string, fleeting bool) *embed.Config {
 	c := embed.NewConfig()
 	c.Name, c.Dir, c.UnsafeNoFsync = "espalier", dir, fleeting
@@ -100,7 +100,7 @@ func (e *Etcd) socket(name string) url.URL {
 	return url.URL{Scheme: "unix", Path: filepath.ToSlash(filepath.Join(e.sockets, name))}
 }
 
-// lockTime is how long somebody else may still be about to leave a folder.
+// lockTime is how long Start waits for another process to release the folder.
 const lockTime = 200 * time.Millisecond
 
 // free creates the folder, and fails if another etcd has it: etcd would wait for

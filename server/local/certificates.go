@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/espalier-dev/espalier/internal/authority"
 	"github.com/espalier-dev/espalier/server"
+	"github.com/espalier-dev/espalier/server/auth/ca"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 )
 
 // certify makes certificates for the server and the administrator.
-func (p *Plane) certify(s *server.Options, o Options, listening net.Addr) error {
+func (p *ControlPlane) certify(s *server.Options, o Options, listening net.Addr) error {
 	pki := filepath.Join(p.dir, "pki")
 	if err := os.MkdirAll(pki, 0o700); err != nil {
 		return err
@@ -57,17 +57,17 @@ func (p *Plane) certify(s *server.Options, o Options, listening net.Addr) error 
 	return err
 }
 
-// loadOrMake returns the authority of a folder. One that is about to expire gives
-// way to a new one, and what it has signed to what the new one signs.
-func loadOrMake(pki string) (*authority.Authority, error) {
-	a, err := authority.Load(pki)
+// loadOrMake returns the CA of a folder. It replaces a CA that is about to expire, and all
+// certificates that the old CA signed.
+func loadOrMake(pki string) (*ca.CA, error) {
+	a, err := ca.Load(pki)
 	switch {
 	case err == nil && time.Until(a.Expires()) > renewal:
 		return a, nil
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return nil, err
 	}
-	if a, err = authority.New("espalier", validity); err != nil {
+	if a, err = ca.New("espalier", validity); err != nil {
 		return nil, err
 	}
 	return a, a.Save(pki)
@@ -86,7 +86,7 @@ func reach(address net.Addr) (host, port string, err error) {
 
 // User returns the configuration of a client with a new certificate, for a user
 // in these groups. What it may do is what roles say.
-func (p *Plane) User(name string, groups ...string) (*rest.Config, error) {
+func (p *ControlPlane) User(name string, groups ...string) (*rest.Config, error) {
 	pair, err := p.authority.Client(name, groups...)
 	if err != nil {
 		return nil, err

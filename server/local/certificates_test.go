@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/authority"
+	"github.com/espalier-dev/espalier/server/auth/ca"
 )
 
 // The CA of a folder stays, until it is about to expire.
@@ -18,7 +18,7 @@ func TestAuthorityIsRenewed(t *testing.T) {
 	if again, err := loadOrMake(dir); err != nil || !bytes.Equal(again.CA, made.CA) {
 		t.Errorf("a second start has another CA: %v", err)
 	}
-	old, err := authority.New("espalier", renewal-time.Hour)
+	old, err := ca.New("espalier", renewal-time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,9 @@
 //
 // # Invariants
 //
-// When Start returns, every request gets the answer that it ought to get. When
-// Stop returns, nothing is left but the folder.
+// When Start returns, the server is ready: roles and CRDs are known. When Stop returns,
+// only the folder is left.
 //
-// Nobody comes in without a certificate that the CA of the folder has signed:
-// the folder is for its owner alone.
+// The server accepts only clients with a certificate that the CA of the folder has
+// signed: the folder is for its owner alone.
 package local

@@ -54,6 +54,6 @@ func (l *listener) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.open {
-		_ = c.Conn.Close() // whoever reads from it finds out
+		_ = c.Conn.Close() // its reader gets an error
 	}
 }

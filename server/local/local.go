@@ -16,8 +16,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/espalier-dev/espalier/internal/authority"
 	"github.com/espalier-dev/espalier/server"
+	"github.com/espalier-dev/espalier/server/auth/ca"
 	"github.com/espalier-dev/espalier/server/etcd"
 	"github.com/espalier-dev/espalier/server/webhook"
 )
@@ -38,12 +38,12 @@ type Options struct {
 	Configure func(*server.Options)
 }
 
-// Plane is a running control plane.
-type Plane struct {
+// ControlPlane is a running control plane.
+type ControlPlane struct {
 	dir       string
 	remove    bool // the folder
 	etcd      *etcd.Etcd
-	authority *authority.Authority
+	authority *ca.CA
 	listener  *listener
 	config    *rest.Config
 	cancel    context.CancelFunc
@@ -55,8 +55,8 @@ type Plane struct {
 
 // Start runs a plane and returns when it is ready. The context bounds the start
 // only.
-func Start(ctx context.Context, o Options) (_ *Plane, err error) {
-	p := &Plane{done: make(chan struct{})}
+func Start(ctx context.Context, o Options) (_ *ControlPlane, err error) {
+	p := &ControlPlane{done: make(chan struct{})}
 	p.stop = sync.OnceValue(p.end)
 	defer func() {
 		if err != nil {
@@ -101,7 +101,7 @@ func Start(ctx context.Context, o Options) (_ *Plane, err error) {
 }
 
 // mind ends the server if etcd has ended.
-func (p *Plane) mind(cancel func()) {
+func (p *ControlPlane) mind(cancel func()) {
 	if p.etcd == nil {
 		return
 	}
@@ -114,15 +114,15 @@ func (p *Plane) mind(cancel func()) {
 }
 
 // loss is why etcd has ended, if it has by itself.
-func (p *Plane) loss() error {
+func (p *ControlPlane) loss() error {
 	if err := p.lost.Load(); err != nil {
-		return fmt.Errorf("etcd has ended: %w", *err)
+		return fmt.Errorf("etcd stopped: %w", *err)
 	}
 	return nil
 }
 
 // folder makes the folder of everything.
-func (p *Plane) folder(dir string) (err error) {
+func (p *ControlPlane) folder(dir string) (err error) {
 	if dir == "" {
 		p.remove = true
 		p.dir, err = os.MkdirTemp("", "espalier-")
@@ -133,7 +133,7 @@ func (p *Plane) folder(dir string) (err error) {
 }
 
 // ready waits until the server says so.
-func (p *Plane) ready(ctx context.Context) error {
+func (p *ControlPlane) ready(ctx context.Context) error {
 	client, err := rest.HTTPClientFor(p.config)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (p *Plane) ready(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("the server has not become ready: %w: %s", errors.Join(context.Cause(ctx), err), why)
 		case <-p.done:
-			return cmp.Or(p.err, errors.New("the server has come to an end"))
+			return cmp.Or(p.err, errors.New("the server stopped"))
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
@@ -174,23 +174,23 @@ func ask(ctx context.Context, client *http.Client, url string) (string, error) {
 
 // Config returns the configuration of an administrator's client. It is the
 // caller's to change.
-func (p *Plane) Config() *rest.Config { return rest.CopyConfig(p.config) }
+func (p *ControlPlane) Config() *rest.Config { return rest.CopyConfig(p.config) }
 
 // Dir is the folder of everything that is kept, or of what is removed by Stop.
-func (p *Plane) Dir() string { return p.dir }
+func (p *ControlPlane) Dir() string { return p.dir }
 
 // Done is closed when the plane has come to an end, by Stop or by itself.
-func (p *Plane) Done() <-chan struct{} { return p.done }
+func (p *ControlPlane) Done() <-chan struct{} { return p.done }
 
 // Stop ends the plane in an orderly way. It returns why the plane has ended, if
 // it had by itself. Further calls return the same.
-func (p *Plane) Stop() error { return p.stop() }
+func (p *ControlPlane) Stop() error { return p.stop() }
 
 // partingTime is what requests are given that have begun when the plane is
 // stopped.
 const partingTime = 50 * time.Millisecond
 
-func (p *Plane) end() error {
+func (p *ControlPlane) end() error {
 	var errs []error
 	if p.cancel != nil {
 		p.cancel()

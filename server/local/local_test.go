@@ -99,7 +99,7 @@ func TestKubeconfigIsComplete(t *testing.T) {
 	}
 }
 
-// Who embeds a server keeps the garbage collector and the environment.
+// Starting a server does not change the garbage collector or the environment of the program.
 func TestLeavesTheProcessAlone(t *testing.T) {
 	percent := func() int {
 		now := debug.SetGCPercent(100)
@@ -189,7 +189,7 @@ func TestACanceledStartIsGivenUp(t *testing.T) {
 	}
 }
 
-func start(t *testing.T, o local.Options) *local.Plane {
+func start(t *testing.T, o local.Options) *local.ControlPlane {
 	t.Helper()
 	p, err := local.Start(t.Context(), o)
 	if err != nil {

@@ -56,7 +56,7 @@ func csr(name string, request []byte) *certificatesv1.CertificateSigningRequest 
 var approved = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
 
 // with returns the client of a user who has rights to the group of certificates.
-func with(t *testing.T, p *Plane, admin kubernetes.Interface, name string, rules ...rbacv1.PolicyRule) kubernetes.Interface {
+func with(t *testing.T, p *ControlPlane, admin kubernetes.Interface, name string, rules ...rbacv1.PolicyRule) kubernetes.Interface {
 	t.Helper()
 	config, err := p.User(name)
 	if err != nil {
@@ -99,8 +99,8 @@ func rule(resources, verbs string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{"certificates.k8s.io"}, Resources: strings.Fields(resources), Verbs: strings.Fields(verbs), ResourceNames: names}
 }
 
-// A request that was approved by somebody who may is signed, and the certificate names
-// its user. Nothing else leads to a certificate.
+// A certificate request is signed after an authorized user approves it, and the
+// certificate names its user. Nothing else leads to a certificate.
 func TestCertificatesAreSignedOnApproval(t *testing.T) {
 	p, err := Start(t.Context(), Options{})
 	if err != nil {
@@ -121,7 +121,7 @@ func TestCertificatesAreSignedOnApproval(t *testing.T) {
 	if o.Spec.Username != "bob" || !slices.Equal(o.Spec.Groups, []string{"system:authenticated"}) || len(o.Status.Conditions) != 0 || len(o.Spec.Extra) != 1 {
 		t.Errorf("the request is %+v", o)
 	}
-	// Who may write the subresources, and has no right to the signer.
+	// A user who may write the subresources, but has no right to the signer.
 	o.Status.Conditions = approved
 	if _, err := bob.UpdateApproval(t.Context(), "carol", o, metav1.UpdateOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `user not permitted to approve requests with signerName "`+signer+`"`) {
 		t.Errorf("approval: %v", err)

@@ -8,6 +8,6 @@
 //
 // # Invariants
 //
-// Who a request comes from is known by the connection that it came on. Nothing in
-// a request can say so.
+// The server knows the client of a request by the connection that it came on. Nothing in
+// a request can claim to be the server.
 package loopback

@@ -17,8 +17,8 @@ const (
 	// bufferSize is of one direction of a connection. All requests share one
 	// connection.
 	bufferSize = 64 << 10
-	// idleTime is how long a connection is kept that nobody needs: at the start,
-	// many ask at once, and each of them gets one.
+	// idleTime is how long an idle connection is kept: at the start, many clients ask at
+	// once, and each of them gets one.
 	idleTime = 10 * time.Second
 	// maxStreams is how many requests and watches there may be at a time.
 	maxStreams = 10000
@@ -33,8 +33,8 @@ type Loopback struct {
 	client   *http.Transport
 }
 
-// New returns a loopback on which nobody serves yet: requests wait until Serve
-// is called, as long as their contexts allow.
+// New returns a loopback that does not serve yet: requests wait until Serve is called,
+// as long as their contexts allow.
 func New() *Loopback {
 	l := &Loopback{listener: bufconn.Listen(bufferSize)}
 	l.client = &http.Transport{
@@ -48,15 +48,15 @@ func New() *Loopback {
 	return l
 }
 
-// protocols is HTTP/2 without TLS: nobody can listen in memory.
+// protocols is HTTP/2 without TLS: connections in memory cannot be intercepted.
 func protocols() *http.Protocols {
 	var p http.Protocols
 	p.SetUnencryptedHTTP2(true)
 	return &p
 }
 
-// Config is the configuration of clients. They are not slowed down: who can
-// flood this server from within need not take the way through its API.
+// Config is the configuration of clients. They have no rate limit: code in this process
+// that wants to overload the server does not need its API.
 func (l *Loopback) Config() *rest.Config {
 	return &rest.Config{Host: "http://loopback", Transport: l.client, UserAgent: "espalier/loopback", QPS: -1}
 }

@@ -37,8 +37,8 @@ func client(t *testing.T, l *Loopback) *http.Client {
 	return c
 }
 
-// who answers with the name of the user, if the loopback knows one.
-func who(l *Loopback) http.Handler {
+// whoami answers with the name of the user, if the loopback authenticates one.
+func whoami(l *Loopback) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		response, ok, err := l.AuthenticateRequest(req)
 		if err != nil || !ok {
@@ -66,20 +66,20 @@ func get(t *testing.T, c *http.Client, url string) (int, string) {
 func TestRequestsAreFromTheServer(t *testing.T) {
 	l := New()
 	c := client(t, l)
-	serve(t, l, who(l))
+	serve(t, l, whoami(l))
 	if code, body := get(t, c, "http://loopback/x"); code != http.StatusOK || body != "system:apiserver HTTP/2.0" {
 		t.Errorf("got %d %q", code, body)
 	}
 }
 
-// What comes in otherwise, even through another loopback, is from somebody else.
+// Requests over other connections, even of another loopback, are not the server's.
 func TestOthersAreNotTheServer(t *testing.T) {
 	l, other := New(), New()
-	serve(t, other, who(l))
+	serve(t, other, whoami(l))
 	if code, _ := get(t, client(t, other), "http://loopback/x"); code != http.StatusUnauthorized {
 		t.Errorf("through another loopback: %d", code)
 	}
-	s := httptest.NewServer(who(l))
+	s := httptest.NewServer(whoami(l))
 	defer s.Close()
 	if code, _ := get(t, s.Client(), s.URL); code != http.StatusUnauthorized {
 		t.Errorf("through a port: %d", code)
@@ -137,7 +137,7 @@ func TestRequestsWaitForTheServer(t *testing.T) {
 		resp.Body.Close()
 		t.Error("a request was answered by nobody")
 	}
-	serve(t, l, who(l))
+	serve(t, l, whoami(l))
 	if code, _ := get(t, c, "http://loopback/x"); code != http.StatusOK {
 		t.Errorf("got %d", code)
 	}

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clock is the time since the machine was started. It does not stop while the machine
-// sleeps, as the monotonic clock of package time does, and nobody can set it: etcd, on
-// another machine, ends a lease while this one sleeps.
+// Clock is the time since the machine was started. Unlike the monotonic clock of package
+// time it does not stop while the machine sleeps, and no user can set it: etcd, on another
+// machine, ends a lease while this one sleeps.
 func Clock() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 // The clock goes on, and at the pace of others. That it goes on in sleep a test cannot

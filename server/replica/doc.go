@@ -1,20 +1,20 @@
 // Package replica lets the replicas of a server wait for each other.
 //
 // Every replica has a key in etcd, bound to a lease, whose value is the last
-// revision of the definitions that the replica serves by.
+// revision of the CRDs that the replica serves by.
 //
-//	definition changed at revision r ── every replica's catalog sees r ──▶ Saw(r) ──▶ key = r
+//	CRD changed at revision r ── every replica's catalog sees r ──▶ Saw(r) ──▶ key = r
 //	                                 └─ the one that acknowledges it ────▶ Wait(r): all keys ≥ r
 //
 // # Invariants
 //
-// A replica joins before it reads the definitions, so that whoever acknowledges
+// A replica joins before it reads the CRDs, so that the replica that acknowledges
 // a change either finds its key or knows that it has read the change. A replica
 // whose lease may have run out is not Current: it must not serve, because
 // others no longer wait for it, until it has caught up with etcd.
 //
-// Every lease has a key of its own, so that no write, renewal or revocation that
-// belongs to a former lease and is late changes what others know by the lease of now.
+// Every lease has a key of its own, so that a late write, renewal or revocation of a
+// former lease does not change the key of the current lease.
 //
 // The time that a lease has left is counted by [Clock], which goes on while the machine
 // sleeps. It does not on systems other than Linux, nor while a hypervisor stops the

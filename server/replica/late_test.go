@@ -11,12 +11,12 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 	"github.com/espalier-dev/espalier/server/replica"
 )
 
-// late holds requests back: they are not answered, and done when somebody says so, as if
-// they had waited in the socket of a member of etcd that was stopped.
+// late holds requests back: they are not answered, and are executed when the test says so,
+// as if they had waited in the socket of a member of etcd that was stopped.
 type late struct {
 	clientv3.KV
 	clientv3.Lease
@@ -118,9 +118,9 @@ func await(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// A replica loses its lease, and its first attempt to register anew is not answered, but
-// late. When it is done after the second one it must not tie the replica to the lease of
-// the first, which nobody renews.
+// A replica loses its lease, and its first attempt to register again is delayed and not
+// answered. If etcd executes it after the second one, it must not tie the replica to the
+// first lease, which no replica renews.
 func TestLateRegistration(t *testing.T) {
 	client, prefix := etcdtest.Client(t)
 	a, _ := join(t, client, replica.Options{Prefix: prefix})
@@ -183,9 +183,9 @@ func TestLateProgress(t *testing.T) {
 	}
 }
 
-// A replica that joins while another one is cut off waits for that one, until nobody
-// relies on it any more.
-func TestNewcomerWaitsForOneThatIsCutOff(t *testing.T) {
+// A replica that joins while another one is cut off waits for that one, until its lease
+// has expired.
+func TestJoiningReplicaWaitsForOneThatIsCutOff(t *testing.T) {
 	client, prefix := etcdtest.Client(t)
 	b, err := replica.Join(t.Context(), client, replica.Options{Prefix: prefix, TTL: 2 * time.Second})
 	if err != nil {

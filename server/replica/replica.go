@@ -57,7 +57,7 @@ type Member struct {
 	id     string        // what the names of all keys of this replica begin with
 	valid  atomic.Int64  // until when, by the clock, the lease is sure to hold
 	seen   atomic.Uint64 // the last revision that this replica serves by
-	others atomic.Bool   // there are other replicas, who may wait for this one, or nobody has looked yet
+	others atomic.Bool   // there are other replicas, which may wait for this one, or this one has not looked yet
 	wake   chan struct{} // seen or others has changed
 
 	progress atomic.Pointer[chan struct{}] // closed, and replaced, when seen changes
@@ -126,7 +126,7 @@ func (m *Member) Wait(ctx context.Context, revision uint64) error {
 		progress := *m.progress.Load()
 		members, err := m.client.Get(ctx, m.folder, clientv3.WithPrefix())
 		if err != nil {
-			return fmt.Errorf("asking etcd which replicas there are: %w", err)
+			return fmt.Errorf("listing the replicas in etcd: %w", err)
 		}
 		behind := m.seen.Load() < revision
 		for _, kv := range members.Kvs {
@@ -238,10 +238,10 @@ func (m *Member) register(ctx context.Context) (asked time.Duration, err error) 
 	return asked, within(ctx, m.o.TTL/4, func(ctx context.Context) error { return m.write(ctx, former) })
 }
 
-// nameOf is the name of the keys that are bound to a lease of this replica. Each lease
-// has its own: a write with an earlier lease may be late, in the socket of a member of
-// etcd that was stopped, and would bind the key of now to a lease that nobody renews.
-// The key would go while the replica relies on being waited for.
+// nameOf is the name of the keys that are bound to a lease of this replica. Each lease has
+// its own. A write with an earlier lease may be late, in the socket of a member of etcd that
+// was stopped, and would bind the current key to a lease that is no longer renewed. The key
+// would expire while the replica relies on others waiting for it.
 func (m *Member) nameOf(lease clientv3.LeaseID) string { return fmt.Sprintf("%s-%x", m.id, lease) }
 
 // owns reports whether a key is of this replica, by whatever lease.
@@ -323,12 +323,12 @@ func (m *Member) tell(ctx context.Context) error {
 			m.nudge()
 			return nil
 		}
-		m.valid.Store(0) // nobody waits for a replica without key
+		m.valid.Store(0) // other replicas do not wait for a replica without key
 		return errors.New("the key of this replica is gone")
 	})
 }
 
-// lookAround keeps others up to date, and has Run tell a newcomer.
+// lookAround keeps others up to date, and has Run report to a replica that joins.
 func (m *Member) lookAround(ctx context.Context) {
 	for ctx.Err() == nil {
 		members, err := m.client.Get(ctx, m.folder, clientv3.WithPrefix(), clientv3.WithKeysOnly())
@@ -343,12 +343,12 @@ func (m *Member) lookAround(ctx context.Context) {
 		if m.others.Swap(others) != others {
 			m.nudge()
 		}
-		m.newcomers(ctx, members.Header.Revision+1)
+		m.joining(ctx, members.Header.Revision+1)
 	}
 }
 
-// newcomers returns when a replica may have come or gone.
-func (m *Member) newcomers(ctx context.Context, revision int64) {
+// joining returns when a replica may have joined or left.
+func (m *Member) joining(ctx context.Context, revision int64) {
 	ctx, cancel := context.WithCancel(ownStream(ctx))
 	defer cancel()
 	for w := range m.client.Watch(ctx, m.folder, clientv3.WithPrefix(), clientv3.WithRev(revision)) {
@@ -373,12 +373,12 @@ func (m *Member) nudge() {
 // Leave gives up a replica that Run is not called for.
 func (m *Member) Leave(ctx context.Context) { m.leave(ctx) }
 
-// leave removes the key, so that nobody waits.
+// leave removes the key, so that no replica waits for this one.
 func (m *Member) leave(ctx context.Context) {
 	m.valid.Store(0)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.o.TTL/4)
 	defer cancel()
 	if _, err := m.client.Revoke(ctx, m.lease); err != nil {
-		klog.V(2).InfoS("The lease of this replica runs out by itself", "err", err)
+		klog.V(2).InfoS("Failed to revoke the lease of this replica; it expires by itself", "err", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 	"github.com/espalier-dev/espalier/server/replica"
 )
 
@@ -35,8 +35,8 @@ func waits(t *testing.T, m *replica.Member, revision uint64) bool {
 	return waitsFor(t, m, revision, 300*time.Millisecond)
 }
 
-// hangs reports whether m waits for a revision for longer than a busy machine takes. No
-// lease of these tests that nobody renews is that short.
+// hangs reports whether m waits for a revision for longer than a busy machine takes. All
+// leases in these tests that are not renewed last longer.
 func hangs(t *testing.T, m *replica.Member, revision uint64) bool {
 	t.Helper()
 	return waitsFor(t, m, revision, 5*time.Second)

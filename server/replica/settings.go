@@ -31,12 +31,12 @@ func (m *Member) enter(ctx context.Context) error {
 	for end := time.Now().Add(m.o.TTL * 3 / 2); ; {
 		conflict, err := m.tryEnter(ctx, &rivals)
 		if errors.Is(err, rpctypes.ErrNoSpace) {
-			klog.ErrorS(err, "This replica cannot be made known in etcd, which is full; it serves reads and deletes, and asks etcd for each of them whether CRDs have changed")
+			klog.ErrorS(err, "Failed to register this replica: etcd is full; it serves reads and deletes, and asks etcd for each of them whether CRDs have changed")
 			m.failed = true
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("making this replica known in etcd: %w", err)
+			return fmt.Errorf("registering this replica in etcd: %w", err)
 		}
 		if conflict == nil || rivals.alive || time.Now().After(end) {
 			return conflict
@@ -58,7 +58,7 @@ func (m *Member) tryEnter(ctx context.Context, r *rivals) (conflict, err error) 
 	if m.o.Settings == nil {
 		return nil, m.enroll(ctx)
 	}
-	// Not registered yet: nobody waits for a replica that may not start.
+	// Not registered yet: no replica waits for one that may not start.
 	others, err := m.client.Get(ctx, m.settingsFolder, clientv3.WithPrefix())
 	if err != nil {
 		return nil, err

@@ -1,14 +1,14 @@
-// Package restmappingtest runs a server of all kinds of resources for a test: definitions,
-// their objects, and what is built in, without TLS, and whoever asks may do anything.
+// Package restmappingtest runs a test server for CRDs, custom resources and built-in
+// resources, without TLS. All requests are authorized.
 //
 //	func TestMain(m *testing.M) { etcdtest.Main(m) }
 //	…
-//	s := kindstest.Start(t)
-//	s.Define(t, kindstest.Definition("widgets", "example.com", true))
+//	s := restmappingtest.Start(t, restmappingtest.Options{})
+//	s.Define(t, restmappingtest.CRD("widgets", "example.com", true))
 //	s.Metadata, s.Dynamic, s.Client ──▶ HTTP ──▶ handlers ──▶ etcd
 //
 // # Invariants
 //
-// There is no controller but the one of definitions, and no admission: what a test
-// starts is all that acts.
+// The only controller is the CRD controller, and there is no admission. A test starts
+// the others that it needs.
 package restmappingtest

@@ -59,9 +59,9 @@ func (c *Client) Anonymous() webhookutil.AuthenticationInfoResolver {
 // Guard makes calls safe whose configuration inner returns: with the credentials
 // that the admission configuration file names, or none.
 //
-// For one host, that of the API server of a cluster, inner would take the
-// credentials of the pod that this process runs in. Nobody has asked for that: it
-// is looked up without its port, which inner does not take for the API server.
+// For one host, the API server of the surrounding cluster, inner would use the
+// credentials of the pod that this process runs in. That is not intended: Guard looks
+// the host up without its port, which inner does not take for the API server.
 func (c *Client) Guard(inner webhookutil.AuthenticationInfoResolver) webhookutil.AuthenticationInfoResolver {
 	const host = "kubernetes.default.svc"
 	guard := func(config *rest.Config, err error) (*rest.Config, error) {

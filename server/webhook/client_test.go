@@ -109,7 +109,7 @@ func TestNoProxy(t *testing.T) {
 	}
 }
 
-// A pod's own credentials are not sent to whoever is called like the API server.
+// A pod's own credentials are not sent to a host with the name of the API server.
 func TestNoCredentialsOfTheCluster(t *testing.T) {
 	t.Parallel()
 	c := open(t, Options{})
@@ -204,7 +204,7 @@ func TestAnswerLimit(t *testing.T) {
 	}
 }
 
-// Answers that requests still need count, whoever asked for them.
+// Answers that requests still need count, independent of the request that caused them.
 func TestAnswersInFlight(t *testing.T) {
 	t.Parallel()
 	c := open(t, everywhere)

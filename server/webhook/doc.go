@@ -5,11 +5,10 @@
 //	plugins ──▶ Guard ─────┴─▶ rest.Config with ┤ no proxy, no redirects
 //	                                            └ answers: bounded, counted, errors without their text
 //
-// Whoever may write a CRD or a webhook configuration chooses the URLs that this
-// server calls, from the server's place in the network. Webhooks that the operator
-// configures in files (--authentication-token-webhook-config-file,
-// --authorization-webhook-config-file) do not pass this package: the operator has
-// chosen their URLs.
+// A user who may write a CRD or a webhook configuration chooses URLs that this server
+// calls from its place in the network. Webhooks that the operator configures in files
+// (--authentication-token-webhook-config-file, --authorization-webhook-config-file) do
+// not pass this package: the operator has chosen their URLs.
 //
 // # Invariants
 //

@@ -90,7 +90,7 @@ func create(path string, write func(io.Writer) error) error {
 
 // writeSums writes the checksums of all files of a release.
 func writeSums(dir string) error {
-	paths, err := filepath.Glob(filepath.Join(dir, "espalier_*"))
+	paths, err := filepath.Glob(filepath.Join(dir, "espalier*_*"))
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,13 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
+// own is the beginning of the paths of this repository's modules.
+const own = "github.com/espalier-dev/espalier"
+
 // billOf makes the software bill of materials of a binary, as CycloneDX in JSON: the
 // modules that were linked into it, with their checksums as go.sum has them, and the
 // standard library.
-func billOf(binary, version string, at time.Time) ([]byte, error) {
+func billOf(name, binary, version string, at time.Time) ([]byte, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
 		return nil, err
@@ -27,12 +30,15 @@ func billOf(binary, version string, at time.Time) ([]byte, error) {
 	}
 	sum := sha256.Sum256(data)
 	program := component(cyclonedx.ComponentTypeApplication, info.Main.Path, version)
-	program.Name = "espalier"
+	program.Name = name
 	program.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sum)}}
 	program.Licenses = &cyclonedx.Licenses{{License: &cyclonedx.License{ID: "Apache-2.0"}}}
 	program.Properties = settingsOf(info)
 	libraries := []cyclonedx.Component{component(cyclonedx.ComponentTypeLibrary, "std", info.GoVersion)}
 	for _, module := range info.Deps {
+		if strings.HasPrefix(module.Path, own) && module.Version == "(devel)" {
+			module.Version = version // the modules of this repository are released together
+		}
 		libraries = append(libraries, library(module))
 	}
 	refs := make([]string, len(libraries))

@@ -8,8 +8,8 @@
 //	go build, by platform ─┤                                      ├──▶ SHA256SUMS
 //	                       └──▶ espalier_V_OS_ARCH.cdx.json ──────┘
 //
-// It is in the module of tools, and not in that of the program, so that nobody who
-// imports Espalier has to do with the libraries for it.
+// It is in the module of tools, and not in that of the program, so that programs
+// that import Espalier do not get its libraries.
 //
 // # Invariants
 //

@@ -18,6 +18,10 @@ import (
 // platforms are what is published.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
 
+// programs are published one by one: most people need only the first, which is a third
+// of the second's size.
+var programs = []string{"espalier", "espalier-server"}
+
 // release is what is built, and of what.
 type release struct {
 	source
@@ -41,7 +45,7 @@ func run(ctx context.Context, args []string, say io.Writer) error {
 	version := flags.String("version", "", "of the release (default: what git describe says)")
 	out := flags.String("out", filepath.Join(".bin", "release"), "folder for what is built, below the repository unless it is absolute")
 	only := flags.String("platforms", strings.Join(platforms, ","), "what to build for")
-	dirty := flags.Bool("dirty", false, "build though there are changes that are not committed; the version says so")
+	dirty := flags.Bool("dirty", false, "build uncommitted changes, too; the version says so")
 	twice := flags.Bool("twice", false, "build it again, from a clone and with an empty build cache, and fail if a byte differs")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -77,12 +81,14 @@ func (r *release) make(ctx context.Context, env []string) error {
 	}
 	defer os.RemoveAll(temporary)
 	for _, platform := range r.platforms {
-		begin := time.Now()
-		name, size, err := r.platform(ctx, platform, temporary, env)
-		if err != nil {
-			return fmt.Errorf("%s: %w", platform, err)
+		for _, program := range programs {
+			begin := time.Now()
+			name, size, err := r.pack(ctx, program, platform, temporary, env)
+			if err != nil {
+				return fmt.Errorf("%s for %s: %w", program, platform, err)
+			}
+			fmt.Fprintf(r.say, "%-15s  %-14s %6.1f MB  %5.1f MB packed  %4.0f s\n", program, platform, megabytes(size), megabytes(sizeOf(filepath.Join(r.out, name))), time.Since(begin).Seconds())
 		}
-		fmt.Fprintf(r.say, "%-14s %6.1f MB  %5.1f MB packed  %4.0f s\n", platform, megabytes(size), megabytes(sizeOf(filepath.Join(r.out, name))), time.Since(begin).Seconds())
 	}
 	return writeSums(r.out)
 }
@@ -92,7 +98,7 @@ func (r *release) clear() error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
 	}
-	former, err := filepath.Glob(filepath.Join(r.out, "espalier_*"))
+	former, err := filepath.Glob(filepath.Join(r.out, "espalier*_*"))
 	if err != nil {
 		return err
 	}
@@ -104,20 +110,20 @@ func (r *release) clear() error {
 	return nil
 }
 
-// platform builds and packs for one platform. It returns the name of the archive, and
-// the size of the binary.
-func (r *release) platform(ctx context.Context, platform, temporary string, env []string) (string, int64, error) {
+// pack builds and packs one program for one platform. It returns the name of the
+// archive, and the size of the binary.
+func (r *release) pack(ctx context.Context, program, platform, temporary string, env []string) (string, int64, error) {
 	system, machine, _ := strings.Cut(platform, "/")
-	base := fmt.Sprintf("espalier_%s_%s_%s", strings.TrimPrefix(r.version, "v"), system, machine)
-	program := "espalier"
+	base := fmt.Sprintf("%s_%s_%s_%s", program, strings.TrimPrefix(r.version, "v"), system, machine)
+	source := "./cmd/" + program
 	if system == "windows" {
 		program += ".exe"
 	}
 	binary := filepath.Join(temporary, base, program)
-	if err := r.build(ctx, system, machine, binary, env); err != nil {
+	if err := r.build(ctx, system, machine, source, binary, env); err != nil {
 		return "", 0, err
 	}
-	bill, err := billOf(binary, r.version, r.time)
+	bill, err := billOf(filepath.Base(source), binary, r.version, r.time)
 	if err != nil {
 		return "", 0, err
 	}
@@ -129,20 +135,20 @@ func (r *release) platform(ctx context.Context, platform, temporary string, env 
 		{name: base + "/README.md", path: filepath.Join(r.root, "README.md"), mode: 0o644},
 		{name: base + "/" + program, path: binary, mode: 0o755},
 	}
-	pack, archive := tarball, base+".tar.gz"
+	write, archive := tarball, base+".tar.gz"
 	if system == "windows" {
-		pack, archive = zipped, base+".zip"
+		write, archive = zipped, base+".zip"
 	}
-	return archive, sizeOf(binary), pack(filepath.Join(r.out, archive), entries, r.time)
+	return archive, sizeOf(binary), write(filepath.Join(r.out, archive), entries, r.time)
 }
 
 // build compiles the program. Nothing of the builder's own settings counts but the
 // caches and the proxy.
-func (r *release) build(ctx context.Context, system, machine, binary string, env []string) error {
+func (r *release) build(ctx context.Context, system, machine, source, binary string, env []string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-mod=readonly",
-		"-ldflags=-s -w -X github.com/espalier-dev/espalier/internal/cli.release="+r.version, "-o", binary, "./cmd/espalier")
+		"-ldflags=-s -w -X github.com/espalier-dev/espalier/cmd/internal/cli.release="+r.version, "-o", binary, source)
 	cmd.Dir = r.root
-	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+machine, "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off",
+	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+machine, "CGO_ENABLED=0", "GOFLAGS=", "GOWORK="+filepath.Join(r.root, "go.work"), "GOEXPERIMENT=", "GOFIPS140=off",
 		"GOAMD64=v1", "GOARM64=v8.0", "GODEBUG=")
 	cmd.Env = append(cmd.Env, env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -154,7 +160,7 @@ func (r *release) build(ctx context.Context, system, machine, binary string, env
 // again builds the same commit elsewhere and from nothing, and compares.
 func (r *release) again(ctx context.Context) error {
 	if r.modified {
-		return errors.New("-twice builds a commit, and there are changes that are not committed")
+		return errors.New("-twice compares builds of a commit, and the work tree has uncommitted changes; commit them")
 	}
 	dir, err := os.MkdirTemp("", "release-again-")
 	if err != nil {

@@ -30,8 +30,12 @@ func repository(t *testing.T) string {
 	write(t, dir, "LICENSE", "licence\n")
 	write(t, dir, "README.md", "readme\n")
 	write(t, dir, ".gitignore", "/.bin/\n")
-	write(t, dir, "internal/cli/cli.go", "package cli\n\nvar release string\n\n// Version is set by the linker.\nfunc Version() string { return release }\n")
-	write(t, dir, "cmd/espalier/main.go", "package main\n\nimport \"github.com/espalier-dev/espalier/internal/cli\"\n\nfunc main() { print(cli.Version()) }\n")
+	write(t, dir, "go.work", "go 1.26\n\nuse (\n\t.\n\t./cmd\n)\n")
+	write(t, dir, "cmd/go.mod", "module github.com/espalier-dev/espalier/cmd\n\ngo 1.26\n")
+	write(t, dir, "cmd/internal/cli/cli.go", "package cli\n\nvar release string\n\n// Version is set by the linker.\nfunc Version() string { return release }\n")
+	for _, program := range programs {
+		write(t, dir, "cmd/"+program+"/main.go", "package main\n\nimport \"github.com/espalier-dev/espalier/cmd/internal/cli\"\n\nfunc main() { print(cli.Version()) }\n")
+	}
 	t.Setenv("GIT_AUTHOR_DATE", commitTime.Format(time.RFC3339))
 	t.Setenv("GIT_COMMITTER_DATE", commitTime.Format(time.RFC3339))
 	for _, args := range [][]string{{"init", "--quiet"}, {"add", "."},
@@ -76,7 +80,9 @@ func TestTwice(t *testing.T) {
 		t.Errorf("it says %s", &said)
 	}
 	base := "espalier_1.2.3_" + strings.ReplaceAll(native, "/", "_")
-	checkSums(t, out, base+".cdx.json", base+".tar.gz", "espalier_1.2.3_windows_arm64.cdx.json", "espalier_1.2.3_windows_arm64.zip")
+	server := strings.Replace(base, "espalier", "espalier-server", 1)
+	checkSums(t, out, server+".cdx.json", server+".tar.gz", "espalier-server_1.2.3_windows_arm64.cdx.json", "espalier-server_1.2.3_windows_arm64.zip",
+		base+".cdx.json", base+".tar.gz", "espalier_1.2.3_windows_arm64.cdx.json", "espalier_1.2.3_windows_arm64.zip")
 	files := untar(t, filepath.Join(out, base+".tar.gz"))
 	program := filepath.Join(t.TempDir(), "espalier")
 	if err := os.WriteFile(program, []byte(files[base+"/espalier"]), 0o700); err != nil {
@@ -208,11 +214,11 @@ func TestBill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := billOf(self, "v1.2.3+dirty", commitTime)
+	text, err := billOf("espalier", self, "v1.2.3+dirty", commitTime)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := billOf(self, "v1.2.3+dirty", commitTime); err != nil || !bytes.Equal(text, again) {
+	if again, err := billOf("espalier", self, "v1.2.3+dirty", commitTime); err != nil || !bytes.Equal(text, again) {
 		t.Errorf("it differs: %v", err)
 	}
 	var bill cyclonedx.BOM
@@ -237,7 +243,7 @@ func TestBill(t *testing.T) {
 	if refs := (*bill.Dependencies)[0]; refs.Ref != c.BOMRef || len(*refs.Dependencies) != len(*bill.Components) {
 		t.Errorf("dependencies: %+v", refs)
 	}
-	if _, err := billOf("release_test.go", "v1", commitTime); err == nil {
+	if _, err := billOf("espalier", "release_test.go", "v1", commitTime); err == nil {
 		t.Error("a file that is no program has a bill")
 	}
 }

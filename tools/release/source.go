@@ -25,7 +25,7 @@ type source struct {
 var versions = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+-]*$`)
 
 // describe asks git what is in a folder. Changes that are not committed are refused
-// unless dirty is set, since nobody else could build them.
+// unless dirty is set, since others could not build them.
 func describe(ctx context.Context, dir, version string, dirty bool) (s source, err error) {
 	if s.root, err = git(ctx, dir, "rev-parse", "--show-toplevel"); err != nil {
 		return s, err
@@ -51,7 +51,7 @@ func describe(ctx context.Context, dir, version string, dirty bool) (s source, e
 	}
 	s.modified = status != ""
 	if s.modified && !dirty {
-		return s, fmt.Errorf("there are changes that are not committed, which nobody else could build; commit them, or give -dirty to try it out:\n%s", status)
+		return s, fmt.Errorf("the work tree has uncommitted changes, so others could not build this release; commit them, or give -dirty for a trial:\n%s", status)
 	}
 	if s.version, err = versionOf(ctx, s.root, version, s.modified); err != nil {
 		return s, err

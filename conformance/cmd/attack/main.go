@@ -20,8 +20,8 @@ import (
 )
 
 func main() {
-	only := flag.String("only", "espalier,kube-apiserver", "the servers to attack")
-	pattern := flag.String("run", "", "attack only with IDs that match this regular expression")
+	only := flag.String("only", "espalier,kube-apiserver", "servers to attack")
+	pattern := flag.String("run", "", "run only attacks whose ID matches this regular expression")
 	binary := flag.String("espalier", "", "use this espalier program instead of building one")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -52,7 +52,7 @@ func run(ctx context.Context, servers []string, pattern, binary string) error {
 		if err != nil && kind == launch.Espalier {
 			errs = append(errs, err)
 		} else if err != nil {
-			// The judge may have a way of its own to answer; the table says so.
+			// A server may answer in a way of its own; the table says so.
 			fmt.Fprintln(os.Stderr, "attack:", err)
 		}
 		if results[kind] == nil {

@@ -36,9 +36,9 @@ type side struct {
 
 // measure is what a run took.
 type measure struct {
-	wall, cpu   time.Duration
-	peak        int64 // bytes
-	definitions int
+	wall, cpu time.Duration
+	peak      int64 // bytes
+	crds      int
 }
 
 func run() error {
@@ -66,13 +66,17 @@ func run() error {
 			return err
 		}
 	}
+	workspace, err := filepath.Abs("../go.work")
+	if err != nil {
+		return err
+	}
 	ours, theirs := filepath.Join(work, "espalier"), filepath.Join(work, "upstream-check")
 	for _, build := range [][]string{
-		{"go", "build", "-C", "..", "-trimpath", "-ldflags=-s -w", "-o", ours, "./cmd/espalier"},
+		{"env", "GOWORK=" + workspace, "go", "build", "-C", "..", "-trimpath", "-ldflags=-s -w", "-o", ours, "./cmd/espalier"},
 		{"go", "build", "-trimpath", "-ldflags=-s -w", "-o", theirs, "./cmd/upstream-check"},
 	} {
 		cmd := exec.CommandContext(ctx, build[0], build[1:]...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%v: %w\n%s", build, err, out)
 		}
@@ -107,7 +111,7 @@ func unpackApart(ctx context.Context, folder string) error {
 	return cmd.Run()
 }
 
-var counted = regexp.MustCompile(`in (\d+) definitions?\s*$`)
+var counted = regexp.MustCompile(`in (\d+) (?:definitions?|CRDs?)\s*$`)
 
 // run runs the program once and keeps the best of each figure.
 func (s *side) run(ctx context.Context) error {
@@ -124,7 +128,7 @@ func (s *side) run(ctx context.Context) error {
 	if n == nil {
 		return fmt.Errorf("%s: no count in its last line", s.name)
 	}
-	if m.definitions, err = strconv.Atoi(string(n[1])); err != nil {
+	if m.crds, err = strconv.Atoi(string(n[1])); err != nil {
 		return err
 	}
 	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
@@ -134,8 +138,8 @@ func (s *side) run(ctx context.Context) error {
 		s.best = m
 		return nil
 	}
-	if m.definitions != s.best.definitions {
-		return fmt.Errorf("%s counted %d definitions, then %d", s.name, s.best.definitions, m.definitions)
+	if m.crds != s.best.crds {
+		return fmt.Errorf("%s counted %d CRDs, then %d", s.name, s.best.crds, m.crds)
 	}
 	s.best.wall, s.best.cpu, s.best.peak = min(s.best.wall, m.wall), min(s.best.cpu, m.cpu), min(s.best.peak, m.peak)
 	return nil
@@ -143,10 +147,10 @@ func (s *side) run(ctx context.Context) error {
 
 func show(sides []*side, rounds int) {
 	fmt.Printf("%d runs each, alternating, on %d cores; best of each figure. Memory is the peak resident size of the process.\n\n", rounds, runtime.NumCPU())
-	fmt.Printf("%-26s %12s %12s %12s %12s\n", "", "definitions", "time", "CPU time", "memory")
+	fmt.Printf("%-26s %12s %12s %12s %12s\n", "", "CRDs", "time", "CPU time", "memory")
 	base := sides[0].best
 	for _, s := range sides {
-		fmt.Printf("%-26s %12d %12s %12s %9.1f MB\n", s.name, s.best.definitions,
+		fmt.Printf("%-26s %12d %12s %12s %9.1f MB\n", s.name, s.best.crds,
 			s.best.wall.Round(10*time.Millisecond), s.best.cpu.Round(10*time.Millisecond), float64(s.best.peak)/1e6)
 		figures.Set(s.name+".time", "%.1f s", s.best.wall.Seconds())
 		figures.Set(s.name+".cpu", "%.1f s", s.best.cpu.Seconds())

@@ -9,8 +9,8 @@ import (
 	"github.com/espalier-dev/espalier/conformance/corpus"
 )
 
-// A definition is a CRD of the corpus, ready to be created in any group.
-type definition struct {
+// A benchCRD is a CRD of the corpus, ready to be created in any group.
+type benchCRD struct {
 	group, plural, kind string
 	version             string // one that is served
 	metadata            map[string]any
@@ -18,14 +18,14 @@ type definition struct {
 }
 
 // load returns the CRDs of the archive, one of every name.
-func load(ctx context.Context) ([]*definition, error) {
+func load(ctx context.Context) ([]*benchCRD, error) {
 	set, err := corpus.Load(ctx, corpus.Options{NoModules: true})
 	if err != nil {
 		return nil, err
 	}
 	seen := map[string]bool{}
-	var all []*definition
-	for _, d := range set.Definitions {
+	var all []*benchCRD
+	for _, d := range set.CRDs {
 		if seen[d.Name] {
 			continue
 		}
@@ -39,7 +39,7 @@ func load(ctx context.Context) ([]*definition, error) {
 	return all, nil
 }
 
-func parse(data []byte) (*definition, error) {
+func parse(data []byte) (*benchCRD, error) {
 	var crd struct {
 		Metadata struct {
 			Annotations, Labels map[string]string
@@ -51,7 +51,7 @@ func parse(data []byte) (*definition, error) {
 	}
 	// Conversion webhooks of the corpus are nowhere to be reached.
 	delete(crd.Spec, "conversion")
-	d := &definition{spec: crd.Spec, metadata: map[string]any{"annotations": crd.Metadata.Annotations, "labels": crd.Metadata.Labels}}
+	d := &benchCRD{spec: crd.Spec, metadata: map[string]any{"annotations": crd.Metadata.Annotations, "labels": crd.Metadata.Labels}}
 	var names struct{ Plural, Kind string }
 	var versions []struct {
 		Name   string
@@ -72,7 +72,7 @@ func parse(data []byte) (*definition, error) {
 }
 
 // in returns the same CRD in a group below another name; "" leaves the group as it is.
-func (d *definition) in(below string) *definition {
+func (d *benchCRD) in(below string) *benchCRD {
 	moved := *d
 	if below != "" {
 		moved.group = below + "." + d.group
@@ -81,7 +81,7 @@ func (d *definition) in(below string) *definition {
 }
 
 // body returns the CRD as it is sent.
-func (d *definition) body() ([]byte, error) {
+func (d *benchCRD) body() ([]byte, error) {
 	spec := make(map[string]any, len(d.spec))
 	for field, value := range d.spec {
 		spec[field] = value
@@ -94,11 +94,11 @@ func (d *definition) body() ([]byte, error) {
 	return json.Marshal(map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec})
 }
 
-func (d *definition) groupVersion() string { return "/apis/" + d.group + "/" + d.version }
+func (d *benchCRD) groupVersion() string { return "/apis/" + d.group + "/" + d.version }
 
-func (d *definition) collection() string { return d.groupVersion() + "/" + d.plural + "?limit=1" }
+func (d *benchCRD) collection() string { return d.groupVersion() + "/" + d.plural + "?limit=1" }
 
 // protected reports groups whose CRDs need an approval that a copy cannot have.
-func (d *definition) protected() bool {
+func (d *benchCRD) protected() bool {
 	return strings.HasSuffix(d.group, ".k8s.io") || strings.HasSuffix(d.group, ".kubernetes.io")
 }

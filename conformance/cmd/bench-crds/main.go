@@ -36,7 +36,7 @@ type bench struct {
 	minutes time.Duration
 	memory  int64
 	probes  int
-	all     []*definition
+	all     []*benchCRD
 	last    string // the line that the run ends with
 }
 
@@ -44,7 +44,7 @@ func run() error {
 	count := flag.Int("count", 10000, "CRDs to create")
 	minutes := flag.Float64("minutes", 10, "time for one side")
 	gigabytes := flag.Float64("gigabytes", 8, "memory for one side")
-	probes := flag.Int("probes", 50, "new CRDs whose way into sight is timed, at every size")
+	probes := flag.Int("probes", 50, "new CRDs per size whose time until they are served and published is measured")
 	only := flag.String("only", upstream+","+ours, "sides to measure")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -126,14 +126,14 @@ func watchdog(ctx context.Context, pid int, limit int64) (context.Context, func(
 
 // grow creates more and more CRDs and measures at 1, 1,000, the corpus and the end.
 func (b *bench) grow(ctx context.Context, s *side) error {
-	var models []*definition
+	var models []*benchCRD
 	for _, d := range b.all {
 		if d.version != "" && !d.protected() {
 			models = append(models, d)
 		}
 	}
 	taken := 0
-	next := func() *definition {
+	next := func() *benchCRD {
 		for {
 			round, at := taken/len(b.all), taken%len(b.all)
 			taken++

@@ -41,7 +41,7 @@ func until(ctx context.Context, since time.Time, ask func() (bool, error)) (time
 
 // probe creates new CRDs one after another and looks for each everywhere at once. It returns the times for every view, and for all of
 // them together.
-func (s *side) probe(ctx context.Context, n int, models []*definition) (map[string][]time.Duration, error) {
+func (s *side) probe(ctx context.Context, n int, models []*benchCRD) (map[string][]time.Duration, error) {
 	times := map[string][]time.Duration{}
 	for range n {
 		s.probed++
@@ -61,7 +61,7 @@ func (s *side) probe(ctx context.Context, n int, models []*definition) (map[stri
 }
 
 // look creates one CRD and returns when each view shows it, counted from the answer to the create.
-func (s *side) look(ctx context.Context, d *definition) (map[string]time.Duration, error) {
+func (s *side) look(ctx context.Context, d *benchCRD) (map[string]time.Duration, error) {
 	body, err := d.body()
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (s *side) look(ctx context.Context, d *definition) (map[string]time.Duratio
 			}
 		}
 	}
-	if _, err := s.conns[4].Expect(ctx, http.StatusCreated, http.MethodPost, definitionsPath, body); err != nil {
+	if _, err := s.conns[4].Expect(ctx, http.StatusCreated, http.MethodPost, crdsPath, body); err != nil {
 		return nil, err
 	}
 	created := time.Now()
@@ -141,7 +141,7 @@ func (p *page) has(ctx context.Context, text string) (bool, error) {
 }
 
 // published asks the index of documents for the group's, and the document for the kind.
-func published(ctx context.Context, index *page, d *definition) (bool, error) {
+func published(ctx context.Context, index *page, d *benchCRD) (bool, error) {
 	key := d.groupVersion()[1:]
 	if ok, err := index.has(ctx, `"`+key+`"`); !ok || err != nil {
 		return false, err

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	writers         = 8
+	crdsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	writers  = 8
 )
 
 // A side is one server with what has been created on it.
@@ -26,7 +26,7 @@ type side struct {
 	etcd    *launch.Etcd
 	conns   []*wire.Conn
 	shows   bool // whether it serves /apis and publishes OpenAPI
-	present []*definition
+	present []*benchCRD
 	refused int
 	probed  int
 	began   time.Time
@@ -49,10 +49,10 @@ func (s *side) state(ctx context.Context) (state, error) {
 }
 
 // fill creates CRDs until n are there, ctx is done, or the list is at its end. Those that the server refuses are counted.
-func (s *side) fill(ctx context.Context, n int, next func() *definition) error {
+func (s *side) fill(ctx context.Context, n int, next func() *benchCRD) error {
 	var mu sync.Mutex
 	var first error
-	take := func() *definition {
+	take := func() *benchCRD {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(s.present) >= n || first != nil || ctx.Err() != nil {
@@ -67,7 +67,7 @@ func (s *side) fill(ctx context.Context, n int, next func() *definition) error {
 		}
 		return d
 	}
-	refuse := func(d *definition, err error) {
+	refuse := func(d *benchCRD, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		for i, p := range s.present {
@@ -91,7 +91,7 @@ func (s *side) fill(ctx context.Context, n int, next func() *definition) error {
 					refuse(d, err)
 					return
 				}
-				status, _, answer, err := conn.Do(ctx, http.MethodPost, definitionsPath, body)
+				status, _, answer, err := conn.Do(ctx, http.MethodPost, crdsPath, body)
 				switch {
 				case err != nil:
 					refuse(d, err)
@@ -143,7 +143,7 @@ func (s *side) touch(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func isServed(ctx context.Context, conn *wire.Conn, d *definition) (bool, error) {
+func isServed(ctx context.Context, conn *wire.Conn, d *benchCRD) (bool, error) {
 	status, _, _, err := conn.Do(ctx, http.MethodGet, d.collection(), nil)
 	return status == http.StatusOK, err
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/generate"
 	"github.com/espalier-dev/espalier/conformance/oracle"
 	"github.com/espalier-dev/espalier/conformance/tree"
-	"github.com/espalier-dev/espalier/rules"
+	"github.com/espalier-dev/espalier/crd/cel"
 )
 
 // wantedWithRules are objects of CRDs with rules that many clusters have.
@@ -103,7 +103,7 @@ func admitSides(s subject, withRules bool) ([]*side, error) {
 	}
 	options := espalier.AdmitOptions{Validate: espalier.ValidateOptions{Scope: espalier.Namespaced}}
 	if withRules {
-		set, err := rules.Compile(ours, rules.Options{})
+		set, err := cel.Compile(ours)
 		if err != nil {
 			return nil, err
 		}
@@ -113,11 +113,11 @@ func admitSides(s subject, withRules bool) ([]*side, error) {
 	if err := theirs.Admit(s.object, oracle.Namespaced, &out); err != nil {
 		return nil, err
 	}
-	res, verdict, err := ours.Admit(s.object, options)
+	res, result, err := ours.Admit(s.object, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := verdict.Err(); err != nil {
+	if err := result.Err(); err != nil {
 		return nil, fmt.Errorf("ours refuses the object: %w", err)
 	}
 	if !bytes.Equal(res.Bytes, bytes.TrimSuffix(out.Bytes(), []byte("\n"))) {
@@ -125,9 +125,9 @@ func admitSides(s subject, withRules bool) ([]*side, error) {
 	}
 	return []*side{
 		{name: "ours", once: func() error {
-			_, verdict, err := ours.Admit(s.object, options)
-			if err == nil && !verdict.Valid() {
-				err = verdict.Err()
+			_, result, err := ours.Admit(s.object, options)
+			if err == nil && !result.Valid() {
+				err = result.Err()
 			}
 			return err
 		}},
@@ -173,7 +173,7 @@ func validSubjects(set *corpus.Set, wanted []wantedObject, withRules bool) ([]su
 	return list, nil
 }
 
-// asSent is an object as a client may have sent it: in an order of keys that nobody sorted, with some unknown fields.
+// asSent is an object as a client may have sent it: with unsorted keys, with some unknown fields.
 // Where those are not pruned they make the object invalid, and there are none.
 func asSent(theirs *oracle.Schema, valid *tree.Node, seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 2))

@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	upstreamcel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/conformance/oracle"
+	"github.com/espalier-dev/espalier/crd/cel"
 	"github.com/espalier-dev/espalier/finding"
-	"github.com/espalier-dev/espalier/rules"
 )
 
 // upstreamSchema is what the reference keeps for a version that it serves, as far as pruning, defaulting and
@@ -22,7 +22,7 @@ import (
 type upstreamSchema struct {
 	structural *schema.Structural
 	validator  validation.SchemaValidator
-	rules      *cel.Validator
+	rules      *upstreamcel.Validator
 }
 
 // compileAll compiles the same schemas with both sides, twice: without rules, then with them. Ours checks the schema as
@@ -107,12 +107,12 @@ func (p *compilation) values() error {
 func (p *compilation) withRules() error {
 	type compiled struct {
 		schema *espalier.Schema
-		rules  *rules.Set
+		rules  *espalier.Rules
 	}
 	ours := make([]compiled, len(p.schemas))
 	mine, err := retained(p.schemas, func(i int, b []byte) (err error) {
 		if ours[i].schema, err = espalier.Compile(b, espalier.CompileOptions{}); err == nil {
-			ours[i].rules, err = rules.Compile(ours[i].schema, rules.Options{})
+			ours[i].rules, err = cel.Compile(ours[i].schema)
 		}
 		return err
 	})
@@ -120,7 +120,7 @@ func (p *compilation) withRules() error {
 		return err
 	}
 	checked, err := retained(p.schemas, func(_ int, b []byte) error {
-		_, err := rules.Check(b, rules.CheckOptions{})
+		_, err := cel.Check(b, cel.CheckOptions{})
 		return err
 	})
 	if err != nil {
@@ -161,7 +161,7 @@ func (u *upstreamSchema) compile(b []byte, withRules bool) error {
 		return err
 	}
 	if u.validator, _, err = validation.NewSchemaValidator(internal); err == nil && withRules {
-		u.rules = cel.NewValidator(u.structural, true, celconfig.PerCallLimit)
+		u.rules = upstreamcel.NewValidator(u.structural, true, celconfig.PerCallLimit)
 	}
 	return err
 }

@@ -34,8 +34,8 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("corpus: %d CRDs, %d versions, %d distinct schemas, %.1f MB\n\n", set.CRDs, set.Versions, len(set.Schemas), float64(set.Bytes())/1e6)
-	figures.Set("corpus.crds", "%s", results.Count(set.CRDs))
+	fmt.Printf("corpus: %d CRDs, %d versions, %d distinct schemas, %.1f MB\n\n", set.Total, set.Versions, len(set.Schemas), float64(set.Bytes())/1e6)
+	figures.Set("corpus.crds", "%s", results.Count(set.Total))
 	figures.Set("corpus.schemas", "%s", results.Count(len(set.Schemas)))
 	if *norm {
 		if err := normalize(set, *rounds, *batch); err != nil {
@@ -49,7 +49,7 @@ func run() error {
 	}
 	if *compile {
 		schemas := set.Schemas
-		crds := set.CRDs
+		crds := set.Total
 		if *limit > 0 && *limit < len(schemas) {
 			crds = crds * *limit / len(schemas)
 			schemas = schemas[:*limit]

@@ -164,7 +164,7 @@ func (s *side) calibrate(batch time.Duration) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var before, after runtime.MemStats
 	const times = 20
-	if err := s.once(); err != nil { // pools belong to processors, of which there is now one
+	if err := s.once(); err != nil { // pools belong to processors, and now there is one
 		return err
 	}
 	runtime.ReadMemStats(&before)

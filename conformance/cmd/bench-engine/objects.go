@@ -79,7 +79,7 @@ func subjects(set *corpus.Set) ([]subject, error) {
 	return list, nil
 }
 
-// clientForm makes an object of about the wanted size, in an order of keys that nobody sorted, with some unknown fields.
+// clientForm makes an object of about the wanted size, with unsorted keys, with some unknown fields.
 // The generator leaves optional fields out, so that defaults are missing.
 func clientForm(schema []byte, size int, seed uint64) ([]byte, error) {
 	plan, err := generate.Compile(schema)

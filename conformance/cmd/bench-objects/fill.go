@@ -24,8 +24,8 @@ const (
 	batch      = 100 // puts in one transaction; etcd allows 128
 )
 
-// definition is a CRD that prunes, defaults and validates, so that a create does what it usually does.
-const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"parcels.bench.espalier.dev"},
+// parcelCRD is a CRD that prunes, defaults and validates, so that a create does what it usually does.
+const parcelCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"parcels.bench.espalier.dev"},
 "spec":{"group":"bench.espalier.dev","scope":"Namespaced","names":{"plural":"parcels","singular":"parcel","kind":"Parcel","listKind":"ParcelList"},
 "versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","required":["to"],
 "properties":{"to":{"type":"string","minLength":1},"class":{"type":"string","enum":["first","second"],"default":"second"},"weight":{"type":"integer","minimum":1},
@@ -61,7 +61,7 @@ func key(n int) string {
 
 // fill makes the CRD and one object through the server, and all others of what the server has stored for that one.
 func (b *bench) fill(ctx context.Context) error {
-	if _, err := b.conns[0].Expect(ctx, http.StatusCreated, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", []byte(definition)); err != nil {
+	if _, err := b.conns[0].Expect(ctx, http.StatusCreated, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", []byte(parcelCRD)); err != nil {
 		return err
 	}
 	// The first one is also the question whether the CRD is served; a list would be the first step to a watch cache.

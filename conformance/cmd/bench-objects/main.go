@@ -30,7 +30,7 @@ func main() {
 const tolerance = 0.25
 
 func run() error {
-	list := flag.String("sizes", "1000,100000,1000000", "numbers of objects; the first one is what the others are compared with")
+	list := flag.String("sizes", "1000,100000,1000000", "numbers of objects; the others are compared with the first one")
 	seconds := flag.Float64("seconds", 2, "length of a slice: one size doing one operation")
 	rounds := flag.Int("rounds", 3, "how often the sizes take turns")
 	limit := flag.Duration("timeout", 20*time.Minute, "end after this time")

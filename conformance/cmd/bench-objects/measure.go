@@ -172,11 +172,11 @@ func summary(benches []*bench) string {
 				}
 			}
 		}
-		verdict := ""
+		remark := ""
 		if worst > 1+tolerance || worst < 1-tolerance {
-			verdict = " (not flat)"
+			remark = " (not flat)"
 		}
-		parts = append(parts, fmt.Sprintf("%s %.2f%s", o.name, worst, verdict))
+		parts = append(parts, fmt.Sprintf("%s %.2f%s", o.name, worst, remark))
 	}
 	return "objects, p50 or CPU at the other sizes through the first: " + strings.Join(parts, " | ")
 }

@@ -12,12 +12,12 @@ import (
 
 // A kind is a CRD of the corpus and a way to make objects of it.
 type kind struct {
-	name       string // of the CRD
-	title      string
-	group      string
-	plural     string
-	definition []byte
-	object     func(namespace, name string, n int) []byte
+	name   string // of the CRD
+	title  string
+	group  string
+	plural string
+	crd    []byte
+	object func(namespace, name string, n int) []byte
 }
 
 // marker stands in every object before a number of seven digits that updates change.
@@ -36,15 +36,15 @@ func kinds(ctx context.Context) ([]*kind, error) {
 	}
 	for _, k := range all {
 		// The module's smallest: Gateway API has a standard and an experimental channel.
-		for _, d := range set.Definitions {
-			if d.Name == k.name && d.Source != "knative.dev/serving@v0.42.2" && (k.definition == nil || len(d.JSON) < len(k.definition)) {
-				k.definition = d.JSON
+		for _, d := range set.CRDs {
+			if d.Name == k.name && d.Source != "knative.dev/serving@v0.42.2" && (k.crd == nil || len(d.JSON) < len(k.crd)) {
+				k.crd = d.JSON
 			}
 		}
-		if k.definition == nil {
+		if k.crd == nil {
 			return nil, fmt.Errorf("the corpus has no %s", k.name)
 		}
-		if k.definition, err = withoutStatus(k.definition); err != nil {
+		if k.crd, err = withoutStatus(k.crd); err != nil {
 			return nil, err
 		}
 	}
@@ -52,9 +52,9 @@ func kinds(ctx context.Context) ([]*kind, error) {
 }
 
 // withoutStatus drops the status that controller-gen writes: a stored version of an object never made would be refused.
-func withoutStatus(definition []byte) ([]byte, error) {
+func withoutStatus(crd []byte) ([]byte, error) {
 	var m map[string]any
-	if err := json.Unmarshal(definition, &m); err != nil {
+	if err := json.Unmarshal(crd, &m); err != nil {
 		return nil, err
 	}
 	delete(m, "status")

@@ -44,9 +44,10 @@ func run() error {
 	seconds := flag.Float64("seconds", 4, "length of a slice: one side doing one operation")
 	objects := flag.Int("objects", 10000, "objects that are read and listed")
 	rounds := flag.Int("rounds", 3, "how often the sides take turns")
-	only := flag.String("only", strings.Join([]string{upstream, ours, bare}, ","), "sides to measure; there is also plain: ours without admission, priority and fairness, and roles")
+	only := flag.String("only", strings.Join([]string{upstream, ours, bare}, ","), "sides to measure; plain is ours without RBAC, admission and API priority and fairness")
 	which := flag.String("kinds", "", "only CRDs whose name contains this")
-	other := flag.String("before", "", "another espalier program, to be measured beside the present one: the run is of these two, unless -only is given, and ends with ratios")
+	other := flag.String("before", "", "another espalier binary to compare with the present one; the run measures these two, unless -only is given, and prints ratios")
+	profile := flag.String("profile", "", "write a CPU profile of our server, of the first minute of the run, to this file; for cmd/espalier-server/default.pgo")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -71,6 +72,14 @@ func run() error {
 	}
 	if err := b.start(ctx, dir, etcd, strings.Split(*only, ","), *other); err != nil {
 		return err
+	}
+	if *profile != "" {
+		collected := b.profile(ctx, *profile)
+		defer func() {
+			if err := <-collected; err != nil {
+				fmt.Fprintln(os.Stderr, "bench-server: no profile:", err)
+			}
+		}()
 	}
 	fmt.Printf("%d connections (HTTP/2, TLS, client certificates; no compression), %d objects, %d rounds of %v for every side and operation, alternating, one etcd with fsync.\n"+
 		"Rates are the median of the rounds; CPU is the server process's own, per operation; p50 and p99 are over all rounds.\n", connections, b.objects, b.rounds, b.seconds)

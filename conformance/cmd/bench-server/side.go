@@ -221,7 +221,7 @@ func (s *side) install(ctx context.Context, k *kind) error {
 		return nil
 	}
 	const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	if _, err := s.conns[0].Expect(ctx, http.StatusCreated, http.MethodPost, path, k.definition); err != nil {
+	if _, err := s.conns[0].Expect(ctx, http.StatusCreated, http.MethodPost, path, k.crd); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)

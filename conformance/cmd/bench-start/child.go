@@ -24,8 +24,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
-	"github.com/espalier-dev/espalier/espaliertest"
-	"github.com/espalier-dev/espalier/internal/install"
+	"github.com/espalier-dev/espalier/server/crdinstall"
+	"github.com/espalier-dev/espalier/server/espaliertest"
 )
 
 const (
@@ -43,7 +43,7 @@ type memory struct {
 
 // runChild measures one thing and prints it. Servers of tests want a test: a
 // benchmark that runs once is one.
-func runChild(what, crds, etcd string, worlds int) error {
+func runChild(what, crds, etcd string, servers int) error {
 	testing.Init()
 	if err := flag.Set("test.benchtime", "1x"); err != nil {
 		return err
@@ -52,8 +52,8 @@ func runChild(what, crds, etcd string, worlds int) error {
 	var err error
 	testing.Benchmark(func(b *testing.B) {
 		switch what {
-		case "worlds":
-			t, err = manyWorlds(b, crds, worlds)
+		case "servers":
+			t, err = manyServers(b, crds, servers)
 		case ours:
 			t, err = twice(crds, func() (*rest.Config, error) { return espaliertest.Start(b, espaliertest.CRDs(crds)), nil })
 		default:
@@ -67,9 +67,9 @@ func runChild(what, crds, etcd string, worlds int) error {
 }
 
 // twice times a start and another one, and how long it takes from there to a list of
-// the objects of every definition.
+// the objects of every CRD.
 func twice(crds string, start func() (*rest.Config, error)) (t timing, err error) {
-	definitions, err := install.Read(crds)
+	all, err := crdinstall.Read(crds)
 	if err != nil {
 		return t, err
 	}
@@ -84,7 +84,7 @@ func twice(crds string, start func() (*rest.Config, error)) (t timing, err error
 			return t, err
 		}
 		*took = time.Since(began)
-		if err := served(config, definitions); err != nil {
+		if err := served(config, all); err != nil {
 			return t, err
 		}
 		if t.CPU == 0 {
@@ -99,8 +99,8 @@ func twice(crds string, start func() (*rest.Config, error)) (t timing, err error
 	return t, nil
 }
 
-// served returns when a list of the objects of every definition is answered.
-func served(config *rest.Config, definitions []install.Definition) error {
+// served returns when a list of the objects of every CRD is answered.
+func served(config *rest.Config, all []crdinstall.Definition) error {
 	own := rest.CopyConfig(config)
 	own.QPS = -1
 	client, err := rest.HTTPClientFor(own)
@@ -109,7 +109,7 @@ func served(config *rest.Config, definitions []install.Definition) error {
 	}
 	var group errgroup.Group
 	group.SetLimit(8)
-	for _, d := range definitions {
+	for _, d := range all {
 		group.Go(func() error {
 			resources, err := d.Resources()
 			if err != nil || len(resources) == 0 {
@@ -144,7 +144,7 @@ func list(client *http.Client, url string) error {
 var prefixes int
 
 // startUpstream runs upstream's test server, as its own integration tests do, and
-// has it serve the definitions.
+// has it serve the CRDs.
 func startUpstream(b *testing.B, crds, etcd string) (*rest.Config, error) {
 	klog.SetOutput(io.Discard)
 	klog.LogToStderr(false)
@@ -171,24 +171,24 @@ func startUpstream(b *testing.B, crds, etcd string) (*rest.Config, error) {
 		return nil, err
 	}
 	b.Cleanup(server.TearDownFn)
-	definitions, err := install.Read(crds)
+	all, err := crdinstall.Read(crds)
 	if err != nil {
 		return nil, err
 	}
-	client, err := install.NewClient(server.ClientConfig)
+	client, err := crdinstall.NewClient(server.ClientConfig)
 	if err != nil {
 		return nil, err
 	}
-	return server.ClientConfig, client.Apply(context.Background(), definitions)
+	return server.ClientConfig, client.Apply(context.Background(), all)
 }
 
-// quiet is a test whose log nobody reads.
+// quiet is a test that drops its log.
 type quiet struct{ *testing.B }
 
 func (quiet) Logf(string, ...any) {}
 
-// manyWorlds runs worlds at a time, and says what they take of the process.
-func manyWorlds(b *testing.B, crds string, count int) (t timing, err error) {
+// manyServers runs many test servers at a time, and measures what they take of the process.
+func manyServers(b *testing.B, crds string, count int) (t timing, err error) {
 	began := time.Now()
 	configs := make([]*rest.Config, count)
 	var group sync.WaitGroup
@@ -202,13 +202,13 @@ func manyWorlds(b *testing.B, crds string, count int) (t timing, err error) {
 	}
 	group.Wait()
 	t.First = time.Since(began)
-	definitions, err := install.Read(crds)
+	all, err := crdinstall.Read(crds)
 	if err != nil {
 		return t, err
 	}
 	var errs []error
 	for _, config := range configs {
-		errs = append(errs, served(config, definitions))
+		errs = append(errs, served(config, all))
 	}
 	runtime.GC()
 	var m runtime.MemStats

@@ -30,13 +30,13 @@ func main() {
 
 func run() error {
 	rounds := flag.Int("rounds", 5, "how often each start is timed")
-	worlds := flag.Int("worlds", 200, "worlds at a time in one process")
-	child := flag.String("child", "", "for its own use: espalier, upstream or worlds")
+	servers := flag.Int("servers", 200, "number of test servers to run at a time in one process")
+	child := flag.String("child", "", "for its own use: espalier, upstream or servers")
 	crds := flag.String("crds", "", "for its own use: a folder")
 	etcd := flag.String("etcd", "", "for its own use: a URL")
 	flag.Parse()
 	if *child != "" {
-		return runChild(*child, *crds, *etcd, *worlds)
+		return runChild(*child, *crds, *etcd, *servers)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -55,7 +55,7 @@ func run() error {
 	if err := b.dev(ctx, *rounds); err != nil {
 		return err
 	}
-	if err := b.worlds(ctx, *worlds); err != nil {
+	if err := b.servers(ctx, *servers); err != nil {
 		return err
 	}
 	return figures.Save()
@@ -74,10 +74,10 @@ type size struct {
 	dir   string
 }
 
-// timing is what a child has to say.
+// timing is what a child process measured.
 type timing struct {
 	First, Further time.Duration // the first start in the process, and the next
-	Listed         time.Duration // the first, up to a list of the objects of every definition
+	Listed         time.Duration // the first, up to a list of the objects of every CRD
 	CPU            time.Duration // of the first, with the lists
 	Memory         memory
 }
@@ -176,18 +176,18 @@ func (b *bench) devOnce(ctx context.Context, kubectl, data string) (took time.Du
 	}
 }
 
-// worlds runs many at a time.
-func (b *bench) worlds(ctx context.Context, count int) error {
+// servers runs many test servers at a time.
+func (b *bench) servers(ctx context.Context, count int) error {
 	var t timing
-	if err := ask(ctx, &t, "-child", "worlds", "-worlds", fmt.Sprint(count), "-crds", b.sizes[0].dir); err != nil {
+	if err := ask(ctx, &t, "-child", "servers", "-servers", fmt.Sprint(count), "-crds", b.sizes[0].dir); err != nil {
 		return err
 	}
 	m := t.Memory
-	figures.Set("worlds.ready", "%.0f s", t.First.Seconds())
-	figures.Set("worlds.memory", "%.1f MB", m.Process/float64(count))
-	figures.Set("worlds.heap", "%.1f MB", m.Heap/float64(count))
-	figures.Set("worlds.goroutines", "%d", m.Goroutines/count)
-	fmt.Printf("%d worlds with one CRD each at a time in one process: all ready after %v; %.1f MB each of the process (%.1f MB heap, %.1f MB stacks), %d goroutines each\n",
+	figures.Set("servers.ready", "%.0f s", t.First.Seconds())
+	figures.Set("servers.memory", "%.1f MB", m.Process/float64(count))
+	figures.Set("servers.heap", "%.1f MB", m.Heap/float64(count))
+	figures.Set("servers.goroutines", "%d", m.Goroutines/count)
+	fmt.Printf("%d test servers with one CRD each at a time in one process: all ready after %v; %.1f MB each of the process (%.1f MB heap, %.1f MB stacks), %d goroutines each\n",
 		count, t.First.Round(time.Millisecond), m.Process/float64(count), m.Heap/float64(count), m.Stacks/float64(count), m.Goroutines/count)
 	return nil
 }

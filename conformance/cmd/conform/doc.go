@@ -1,5 +1,5 @@
 // Command conform compares Espalier with the reference implementation on real and mutated CRDs and schemas and on
-// generated objects: verdicts on whole CRDs and on schemas, costs of rules, what objects become, and what is said about
+// generated objects: errors of whole CRDs and of schemas, costs of CEL rules, normalized objects, and what is said about
 // new and changed objects. Before that it compiles schemas that nearly are equal in random orders, many in use together,
 // and compares each answer with the one of a process of its own.
 //

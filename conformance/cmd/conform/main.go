@@ -31,10 +31,10 @@ func run() error {
 		objects  = flag.Int("objects", 0, "object runs over the corpus (default 1000000; short form 100000)")
 		checks   = flag.Int("validations", 0, "validations over the corpus (default 1400000; short form 25000)")
 		enriched = flag.Int("enriched", 0, "schemas with value validations and rules, 36 validations each (default 8000; short form 250)")
-		crds     = flag.Int("definitions", 0, "mutated CRDs, each created and changed (default 20000; short form 1500)")
-		families = flag.Int("mixed", 0, "families of schemas that nearly are equal, compiled together and each in a process of its own, besides those of a table (default 1500; short form 100)")
-		only     = flag.String("only", "", "only one part: definitions, normalize, validate, mixed")
-		one      = flag.Bool("alone", false, "answer the question on standard input, about one schema, and exit: conform starts itself so")
+		crds     = flag.Int("crds", 0, "mutated CRDs, each created and changed (default 20000; short form 1500)")
+		families = flag.Int("mixed", 0, "families of nearly equal schemas, compiled together and each in a process of its own, besides those of a table (default 1500; short form 100)")
+		only     = flag.String("only", "", "only one part: crds, normalize, validate, mixed")
+		one      = flag.Bool("alone", false, "for its own use: answer the question about one schema on standard input, and exit")
 		seed     = flag.Uint64("seed", 1, "first seed")
 		duration = flag.Duration("duration", 0, "go on with further seeds for this long")
 		workers  = flag.Int("workers", 2, "parallel workers")
@@ -48,12 +48,12 @@ func run() error {
 	if *one {
 		return mixed.Answer(os.Stdin, os.Stdout)
 	}
-	cfg := compare.Config{Seed: *seed, Mutants: 25000, Variants: 10000, Objects: 1000000, Enriched: 8000, Validations: 1400000, Definitions: 20000, Rules: true, Duration: *duration, Workers: *workers, Show: *show, Progress: os.Stdout}
+	cfg := compare.Config{Seed: *seed, Mutants: 25000, Variants: 10000, Objects: 1000000, Enriched: 8000, Validations: 1400000, CRDs: 20000, Rules: true, Duration: *duration, Workers: *workers, Show: *show, Progress: os.Stdout}
 	together := mixed.Config{Seed: *seed, Families: 1500, Workers: *workers, Show: *show, Progress: os.Stdout}
 	if *short {
 		together.Families = 100
 		cfg.Mutants, cfg.Variants, cfg.Objects = 6000, 2000, 100000
-		cfg.Enriched, cfg.Validations, cfg.Definitions = 250, 25000, 1500
+		cfg.Enriched, cfg.Validations, cfg.CRDs = 250, 25000, 1500
 	}
 	if *mutants > 0 {
 		cfg.Mutants = *mutants
@@ -71,21 +71,21 @@ func run() error {
 		cfg.Enriched = *enriched
 	}
 	if *crds > 0 {
-		cfg.Definitions = *crds
+		cfg.CRDs = *crds
 	}
 	if *families > 0 {
 		together.Families = *families
 	}
 	switch *only {
 	case "", "mixed":
-	case "definitions":
+	case "crds":
 		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Rules, cfg.NoSchemas = 0, 0, 0, 0, 0, false, true
 	case "normalize":
-		cfg.Enriched, cfg.Validations, cfg.Definitions, cfg.Rules = 0, 0, 0, false
+		cfg.Enriched, cfg.Validations, cfg.CRDs, cfg.Rules = 0, 0, 0, false
 	case "validate":
-		cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Definitions = 0, 0, 0, 0
+		cfg.Mutants, cfg.Variants, cfg.Objects, cfg.CRDs = 0, 0, 0, 0
 	default:
-		return fmt.Errorf("-only %s: it is definitions, normalize, validate or mixed", *only)
+		return fmt.Errorf("-only %s: use crds, normalize, validate or mixed", *only)
 	}
 	if *ignore != "" {
 		re, err := regexp.Compile(*ignore)
@@ -105,23 +105,23 @@ func run() error {
 		return err
 	}
 	fmt.Printf("corpus: %d CRDs (%d with rules), %d versions, %d distinct schemas, %.1f MB, %d files unparsed, loaded in %v\n",
-		set.CRDs, set.WithRules, set.Versions, len(set.Schemas), float64(set.Bytes())/1e6, set.Unparsed(), set.Took.Round(time.Millisecond))
+		set.Total, set.WithRules, set.Versions, len(set.Schemas), float64(set.Bytes())/1e6, set.Unparsed(), set.Took.Round(time.Millisecond))
 
 	if *only == "" || *only == "mixed" {
 		if err := mix(ctx, set, together); err != nil || *only == "mixed" {
 			return err
 		}
 	}
-	if cfg.Definitions > 0 {
-		cfg.Whole = set.Definitions
+	if cfg.CRDs > 0 {
+		cfg.Whole = set.CRDs
 	}
 	counts, _, err := compare.Run(ctx, set.Schemas, cfg)
-	if cfg.Definitions > 0 {
-		fmt.Println(&counts.DefinitionCounts)
+	if cfg.CRDs > 0 {
+		fmt.Println(&counts.CRDCounts)
 	}
 	summarize(set, counts)
 	fmt.Printf("CRDs %d, versions %d, distinct schemas %d, mutated schemas %d, object runs %d, validations %d, rules compiled %d, differences %d, duration %v\n",
-		set.CRDs, set.Versions, len(set.Schemas), counts.Mutants.Load(), counts.Objects.Load(), counts.Runs(), counts.RulesCompiled.Load(), counts.Differences.Load(), time.Since(began).Round(time.Second))
+		set.Total, set.Versions, len(set.Schemas), counts.Mutants.Load(), counts.Objects.Load(), counts.Runs(), counts.RulesCompiled.Load(), counts.Differences.Load(), time.Since(began).Round(time.Second))
 	if err != nil {
 		return err
 	}

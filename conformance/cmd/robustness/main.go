@@ -49,16 +49,16 @@ type settings struct {
 
 func flags() *settings {
 	var s settings
-	flag.Float64Var(&s.minutes, "minutes", 0, "do runs for this `long`; example: -minutes 60")
-	flag.BoolVar(&s.short, "short", false, "do runs for three minutes; example: -short")
-	flag.IntVar(&s.runs, "runs", 0, "do this `many` runs, or repeat directed cases so often; example: -runs 20")
+	flag.Float64Var(&s.minutes, "minutes", 0, "run for this many `minutes`; example: -minutes 60")
+	flag.BoolVar(&s.short, "short", false, "run for three minutes; example: -short")
+	flag.IntVar(&s.runs, "runs", 0, "`number` of runs, or of repetitions of directed cases; example: -runs 20")
 	flag.IntVar(&s.members, "members", 0, "`members` of etcd, 1 or 3; half of the runs on each if 0; example: -members 3")
 	flag.IntVar(&s.replicas, "replicas", 3, "`replicas` of the server; example: -replicas 2")
-	flag.Uint64Var(&s.seed, "seed", 0, "`seed` of the first run, the next has the next; by the clock if 0; example: -seed 4711 -runs 1")
+	flag.Uint64Var(&s.seed, "seed", 0, "`seed` of the first run; each further run adds one; taken from the clock if 0; example: -seed 4711 -runs 1")
 	flag.StringVar(&s.faults, "faults", "", "`names` of faults, separated by commas, all if empty; example: -faults cut,kill-replica\n"+fault.Help())
-	flag.StringVar(&s.extras, "extras", "", "`names` of activities besides the ordinary operations, separated by commas, out of "+strings.Join(load.Extras(), ", ")+"; by the seed if empty; example: -extras quota,leader")
-	flag.StringVar(&s.server, "server", "espalier", "`server`: espalier (built from this repository), upstream, kube-apiserver, or the path of an espalier; example: -server .bin/espalier")
-	flag.StringVar(&s.other, "other", "", "`path` of another espalier, for the fault upgrade; example: -other .bin/espalier-before -faults upgrade")
+	flag.StringVar(&s.extras, "extras", "", "`names` of activities besides the ordinary operations, separated by commas, out of "+strings.Join(load.Extras(), ", ")+"; the seed chooses if empty; example: -extras quota,leader")
+	flag.StringVar(&s.server, "server", "espalier", "`server`: espalier (built from this repository), upstream, kube-apiserver, or the path of an espalier binary; example: -server .bin/espalier")
+	flag.StringVar(&s.other, "other", "", "`path` of another espalier binary, for the fault upgrade; example: -other .bin/espalier-before -faults upgrade")
 	flag.BoolVar(&s.skew, "skew", false, "build the server once more, with a clock that can be wrong, for the fault clock (takes minutes); example: -skew -faults clock")
 	flag.BoolVar(&s.disk, "disk", false, "give members of etcd file systems of their own, for the fault disk (needs root); example: -disk -faults disk")
 	flag.StringVar(&s.out, "out", "robustness-out", "`folder` for histories and pictures of runs with violations; example: -out /tmp/out")
@@ -135,7 +135,7 @@ func run(ctx context.Context, s *settings) (int, error) {
 	return finish(&total), nil
 }
 
-// parts are the worlds to run on, one after another.
+// parts are the environments to run on, one after another.
 func (s *settings) parts() []part {
 	lasts := time.Duration(s.minutes * float64(time.Minute))
 	if s.short {
@@ -147,7 +147,7 @@ func (s *settings) parts() []part {
 	return []part{{1, lasts / 2, (s.runs + 1) / 2}, {3, lasts / 2, s.runs / 2}}
 }
 
-// onBoth measures on both kinds of worlds.
+// onBoth measures on both kinds of environments.
 func onBoth(ctx context.Context, s *settings, o robustness.Options, measure func(*robustness.Runner) (kept bool, err error)) (int, error) {
 	code := 0
 	for _, o.Members = range []int{1, 3} {
@@ -179,7 +179,7 @@ func finish(total *robustness.Totals) int {
 	return 0
 }
 
-// direct plays cases, each on a world with as many members of etcd as it needs.
+// direct plays cases, each on an environment with as many members of etcd as it needs.
 func direct(ctx context.Context, s *settings, o robustness.Options, total *robustness.Totals) error {
 	cases, err := robustness.Select(s.directed)
 	if err != nil {
@@ -257,7 +257,7 @@ func (s *settings) options(ctx context.Context, dir string) (robustness.Options,
 	return o, err
 }
 
-// part is runs on one kind of world.
+// part is runs on one kind of environment.
 type part struct {
 	members int
 	lasts   time.Duration

@@ -36,7 +36,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("corpus: %d CRDs, %d distinct schemas, loaded in %v\n", set.CRDs, len(set.Schemas), set.Took.Round(time.Millisecond))
+	fmt.Printf("corpus: %d CRDs, %d distinct schemas, loaded in %v\n", set.Total, len(set.Schemas), set.Took.Round(time.Millisecond))
 	began := time.Now()
 	counts, _, err := search.Run(ctx, set.Schemas, search.Config{
 		Seed: *seed, Duration: time.Duration(*minutes * float64(time.Minute)), Workers: *workers, Show: *show, Progress: os.Stdout,

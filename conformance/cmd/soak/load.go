@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	group           = "/apis/soak.espalier.dev/v1"
-	everything      = group + "/things"
-	names           = 500 // objects that come and go
+	crdsPath   = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	group      = "/apis/soak.espalier.dev/v1"
+	everything = group + "/things"
+	names      = 500 // objects that come and go
 )
 
-// definition is a CRD whose schema differs with n.
-func definition(plural, kind string, n int) []byte {
+// makeCRD returns a CRD whose schema differs with n.
+func makeCRD(plural, kind string, n int) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%[1]s.soak.espalier.dev"},
 "spec":{"group":"soak.espalier.dev","scope":"Namespaced","names":{"plural":"%[1]s","kind":%[2]q},"versions":[{"name":"v1","served":true,"storage":true,
 "subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",
@@ -105,8 +105,8 @@ func (l *load) read(ctx context.Context, c *wire.Conn) {
 func (l *load) change(ctx context.Context, c *wire.Conn) {
 	for n := 1; ctx.Err() == nil; n++ {
 		sleep(ctx, 3*time.Second)
-		patch := definition("things", "Thing", n)
-		status, _, answer, err := c.Do(ctx, http.MethodPatch, definitionsPath+"/things.soak.espalier.dev", patch, wire.Header{Name: "Content-Type", Value: "application/merge-patch+json"})
+		patch := makeCRD("things", "Thing", n)
+		status, _, answer, err := c.Do(ctx, http.MethodPatch, crdsPath+"/things.soak.espalier.dev", patch, wire.Header{Name: "Content-Type", Value: "application/merge-patch+json"})
 		l.accept(ctx, "change of schema", status, answer, err, http.StatusOK)
 		l.changes.Add(1)
 	}
@@ -120,7 +120,7 @@ const passing = 20
 func (l *load) churn(ctx context.Context, c *wire.Conn) {
 	for n := 0; ctx.Err() == nil; n++ {
 		plural, kind := fmt.Sprintf("passing%ds", n%passing), fmt.Sprintf("Passing%d", n%passing)
-		status, _, answer, err := c.Do(ctx, http.MethodPost, definitionsPath, definition(plural, kind, n))
+		status, _, answer, err := c.Do(ctx, http.MethodPost, crdsPath, makeCRD(plural, kind, n))
 		l.accept(ctx, "create of a CRD", status, answer, err, http.StatusCreated)
 		collection := group + "/namespaces/default/" + plural
 		for range 500 {
@@ -135,7 +135,7 @@ func (l *load) churn(ctx context.Context, c *wire.Conn) {
 			l.accept(ctx, "create of a passing object", status, answer, err, http.StatusCreated)
 		}
 		sleep(ctx, 2*time.Second)
-		status, _, answer, err = c.Do(ctx, http.MethodDelete, definitionsPath+"/"+plural+".soak.espalier.dev", nil)
+		status, _, answer, err = c.Do(ctx, http.MethodDelete, crdsPath+"/"+plural+".soak.espalier.dev", nil)
 		l.accept(ctx, "delete of a CRD", status, answer, err, http.StatusOK)
 		l.churns.Add(1)
 		sleep(ctx, 3*time.Second)

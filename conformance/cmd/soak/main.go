@@ -35,9 +35,9 @@ func main() {
 }
 
 func run() error {
-	minutes := flag.Float64("minutes", 60, "how long")
+	minutes := flag.Float64("minutes", 60, "duration of the run")
 	rate := flag.Float64("rate", 200, "writes per second, about")
-	which := flag.String("server", "espalier", "espalier or upstream")
+	which := flag.String("server", "espalier", "server to run: espalier or upstream")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -128,7 +128,7 @@ func soak(ctx context.Context, l *load, server *launch.Server, etcd *launch.Etcd
 
 // install makes the CRD and waits until it is served.
 func install(ctx context.Context, c *wire.Conn) error {
-	if _, err := c.Expect(ctx, http.StatusCreated, http.MethodPost, definitionsPath, definition("things", "Thing", 0)); err != nil {
+	if _, err := c.Expect(ctx, http.StatusCreated, http.MethodPost, crdsPath, makeCRD("things", "Thing", 0)); err != nil {
 		return err
 	}
 	for range 1000 {

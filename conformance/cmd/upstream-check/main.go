@@ -23,7 +23,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: upstream-check DIR")
 		os.Exit(2)
 	}
-	definitions, found := 0, 0
+	crds, found := 0, 0
 	err := filepath.WalkDir(os.Args[1], func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || filepath.Ext(path) != ".yaml" && filepath.Ext(path) != ".yml" {
 			return err
@@ -33,7 +33,7 @@ func main() {
 			return err
 		}
 		n, errs := check(path, data)
-		definitions += n
+		crds += n
 		found += errs
 		return nil
 	})
@@ -41,15 +41,15 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	fmt.Printf("%d errors in %d definitions\n", found, definitions)
+	fmt.Printf("%d errors in %d CRDs\n", found, crds)
 }
 
-func check(path string, data []byte) (definitions, found int) {
+func check(path string, data []byte) (crds, found int) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for {
 		doc, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return definitions, found
+			return crds, found
 		}
 		var crd v1.CustomResourceDefinition
 		if err == nil {
@@ -57,7 +57,7 @@ func check(path string, data []byte) (definitions, found int) {
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, path, err)
-			return definitions, found
+			return crds, found
 		}
 		if crd.Kind != "CustomResourceDefinition" || crd.APIVersion != "apiextensions.k8s.io/v1" {
 			continue
@@ -68,7 +68,7 @@ func check(path string, data []byte) (definitions, found int) {
 			fmt.Fprintln(os.Stderr, path, err)
 			continue
 		}
-		definitions++
+		crds++
 		for _, e := range validation.ValidateCustomResourceDefinition(context.Background(), &internal) {
 			fmt.Printf("%s: %v\n", path, e)
 			found++

@@ -22,7 +22,7 @@ func main() {
 }
 
 func run() error {
-	server := flag.String("server", suite.Espalier, "what to run against: espalier, upstream (inside of the tests, as they are), upstream-process")
+	server := flag.String("server", suite.Espalier, "server to test: espalier, upstream (in the process of the tests, unchanged), upstream-process")
 	only := flag.String("run", "", "only the functions that match this regular expression")
 	limit := flag.Duration("limit", 5*time.Minute, "time for one function")
 	content := flag.String("content-type", "", "what clients send (default: what they choose, protobuf for CRDs)")

@@ -1,14 +1,14 @@
 package bug
 
 const (
-	storePackage    = "github.com/espalier-dev/espalier/server/store"
-	customPackage   = "github.com/espalier-dev/espalier/server/custom"
+	storePackage    = "github.com/espalier-dev/espalier/server/storage/store"
+	customPackage   = "github.com/espalier-dev/espalier/server/apis/customresource"
 	serverPackage   = "github.com/espalier-dev/espalier/server"
-	garbagePackage  = "github.com/espalier-dev/espalier/server/garbage"
+	garbagePackage  = "github.com/espalier-dev/espalier/server/controllers/garbagecollector"
 	cacherPackage   = "k8s.io/apiserver/pkg/storage/cacher"
 	etcd3Package    = "k8s.io/apiserver/pkg/storage/etcd3"
 	registryPackage = "k8s.io/apiserver/pkg/registry/generic/registry"
-	quotaPackage    = "github.com/espalier-dev/espalier/server/quota"
+	quotaPackage    = "github.com/espalier-dev/espalier/server/admission/quota"
 )
 
 // All are the bugs.
@@ -26,29 +26,29 @@ var ours = []Bug{
 	{
 		Name: "create-again", What: "a create without an answer is sent again: a deleted object comes back, or the client is told that its own object exists already",
 		Edits: []Edit{{
-			storePackage, "steady.go", "resp, err := w.resolve(fence, err)",
+			storePackage, "retryingkv.go", "resp, err := w.resolve(fence, err)",
 			"resp, err := func() (*clientv3.TxnResponse, error) { w.pause(); return nil, nil }()",
 		}},
 	},
 	{
 		Name: "no-fence", What: "a write waits in a socket, is sent again elsewhere, and is done once more when the socket is read",
-		Edits: []Edit{{storePackage, "steady.go", "w.conditions[0], f.isOpen())", "w.conditions[0])"}},
+		Edits: []Edit{{storePackage, "retryingkv.go", "w.conditions[0], f.isOpen())", "w.conditions[0])"}},
 	},
 	{
 		Name: "create-exists", What: "a create that was done is answered with 409",
 		Edits: []Edit{{
-			storePackage, "steady.go", "if string(e.Kv.Value) == string(w.done[0].ValueBytes()) {",
+			storePackage, "retryingkv.go", "if string(e.Kv.Value) == string(w.done[0].ValueBytes()) {",
 			"if len(e.Kv.Value) == 0 {",
 		}},
 	},
 	{
 		Name: "update-again", What: "a patch without an answer is applied twice",
-		Edits: []Edit{{storePackage, "steady.go", "	return nil, false, errDoubt\n}\n\n// lookForCreate", "	return nil, false, nil\n}\n\n// lookForCreate"}},
+		Edits: []Edit{{storePackage, "retryingkv.go", "	return nil, false, errDoubt\n}\n\n// lookForCreate", "	return nil, false, nil\n}\n\n// lookForCreate"}},
 	},
 	{
 		Name: "answered-done", What: "a write that was not done is acknowledged",
 		Edits: []Edit{{
-			storePackage, "steady.go", "		case err == nil:\n			if w.pause() {\n				return nil, nil\n			}",
+			storePackage, "retryingkv.go", "		case err == nil:\n			if w.pause() {\n				return nil, nil\n			}",
 			"		case err == nil:\n			return &clientv3.TxnResponse{Succeeded: true, Header: &pb.ResponseHeader{Revision: w.seen.Load()}}, nil",
 		}},
 	},
@@ -59,9 +59,9 @@ var ours = []Bug{
 	{
 		Name: "schema-watch", What: "watches send objects of the old schema after the change was acknowledged",
 		Edits: []Edit{
-			{serverPackage, "stations.go", "if err := objects.Adopted(ctx); err != nil {", "if err := ctx.Err(); err != nil {"},
-			{serverPackage, "stations.go", "Current: s.knowledge.current,", "Current: func() bool { return true },"},
-			{customPackage, "serving.go", "retireTime = 500 * time.Millisecond", "retireTime = 5 * time.Minute"},
+			{serverPackage, "wiring.go", "if err := objects.Adopted(ctx); err != nil {", "if err := ctx.Err(); err != nil {"},
+			{serverPackage, "wiring.go", "Current: s.knowledge.current,", "Current: func() bool { return true },"},
+			{customPackage, "servedresource.go", "retireTime = 500 * time.Millisecond", "retireTime = 5 * time.Minute"},
 		},
 	},
 	{
@@ -87,7 +87,7 @@ var events = []Bug{
 		Name: "empty-history", Like: "kubernetes#49992", What: "a watch that goes on at a replica without history loses what happened meanwhile",
 		Edits: []Edit{
 			{cacherPackage, "watch_cache_history.go", "if resourceVersion < oldest-1 {", "if size > 0 && resourceVersion < oldest-1 {"},
-			{storePackage, "lazy.go", "err != nil || from == 0 ||", "err != nil || from > 0 ||"},
+			{storePackage, "ondemandcacher.go", "err != nil || from == 0 ||", "err != nil || from > 0 ||"},
 		},
 	},
 	{
@@ -169,7 +169,7 @@ var reads = []Bug{
 // writes change what they must not.
 var writes = []Bug{
 	{
-		Name: "lost-update", Like: "kubernetes#77619", What: "what somebody else has changed meanwhile is overwritten",
+		Name: "lost-update", Like: "kubernetes#77619", What: "a concurrent change of another client is overwritten",
 		Edits: []Edit{{
 			etcd3Package, "store.go", "			origState, err = s.getState(ctx, txnResp.KV, preparedKey, v, ignoreNotFound, false)\n",
 			"			if txnResp.KV != nil {\n				origState.rev = txnResp.KV.ModRevision\n				continue\n			}\n			origState, err = s.getState(ctx, txnResp.KV, preparedKey, v, ignoreNotFound, false)\n",

@@ -14,7 +14,7 @@ import (
 )
 
 // library is the module that bugs may be in besides ours. The compiler takes other
-// contents only for files outside of the module cache, so it is copied.
+// contents only for files outside the module cache, so it is copied.
 const library = "k8s.io/apiserver"
 
 // A Builder compiles servers with a bug.
@@ -36,7 +36,7 @@ func NewBuilder(ctx context.Context, root, work string) (*Builder, error) {
 	if b.work, err = filepath.Abs(work); err != nil {
 		return nil, err
 	}
-	if b.path, err = b.run(ctx, "list", "-m"); err != nil {
+	if b.path, err = b.run(ctx, "list", "-f", "{{.Module.Path}}", "."); err != nil {
 		return nil, fmt.Errorf("finding the module at %s failed: %w", b.root, err)
 	}
 	from, err := b.run(ctx, "list", "-m", "-f", "{{.Dir}}", library)
@@ -50,20 +50,25 @@ func NewBuilder(ctx context.Context, root, work string) (*Builder, error) {
 			return nil, fmt.Errorf("copying %s failed: %w", library, err)
 		}
 	}
-	for _, name := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join(b.root, name))
-		if err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(filepath.Join(b.work, name), content, 0o600); err != nil {
-			return nil, err
-		}
-	}
-	if _, err := b.run(ctx, "mod", "edit", "-replace", library+"="+b.copy, filepath.Join(b.work, "go.mod")); err != nil {
-		return nil, fmt.Errorf("replacing %s failed: %w", library, err)
-	}
-	return b, nil
+	return b, b.writeWorkspace()
 }
+
+// writeWorkspace writes a go.work like the repository's, in which the library is the copy.
+func (b *Builder) writeWorkspace() error {
+	text, err := os.ReadFile(filepath.Join(b.root, "go.work"))
+	if err != nil {
+		return err
+	}
+	content := strings.NewReplacer("\t.\n", "\t"+b.root+"\n", "\t./", "\t"+b.root+"/", "=> ./", "=> "+b.root+"/").Replace(string(text))
+	content += fmt.Sprintf("\nreplace %s => %s\n", library, b.copy)
+	if err := os.WriteFile(b.workspace(), []byte(content), 0o600); err != nil {
+		return err
+	}
+	return copyFile(filepath.Join(b.root, "go.work.sum"), b.workspace()+".sum")
+}
+
+// workspace is the path of that go.work.
+func (b *Builder) workspace() string { return filepath.Join(b.work, "go.work") }
 
 // copyModule copies what is compiled; go.mod comes last and says that all is there.
 func copyModule(from, to string) error {
@@ -102,7 +107,11 @@ func copyFile(from, to string) error {
 func (b *Builder) run(ctx context.Context, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = b.root
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=mod")
+	workspace := b.workspace()
+	if _, err := os.Stat(workspace); err != nil {
+		workspace = filepath.Join(b.root, "go.work") // there is no copy of the library yet
+	}
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK="+workspace, "GOFLAGS=")
 	out, err := command.Output()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
@@ -117,7 +126,7 @@ func (b *Builder) Server(ctx context.Context, bug *Bug, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.compile(ctx, bug, "-o", out, "./cmd/espalier"); err != nil {
+	if err := b.compile(ctx, bug, "-o", out, "./cmd/espalier-server"); err != nil {
 		return fmt.Errorf("building the server with bug %s failed: %w", bug.Name, err)
 	}
 	return nil
@@ -130,7 +139,7 @@ func (b *Builder) compile(ctx context.Context, bug *Bug, arguments ...string) er
 		return err
 	}
 	_, err = b.run(ctx, append([]string{
-		"build", "-trimpath", "-ldflags=-s -w", "-modfile", filepath.Join(b.work, "go.mod"), "-overlay", overlay,
+		"build", "-trimpath", "-ldflags=-s -w", "-overlay", overlay,
 	}, arguments...)...)
 	return err
 }

@@ -23,7 +23,7 @@ func checkCorruption(ix *index, r *report) {
 		}
 		highest = max(highest, w.Revision)
 		perKey[w.Key] = w.Revision
-		// Keys of other programs have values that nobody reads as items.
+		// Keys of other programs have values that are not items.
 		if w.Name == "" && w.UID == "" {
 			continue
 		}

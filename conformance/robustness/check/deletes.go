@@ -66,7 +66,7 @@ func checkCollected(ix *index, r *report, i int) {
 	}
 }
 
-// saysAbsent reports whether an answer says that the object is not there: not its CRD,
+// saysAbsent reports whether an answer says that the object does not exist: not its CRD,
 // and not the namespace of an object that is to be made.
 func (ix *index) saysAbsent(o *history.Operation) bool {
 	if o.Outcome != history.Refused || o.Reason != "NotFound" || o.Verb == history.Create || o.Verb == history.Apply {

@@ -7,7 +7,7 @@
 // The index is built once per history: the versions of each key by etcd's own log, the
 // operation behind each write, and two bounds that tie etcd's revisions to the clock of
 // the run. A revision cannot be older than the call of any operation that wrote at or
-// below it, and it existed when anybody was shown it. Thus "some time between call and
+// below it, and it existed when a client was shown it. Thus "some time between call and
 // return" becomes a range of revisions, and every checker except linear decides with
 // sorting and binary search.
 //
@@ -33,7 +33,7 @@
 //
 // A version is a key between two writes. An operation is acknowledged if its outcome is
 // Done. The window of an operation is the range of revisions at which it can have taken
-// effect: it begins with the highest revision that anybody had been shown before the
+// effect: it begins with the highest revision that a client had been shown before the
 // call, and ends with the last write that can have been done before the return. A change
 // is a write as a watch with a selector sees it.
 //

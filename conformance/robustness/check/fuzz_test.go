@@ -38,7 +38,7 @@ func FuzzAll(f *testing.F) {
 	})
 }
 
-// TestNil shows that there is nothing wrong with nothing.
+// TestNil shows that an empty history has no violations.
 func TestNil(t *testing.T) {
 	Print(io.Discard, nil)
 	if All(nil) != nil || One(&history.History{}, "nobody") != nil || len(All(&history.History{})) != 0 {

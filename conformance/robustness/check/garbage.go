@@ -8,8 +8,8 @@ import (
 )
 
 // checkGarbage finds objects that the garbage collector deleted although an owner lives:
-// an owner is there at the revision of the deletion and is not being deleted itself.
-// Nobody signs a deletion, so it is the collector's if no client can have asked for it.
+// an owner exists at the revision of the deletion and is not being deleted itself.
+// etcd does not record the client of a deletion, so it is the collector's if no client can have asked for it.
 func checkGarbage(ix *index, r *report) {
 	asked := newDeletions(ix)
 	for _, i := range ix.log {
@@ -23,7 +23,7 @@ func checkGarbage(ix *index, r *report) {
 			before = &o.versions[at-1]
 		}
 		begins := !v.deleted && v.item.Deleting && before != nil && !before.item.Deleting
-		// The end of a deletion with finalizers is whoever removed the last of them.
+		// The end of a deletion with finalizers belongs to the client that removed the last of them.
 		ends := v.deleted && !v.item.Deleting
 		if !begins && !ends || asked.explain(o, at, history.Done, history.Unknown) {
 			continue
@@ -50,7 +50,7 @@ func (ix *index) alive(uid string, revision int64) (owner *object, version int, 
 }
 
 // swept reports whether the owner went later without a client that knows of it, too: then
-// somebody may delete everything, as for a CRD whose deletion was not acknowledged any
+// a client may delete everything, as for a CRD whose deletion was not acknowledged any
 // more.
 func (d *deletions) swept(owner *object, place int) bool {
 	for i := place + 1; i < len(owner.versions); i++ {

@@ -57,7 +57,7 @@ func (o *object) end(i int) int64 {
 	return forever
 }
 
-// An observation is a revision that somebody was shown at a time.
+// An observation is a revision that a client was shown at a time.
 type observation struct {
 	time, revision int64
 }
@@ -95,7 +95,7 @@ type index struct {
 	// byID is the operation of an ID, wrote the writes in which an ID is new.
 	byID  map[string]int
 	wrote map[string][]int
-	// seen is what anybody was shown, acked what writers were told, both by time.
+	// seen is what clients were shown, acked what writers were told, both by time.
 	seen, acked bounds
 	last        int64 // revision of the last write
 	// deletedCRD are resources whose CRD was deleted, served the time from which a CRD is
@@ -253,7 +253,7 @@ func (ix *index) bindTime() {
 	}
 	var seen, acked []observation
 	see := func(time, revision int64) bool {
-		// What nobody can have seen is wrong in itself and bounds nothing else.
+		// A revision that no client can have seen is wrong in itself and bounds nothing else.
 		if revision <= 0 || revision > ix.last || ix.earliestOf(revision) > time {
 			return false
 		}

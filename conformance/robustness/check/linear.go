@@ -124,7 +124,7 @@ func addFacts(ix *index, target *object, add func(in step, client int, from, to 
 		if v.deleted {
 			kind = stepGone
 		} else if ix.h.Writes[v.write].Created {
-			continue // an object that nobody's operation made: checkLog
+			continue // an object that no recorded operation made: checkLog
 		}
 		add(step{kind: kind, index: v.write, revision: v.revision, item: v.item}, facts, ix.earliest[place], ix.latest[place])
 	}

@@ -68,10 +68,10 @@ func checkLink(ix *index, r *report, o *object, i int) {
 		r.add(violation, "revision %d creates a key that is there since revision %d", v.revision, previous)
 		return
 	case !w.Created && !alive && !w.Deleted:
-		r.add(violation, "revision %d changes a key that is not there", v.revision)
+		r.add(violation, "revision %d changes a key that does not exist", v.revision)
 		return
 	case w.Deleted && !alive:
-		r.add(violation, "revision %d deletes a key that is not there", v.revision)
+		r.add(violation, "revision %d deletes a key that does not exist", v.revision)
 		return
 	case w.Previous != previous:
 		r.add(violation, "revision %d follows revision %d by etcd, but the log has %d before it", v.revision, w.Previous, previous)
@@ -183,14 +183,14 @@ func checkUIDs(ix *index, r *report) {
 	}
 }
 
-// checkIDs finds operations that were done twice, and writes of nobody.
+// checkIDs finds operations that were done twice, and writes without an operation.
 func checkIDs(ix *index, r *report) {
 	for id, writes := range ix.wrote {
 		op, known := ix.byID[id]
 		if !known {
 			if len(ix.h.Operations) > 0 {
 				r.add(Violation{Rule: "invented", Key: ix.objectOf[writes[0]].key, Writes: writes},
-					"revision %d has the operation %s, which nobody sent", ix.h.Writes[writes[0]].Revision, id)
+					"revision %d has the operation %s, which no client sent", ix.h.Writes[writes[0]].Revision, id)
 			}
 			continue
 		}

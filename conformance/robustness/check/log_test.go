@@ -130,7 +130,7 @@ func TestLog(t *testing.T) {
 			sparse(h)
 			h.Writes[at(h, 28)].Previous = 15
 		}, "log/chain"},
-		{"a key is changed that is not there", func(h *history.History) {
+		{"a key is changed that does not exist", func(h *history.History) {
 			sparse(h)
 			h.Writes = slices.Delete(h.Writes, at(h, 24), at(h, 24)+1)
 			w := h.Writes[at(h, 23)]
@@ -141,7 +141,7 @@ func TestLog(t *testing.T) {
 			sparse(h)
 			find(h, "p1").Got.Revision = 12
 		}, "log/revision"},
-		{"a write has an operation that nobody sent", func(h *history.History) {
+		{"a write has an operation that no client sent", func(h *history.History) {
 			sparse(h)
 			h.Operations = slices.DeleteFunc(h.Operations, func(o history.Operation) bool { return o.ID == "p2" })
 		}, "linear/order log/invented"},
@@ -162,7 +162,7 @@ func TestLog(t *testing.T) {
 			h.Operations = append(h.Operations, history.Operation{Verb: history.Apply, Key: "ns/b", ID: "z1", Mode: "m1", Call: 97e6, Return: 98e6, Outcome: history.Done, Got: w.Item})
 			h.Operations[len(h.Operations)-1].Got.Revision = 29
 		}, "linear/order log/effect"},
-		{"somebody changes the log without an operation", func(h *history.History) {
+		{"a client changes the log without an operation", func(h *history.History) {
 			sparse(h)
 			w := h.Writes[at(h, 28)]
 			w.Previous, w.Revision, w.Log = 28, 29, w.Log[:1]
@@ -181,7 +181,7 @@ func TestLog(t *testing.T) {
 		{"a get shows the future", func(h *history.History) {
 			h.Operations[opGetA].Got = h.Operations[opApplyA].Got
 		}, "linear/order log/future"},
-		{"a create is refused because of an object that is not there", func(h *history.History) {
+		{"a create is refused because of an object that does not exist", func(h *history.History) {
 			h.Operations[opExists].Key = "ns/own"
 		}, "linear/order log/reason"},
 		{"an update is refused because of an object that is there", func(h *history.History) {

@@ -16,7 +16,7 @@ const minimiseTime = 20 * time.Second
 // It only takes away what cannot make a correct history incorrect: whole keys, watches,
 // reads, operations that wrote nothing, the end of the log with everything that depends
 // on it, the beginning and the end of watches. A write that is in the log stays, because
-// without it the log would have something that nobody asked for.
+// without it the log would have something that no client asked for.
 func Minimise(h *history.History, checker string) *history.History {
 	found := One(h, checker)
 	if len(found) == 0 {

@@ -53,7 +53,7 @@ const (
 	stepDelete             // a delete that was acknowledged
 	stepRead               // a consistent get
 	stepExists             // a refusal: the object is there
-	stepAbsent             // a refusal: the object is not there
+	stepAbsent             // a refusal: the object does not exist
 	stepOther              // a refusal: the object is not at the revision of the precondition
 	stepFact               // a write of etcd's log that no operation explains
 	stepGone               // a deletion of etcd's log
@@ -202,7 +202,7 @@ func (in *step) write(s state) (bool, state) {
 	return true, next
 }
 
-// released reports whether an update took the last finalizer away from an object that somebody else had
+// released reports whether an update took the last finalizer away from an object that another client had
 // taken it away from just before. There was nothing left to do, and nothing was written.
 func (in *step) released(s state) bool {
 	o := in.operation

@@ -53,7 +53,7 @@ func operation(rng *rand.Rand, h *history.History, condition func(*history.Opera
 
 // inner picks an event with a live event behind it, so that its place is known.
 func inner(rng *rand.Rand, h *history.History) (s *history.Session, event int, found bool) {
-	// Where no object has labels, nobody knows what a selector selects.
+	// Where no object has labels, the checkers do not know what a selector selects.
 	labelled := slices.ContainsFunc(h.Writes, func(w history.Write) bool { return len(w.Labels) > 0 })
 	i, found := pick(rng, len(h.Sessions), func(i int) bool {
 		s := &h.Sessions[i]

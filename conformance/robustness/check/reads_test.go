@@ -109,7 +109,7 @@ func TestFresh(t *testing.T) {
 
 func TestMonotonic(t *testing.T) {
 	spoil(t, []spoiling{
-		{"a client reads back from what nobody acknowledged", func(h *history.History) {
+		{"a client reads back from what was never acknowledged", func(h *history.History) {
 			// p2 has an unknown outcome; client 0 has seen it.
 			o := h.Operations[opPages]
 			o.ListRevision, o.PageRevisions, o.Mode = 24, nil, ""
@@ -129,7 +129,7 @@ func TestMonotonic(t *testing.T) {
 	})
 }
 
-// TestAbsent shows which answers say that an object is not there.
+// TestAbsent shows which answers say that an object does not exist.
 func TestAbsent(t *testing.T) {
 	spoil(t, []spoiling{
 		{"a replica does not serve the CRD yet", func(h *history.History) {

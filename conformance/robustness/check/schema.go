@@ -176,7 +176,7 @@ func (c *schemas) writes() {
 
 // dropped reports whether a version was the storage version before an acknowledgement and
 // is not since. A version that was not acknowledged before may be that of a change on its
-// way, which nobody has seen acknowledged yet.
+// way, which no client has seen acknowledged yet.
 func (c *schemas) dropped(ack *history.Ack, version string) bool {
 	before := false
 	for i := range c.byRevision {
@@ -203,7 +203,7 @@ func (c *schemas) deleted() {
 		if before := newest(c.byTime, func(a *history.Ack) bool { return a.At < ack.At }); before != nil {
 			was = max(was, before.Schema)
 		}
-		// again is when somebody can have asked for the CRD again.
+		// again is when a client can have asked for the CRD again.
 		again := forever
 		for j := range c.byTime {
 			if next := &c.byTime[j]; !next.Deleted && next.At > ack.At && next.Schema <= was {

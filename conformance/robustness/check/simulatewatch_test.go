@@ -142,7 +142,7 @@ func (s *simulation) schema() {
 					s.erase(key, v, 0)
 				}
 				if s.at(key, s.revision) != nil {
-					s.remove(key) // somebody has taken the finalizers away
+					s.remove(key) // a client has taken the finalizers away
 				}
 			}
 			s.revision++

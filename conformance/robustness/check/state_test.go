@@ -14,7 +14,7 @@ func TestCaches(t *testing.T) {
 		{"a cache holds what was deleted", func(h *history.History) {
 			h.Caches[1].Items = append(slices.Clone(h.Caches[1].Items), h.Operations[opCreateOwner].Got)
 		}, "cache/stale"},
-		{"a cache holds what nobody wrote", func(h *history.History) { h.Caches[1].Items[0].Name = "ns/nobody" }, "cache/content cache/missing"},
+		{"a cache holds what no client wrote", func(h *history.History) { h.Caches[1].Items[0].Name = "ns/nobody" }, "cache/content cache/missing"},
 		{"a cache holds other bytes", func(h *history.History) { h.Caches[1].Items[0].Log = nil }, "cache/content"},
 		{"a cache is empty", func(h *history.History) { h.Caches[1].Items = nil }, "cache/missing"},
 	})

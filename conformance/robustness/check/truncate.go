@@ -26,7 +26,7 @@ func (m *minimiser) truncate() {
 	}
 }
 
-// until is a history as it would be if nobody had been told anything of what came behind
+// until is a history as it would be if no client had been told anything of what came behind
 // a revision.
 func until(ix *index, revision int64) *history.History {
 	h := ix.h

@@ -119,7 +119,7 @@ func TestWatchAllows(t *testing.T) {
 			s.Events, s.End = s.Events[:12], s.End+int64(time.Minute)
 			h.Faults = []history.Fault{{Name: "cut", Begin: 50e6, End: s.End - int64(time.Second)}}
 		}, ""},
-		{"a selector that nobody can evaluate", func(h *history.History) {
+		{"a selector that cannot be evaluated", func(h *history.History) {
 			h.Sessions[watchRed].Selector = "spec.color in red"
 			h.Sessions[watchRed].Events = h.Sessions[watchRed].Events[:1]
 		}, ""},

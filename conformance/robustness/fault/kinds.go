@@ -9,38 +9,40 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 )
 
 // SkewVariable has the seconds by which the clock of a program built with Skew is wrong.
 const SkewVariable = "ROBUSTNESS_SKEW"
 
-func (t *Step) replica(s *Scene) *world.Replica {
-	return s.World.Replicas[t.Target%len(s.World.Replicas)]
+func (t *Step) replica(s *Scene) *environment.Replica {
+	return s.Environment.Replicas[t.Target%len(s.Environment.Replicas)]
 }
-func (t *Step) member(s *Scene) *world.Member { return s.World.Members[t.Target%len(s.World.Members)] }
+func (t *Step) member(s *Scene) *environment.Member {
+	return s.Environment.Members[t.Target%len(s.Environment.Members)]
+}
 
 // milliseconds is the dose as a time.
 func (t *Step) milliseconds(from, to int) time.Duration {
 	return time.Duration(from+(to-from)*t.Dose/100) * time.Millisecond
 }
 
-func three(s *Scene) bool { return len(s.World.Members) >= 3 }
+func three(s *Scene) bool { return len(s.Environment.Members) >= 3 }
 
 // replica, member, etcdLinks, oneLink and peer make a fault of what is done to one.
-func replica(f func(*world.Replica)) func(context.Context, *Scene, *Step) error {
+func replica(f func(*environment.Replica)) func(context.Context, *Scene, *Step) error {
 	return func(_ context.Context, s *Scene, t *Step) error { f(t.replica(s)); return nil }
 }
 
-func member(f func(*world.Member)) func(context.Context, *Scene, *Step) error {
+func member(f func(*environment.Member)) func(context.Context, *Scene, *Step) error {
 	return func(_ context.Context, s *Scene, t *Step) error { f(t.member(s)); return nil }
 }
 
-func etcdLinks(f func(*world.Link)) func(context.Context, *Scene, *Step) error {
-	return replica(func(r *world.Replica) { r.Etcd.Each(f) })
+func etcdLinks(f func(*environment.Link)) func(context.Context, *Scene, *Step) error {
+	return replica(func(r *environment.Replica) { r.Etcd.Each(f) })
 }
 
-func oneLink(f func(*world.Link)) func(context.Context, *Scene, *Step) error {
+func oneLink(f func(*environment.Link)) func(context.Context, *Scene, *Step) error {
 	return func(_ context.Context, s *Scene, t *Step) error {
 		r := t.replica(s)
 		f(r.Etcd[t.Dose%len(r.Etcd)])
@@ -48,12 +50,12 @@ func oneLink(f func(*world.Link)) func(context.Context, *Scene, *Step) error {
 	}
 }
 
-func clientLink(f func(*world.Link)) func(context.Context, *Scene, *Step) error {
-	return replica(func(r *world.Replica) { f(r.Client) })
+func clientLink(f func(*environment.Link)) func(context.Context, *Scene, *Step) error {
+	return replica(func(r *environment.Replica) { f(r.Client) })
 }
 
-func peer(f func(*world.Link)) func(context.Context, *Scene, *Step) error {
-	return member(func(m *world.Member) { f(m.Peers) })
+func peer(f func(*environment.Link)) func(context.Context, *Scene, *Step) error {
+	return member(func(m *environment.Member) { f(m.Peers) })
 }
 
 // start starts a child again and wants it alive.
@@ -61,9 +63,9 @@ func startReplica(_ context.Context, s *Scene, t *Step) error { return t.replica
 func startMember(_ context.Context, s *Scene, t *Step) error  { return t.member(s).Start() }
 
 // leading is the member that leads when the fault begins.
-func leading(f func(*world.Member)) func(context.Context, *Scene, *Step) error {
+func leading(f func(*environment.Member)) func(context.Context, *Scene, *Step) error {
 	return func(ctx context.Context, s *Scene, t *Step) error {
-		m := s.World.Leader(ctx)
+		m := s.Environment.Leader(ctx)
 		t.Target = m.ID
 		f(m)
 		return nil
@@ -74,51 +76,54 @@ func leading(f func(*world.Member)) func(context.Context, *Scene, *Step) error {
 var kinds = []kind{
 	{name: "none", help: "nothing happens", from: 0.1, to: 0.2, begin: func(context.Context, *Scene, *Step) error { return nil }},
 
-	{name: "kill-replica", help: "SIGKILL of a replica, then a start", from: 0, to: 0.6, begin: replica(func(r *world.Replica) { r.Kill() }), end: startReplica},
-	{name: "kill-replicas", help: "SIGKILL of all replicas at once, then a start", from: 0, to: 0.3, alone: true, begin: eachReplica(func(r *world.Replica) error { r.Kill(); return nil }), end: eachReplica(func(r *world.Replica) error { return r.Start() })},
-	{name: "stop-replica", help: "SIGSTOP of a replica", from: 0.2, to: 2, long: true, begin: replica(func(r *world.Replica) { r.Freeze() }), end: replica(func(r *world.Replica) { r.Thaw() })},
-	{name: "kill-etcd", help: "SIGKILL of a member of etcd, then a start", from: 0, to: 1.5, begin: member(func(m *world.Member) { m.Kill() }), end: startMember},
-	{name: "stop-etcd", help: "SIGSTOP of a member of etcd", from: 0.2, to: 2.5, long: true, begin: member(func(m *world.Member) { m.Freeze() }), end: member(func(m *world.Member) { m.Thaw() })},
-	{name: "kill-leader", help: "SIGKILL of the leader of etcd, then a start", from: 0.5, to: 2, needs: three, begin: leading(func(m *world.Member) { m.Kill() }), end: startMember},
-	{name: "stop-leader", help: "SIGSTOP of the leader of etcd", from: 0.5, to: 3, needs: three, long: true, begin: leading(func(m *world.Member) { m.Freeze() }), end: member(func(m *world.Member) { m.Thaw() })},
+	{name: "kill-replica", help: "SIGKILL of a replica, then a start", from: 0, to: 0.6, begin: replica(func(r *environment.Replica) { r.Kill() }), end: startReplica},
+	{name: "kill-replicas", help: "SIGKILL of all replicas at once, then a start", from: 0, to: 0.3, alone: true, begin: eachReplica(func(r *environment.Replica) error { r.Kill(); return nil }), end: eachReplica(func(r *environment.Replica) error { return r.Start() })},
+	{name: "stop-replica", help: "SIGSTOP of a replica", from: 0.2, to: 2, long: true, begin: replica(func(r *environment.Replica) { r.Freeze() }), end: replica(func(r *environment.Replica) { r.Thaw() })},
+	{name: "kill-etcd", help: "SIGKILL of a member of etcd, then a start", from: 0, to: 1.5, begin: member(func(m *environment.Member) { m.Kill() }), end: startMember},
+	{name: "stop-etcd", help: "SIGSTOP of a member of etcd", from: 0.2, to: 2.5, long: true, begin: member(func(m *environment.Member) { m.Freeze() }), end: member(func(m *environment.Member) { m.Thaw() })},
+	{name: "kill-leader", help: "SIGKILL of the leader of etcd, then a start", from: 0.5, to: 2, needs: three, begin: leading(func(m *environment.Member) { m.Kill() }), end: startMember},
+	{name: "stop-leader", help: "SIGSTOP of the leader of etcd", from: 0.5, to: 3, needs: three, long: true, begin: leading(func(m *environment.Member) { m.Freeze() }), end: member(func(m *environment.Member) { m.Thaw() })},
 
-	{name: "cut", help: "a replica has no connection to etcd", from: 0.1, to: 2, long: true, begin: etcdLinks((*world.Link).Cut), end: etcdLinks((*world.Link).Heal)},
-	{name: "cut-one", help: "a replica has no connection to one member of etcd", from: 0.3, to: 2, needs: three, begin: oneLink((*world.Link).Cut), end: etcdLinks((*world.Link).Heal)},
+	{name: "cut", help: "a replica has no connection to etcd", from: 0.1, to: 2, long: true, begin: etcdLinks((*environment.Link).Cut), end: etcdLinks((*environment.Link).Heal)},
+	{name: "cut-one", help: "a replica has no connection to one member of etcd", from: 0.3, to: 2, needs: three, begin: oneLink((*environment.Link).Cut), end: etcdLinks((*environment.Link).Heal)},
 	{name: "flap", help: "connections of a replica to etcd break, again and again", from: 0, to: 0.1, begin: flap},
 	{name: "delay", help: "everything between a replica and etcd is late", from: 0.5, to: 2, begin: func(_ context.Context, s *Scene, t *Step) error {
-		t.replica(s).Etcd.Each(func(k *world.Link) { k.Delay(t.milliseconds(20, 400)) })
+		t.replica(s).Etcd.Each(func(k *environment.Link) { k.Delay(t.milliseconds(20, 400)) })
 		return nil
-	}, end: etcdLinks((*world.Link).Heal)},
-	{name: "lose-answers", help: "what a replica asks of etcd is done, and the answers are lost", from: 0.1, to: 0.6, begin: etcdLinks((*world.Link).HoldDown), end: loseThenHeal},
-	{name: "late-requests", help: "what a replica asks of etcd waits, and arrives after all", from: 0.3, to: 3, long: true, begin: etcdLinks((*world.Link).HoldUp), end: etcdLinks((*world.Link).Heal)},
-	{name: "late-answers", help: "what etcd answers a replica waits, and arrives after all", from: 0.3, to: 3, begin: etcdLinks((*world.Link).HoldDown), end: etcdLinks((*world.Link).Heal)},
-	{name: "half-open", help: "connections of a replica to etcd stay open, and nothing passes", from: 0.3, to: 3, long: true, begin: etcdLinks((*world.Link).Hold), end: etcdLinks((*world.Link).Heal)},
-	{name: "half-open-one", help: "the connection of a replica to one member of etcd stays open, and nothing passes", from: 0.5, to: 3, needs: three, long: true, begin: oneLink((*world.Link).Hold), end: etcdLinks((*world.Link).Heal)},
+	}, end: etcdLinks((*environment.Link).Heal)},
+	{name: "lose-answers", help: "what a replica asks of etcd is done, and the answers are lost", from: 0.1, to: 0.6, begin: etcdLinks((*environment.Link).HoldDown), end: loseThenHeal},
+	{name: "late-requests", help: "what a replica asks of etcd waits, and arrives after all", from: 0.3, to: 3, long: true, begin: etcdLinks((*environment.Link).HoldUp), end: etcdLinks((*environment.Link).Heal)},
+	{name: "late-answers", help: "what etcd answers a replica waits, and arrives after all", from: 0.3, to: 3, begin: etcdLinks((*environment.Link).HoldDown), end: etcdLinks((*environment.Link).Heal)},
+	{name: "half-open", help: "connections of a replica to etcd stay open, and nothing passes", from: 0.3, to: 3, long: true, begin: etcdLinks((*environment.Link).Hold), end: etcdLinks((*environment.Link).Heal)},
+	{name: "half-open-one", help: "the connection of a replica to one member of etcd stays open, and nothing passes", from: 0.5, to: 3, needs: three, long: true, begin: oneLink((*environment.Link).Hold), end: etcdLinks((*environment.Link).Heal)},
 
-	{name: "client-cut", help: "clients have no connection to a replica", from: 0.1, to: 1.5, begin: clientLink((*world.Link).Cut), end: clientLink((*world.Link).Heal)},
-	{name: "client-lose", help: "what clients ask of a replica is done, and the answers are lost", from: 0.1, to: 0.6, begin: clientLink((*world.Link).HoldDown), end: clientLink(func(k *world.Link) { k.Reset(); k.Heal() })},
-	{name: "client-half-open", help: "connections of clients to a replica stay open, and nothing passes", from: 0.3, to: 2, begin: clientLink((*world.Link).Hold), end: clientLink((*world.Link).Heal)},
+	{name: "client-cut", help: "clients have no connection to a replica", from: 0.1, to: 1.5, begin: clientLink((*environment.Link).Cut), end: clientLink((*environment.Link).Heal)},
+	{name: "client-lose", help: "what clients ask of a replica is done, and the answers are lost", from: 0.1, to: 0.6, begin: clientLink((*environment.Link).HoldDown), end: clientLink(func(k *environment.Link) { k.Reset(); k.Heal() })},
+	{name: "client-half-open", help: "connections of clients to a replica stay open, and nothing passes", from: 0.3, to: 2, begin: clientLink((*environment.Link).Hold), end: clientLink((*environment.Link).Heal)},
 	{name: "client-delay", help: "everything between clients and a replica is late", from: 0.5, to: 2, begin: func(_ context.Context, s *Scene, t *Step) error {
 		t.replica(s).Client.Delay(t.milliseconds(20, 300))
 		return nil
-	}, end: clientLink((*world.Link).Heal)},
+	}, end: clientLink((*environment.Link).Heal)},
 
-	{name: "isolate", help: "a member of etcd has no connection to the others", from: 0.5, to: 3, needs: three, begin: func(_ context.Context, s *Scene, t *Step) error { s.World.Isolate(t.member(s)); return nil }, end: func(_ context.Context, s *Scene, _ *Step) error { s.World.Rejoin(); return nil }},
-	{name: "isolate-leader", help: "the leader of etcd has no connection to the others", from: 1, to: 3, needs: three, begin: func(ctx context.Context, s *Scene, _ *Step) error { s.World.Isolate(s.World.Leader(ctx)); return nil }, end: func(_ context.Context, s *Scene, _ *Step) error { s.World.Rejoin(); return nil }},
+	{name: "isolate", help: "a member of etcd has no connection to the others", from: 0.5, to: 3, needs: three, begin: func(_ context.Context, s *Scene, t *Step) error { s.Environment.Isolate(t.member(s)); return nil }, end: func(_ context.Context, s *Scene, _ *Step) error { s.Environment.Rejoin(); return nil }},
+	{name: "isolate-leader", help: "the leader of etcd has no connection to the others", from: 1, to: 3, needs: three, begin: func(ctx context.Context, s *Scene, _ *Step) error {
+		s.Environment.Isolate(s.Environment.Leader(ctx))
+		return nil
+	}, end: func(_ context.Context, s *Scene, _ *Step) error { s.Environment.Rejoin(); return nil }},
 	{name: "peer-delay", help: "everything that others send a member of etcd is late", from: 0.5, to: 2, needs: three, begin: func(_ context.Context, s *Scene, t *Step) error {
 		t.member(s).Peers.Delay(t.milliseconds(20, 500))
 		return nil
-	}, end: peer((*world.Link).Heal)},
-	{name: "peer-half-open", help: "connections of others to a member of etcd stay open, and nothing passes", from: 0.5, to: 3, needs: three, begin: peer((*world.Link).Hold), end: peer((*world.Link).Heal)},
-	{name: "peer-lose", help: "what others ask of a member of etcd is done, and the answers are lost", from: 0.2, to: 1, needs: three, begin: peer((*world.Link).HoldDown), end: peer(func(k *world.Link) { k.Reset(); k.Heal() })},
+	}, end: peer((*environment.Link).Heal)},
+	{name: "peer-half-open", help: "connections of others to a member of etcd stay open, and nothing passes", from: 0.5, to: 3, needs: three, begin: peer((*environment.Link).Hold), end: peer((*environment.Link).Heal)},
+	{name: "peer-lose", help: "what others ask of a member of etcd is done, and the answers are lost", from: 0.2, to: 1, needs: three, begin: peer((*environment.Link).HoldDown), end: peer(func(k *environment.Link) { k.Reset(); k.Heal() })},
 
 	{name: "compact", help: "etcd's history is compacted, again and again", from: 0, to: 0.1, begin: compactOften},
-	{name: "cut-compact", help: "a replica has no connection to etcd, whose history is compacted meanwhile", from: 0.2, to: 1.5, begin: etcdLinks((*world.Link).Cut), end: compactThenHeal},
+	{name: "cut-compact", help: "a replica has no connection to etcd, whose history is compacted meanwhile", from: 0.2, to: 1.5, begin: etcdLinks((*environment.Link).Cut), end: compactThenHeal},
 	{name: "defragment", help: "the members of etcd are defragmented, one after another", from: 0, to: 0.1, begin: defragment},
 	{name: "move-leader", help: "the leader of etcd hands over, again and again", from: 0, to: 0.1, needs: three, begin: moveOften},
-	{name: "replace-member", help: "a member of etcd is removed and a new one takes its place", from: 0, to: 0.1, needs: three, alone: true, begin: func(ctx context.Context, s *Scene, t *Step) error { return s.World.Replace(ctx, t.member(s)) }},
+	{name: "replace-member", help: "a member of etcd is removed and a new one takes its place", from: 0, to: 0.1, needs: three, alone: true, begin: func(ctx context.Context, s *Scene, t *Step) error { return s.Environment.Replace(ctx, t.member(s)) }},
 	{name: "full", help: "etcd is full (quota) and refuses writes, until it is given room", from: 0.3, to: 1.2, alone: true, begin: fill, end: drain},
-	{name: "disk", help: "the file system of a member of etcd is full", from: 0.3, to: 1, needs: func(s *Scene) bool { return s.World.Disk > 0 }, alone: true, begin: func(_ context.Context, s *Scene, t *Step) error { return t.member(s).FillDisk() }, end: freeDisk},
+	{name: "disk", help: "the file system of a member of etcd is full", from: 0.3, to: 1, needs: func(s *Scene) bool { return s.Environment.Disk > 0 }, alone: true, begin: func(_ context.Context, s *Scene, t *Step) error { return t.member(s).FillDisk() }, end: freeDisk},
 
 	{name: "webhook-slow", help: "conversion and admission webhooks take long", from: 0.3, to: 1.5, begin: func(_ context.Context, s *Scene, t *Step) error {
 		s.Site.Webhook.Admission.Store(int64(t.milliseconds(300, 3000)))
@@ -131,9 +136,9 @@ var kinds = []kind{
 	{name: "clock", help: "a replica starts again with a clock that is wrong by up to an hour (needs -skew)", from: 1, to: 2, needs: func(s *Scene) bool { return s.Skewed != "" }, alone: true, begin: skew, end: unskew},
 }
 
-func eachReplica(f func(*world.Replica) error) func(context.Context, *Scene, *Step) error {
+func eachReplica(f func(*environment.Replica) error) func(context.Context, *Scene, *Step) error {
 	return func(_ context.Context, s *Scene, _ *Step) error {
-		for _, r := range s.World.Replicas {
+		for _, r := range s.Environment.Replicas {
 			if err := f(r); err != nil {
 				return err
 			}
@@ -144,7 +149,7 @@ func eachReplica(f func(*world.Replica) error) func(context.Context, *Scene, *St
 
 func flap(ctx context.Context, s *Scene, t *Step) error {
 	for range 6 {
-		t.replica(s).Etcd.Each((*world.Link).Reset)
+		t.replica(s).Etcd.Each((*environment.Link).Reset)
 		wait(ctx, t.milliseconds(20, 300))
 	}
 	return nil
@@ -152,9 +157,9 @@ func flap(ctx context.Context, s *Scene, t *Step) error {
 
 // loseThenHeal drops what is held, and lets the replica connect again a moment later.
 func loseThenHeal(ctx context.Context, s *Scene, t *Step) error {
-	t.replica(s).Etcd.Each((*world.Link).Cut)
+	t.replica(s).Etcd.Each((*environment.Link).Cut)
 	wait(ctx, t.milliseconds(0, 700))
-	t.replica(s).Etcd.Each((*world.Link).Heal)
+	t.replica(s).Etcd.Each((*environment.Link).Heal)
 	return nil
 }
 
@@ -167,7 +172,7 @@ func compact(ctx context.Context, s *Scene) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	// It fails if that is compacted already, or if etcd is away: both are as good.
-	_, _ = s.World.Etcd.Compact(ctx, revision)
+	_, _ = s.Environment.Etcd.Compact(ctx, revision)
 	return nil
 }
 
@@ -183,7 +188,7 @@ func compactOften(ctx context.Context, s *Scene, t *Step) error {
 
 func compactThenHeal(ctx context.Context, s *Scene, t *Step) error {
 	err := compact(ctx, s)
-	t.replica(s).Etcd.Each((*world.Link).Heal)
+	t.replica(s).Etcd.Each((*environment.Link).Heal)
 	return err
 }
 
@@ -191,7 +196,7 @@ func defragment(ctx context.Context, s *Scene, _ *Step) error {
 	if err := compact(ctx, s); err != nil {
 		return err
 	}
-	for _, m := range s.World.Members {
+	for _, m := range s.Environment.Members {
 		_ = m.Defragment(ctx) // another fault may have it ended
 	}
 	return nil
@@ -199,7 +204,7 @@ func defragment(ctx context.Context, s *Scene, _ *Step) error {
 
 func moveOften(ctx context.Context, s *Scene, t *Step) error {
 	for i := range 2 {
-		_ = s.World.MoveLeader(ctx, s.World.Members[(t.Target+i)%len(s.World.Members)]) // it may be away, or lead already
+		_ = s.Environment.MoveLeader(ctx, s.Environment.Members[(t.Target+i)%len(s.Environment.Members)]) // it may be away, or lead already
 		wait(ctx, t.milliseconds(100, 600))
 	}
 	return nil
@@ -214,7 +219,7 @@ func fill(ctx context.Context, s *Scene, _ *Step) error {
 	defer cancel()
 	megabyte := string(make([]byte, 1<<20))
 	for i := range 4096 {
-		if _, err := s.World.Etcd.Put(ctx, fmt.Sprintf("%s%d", filler, i), megabyte); err != nil {
+		if _, err := s.Environment.Etcd.Put(ctx, fmt.Sprintf("%s%d", filler, i), megabyte); err != nil {
 			return nil // full, or away
 		}
 	}
@@ -235,10 +240,10 @@ func drain(ctx context.Context, s *Scene, _ *Step) error {
 func drainOnce(ctx context.Context, s *Scene) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	if _, err := s.World.Etcd.Delete(ctx, filler, clientv3.WithPrefix()); err != nil {
+	if _, err := s.Environment.Etcd.Delete(ctx, filler, clientv3.WithPrefix()); err != nil {
 		return err
 	}
-	now, err := s.World.Revision(ctx)
+	now, err := s.Environment.Revision(ctx)
 	if err != nil {
 		return err
 	}
@@ -247,15 +252,15 @@ func drainOnce(ctx context.Context, s *Scene) error {
 	if revision == 0 {
 		revision = now
 	}
-	if _, err := s.World.Etcd.Compact(ctx, revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+	if _, err := s.Environment.Etcd.Compact(ctx, revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 		return err
 	}
-	for _, m := range s.World.Members {
+	for _, m := range s.Environment.Members {
 		if err := m.Defragment(ctx); err != nil {
 			return err
 		}
 	}
-	_, err = s.World.Etcd.AlarmDisarm(ctx, &clientv3.AlarmMember{})
+	_, err = s.Environment.Etcd.AlarmDisarm(ctx, &clientv3.AlarmMember{})
 	return err
 }
 
@@ -266,8 +271,8 @@ func freeDisk(_ context.Context, s *Scene, t *Step) error {
 
 // upgrade replaces the replicas one after another by the other program, and then back, so that the next run begins as this one.
 func upgrade(ctx context.Context, s *Scene, _ *Step) error {
-	for _, program := range []string{s.Other, s.World.Binary} {
-		for _, r := range s.World.Replicas {
+	for _, program := range []string{s.Other, s.Environment.Binary} {
+		for _, r := range s.Environment.Replicas {
 			r.End()
 			if err := r.Use(program); err != nil {
 				return err
@@ -275,7 +280,7 @@ func upgrade(ctx context.Context, s *Scene, _ *Step) error {
 			if err := r.Start(); err != nil {
 				return err
 			}
-			if err := r.AwaitReady(ctx, world.Patience); err != nil {
+			if err := r.AwaitReady(ctx, environment.Patience); err != nil {
 				return err
 			}
 		}
@@ -295,7 +300,7 @@ func skew(_ context.Context, s *Scene, t *Step) error {
 func unskew(_ context.Context, s *Scene, t *Step) error {
 	r := t.replica(s)
 	r.Kill()
-	if err := r.Use(s.World.Binary); err != nil {
+	if err := r.Use(s.Environment.Binary); err != nil {
 		return err
 	}
 	return r.Start()

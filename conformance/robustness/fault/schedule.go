@@ -10,14 +10,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/load"
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
 )
 
-// A Scene is what faults are done to.
+// A Scene holds what faults hit.
 type Scene struct {
-	World *world.World
-	Site  *load.Site
+	Environment *environment.Environment
+	Site        *load.Site
 	// Other is another program for replicas, which a rolling upgrade changes to and back; none if empty.
 	Other string
 	// Skewed is a program whose clock is wrong by the seconds in the variable SkewVariable; none if empty.
@@ -46,7 +46,7 @@ type kind struct {
 	// long: it may also last longer than the lease of a replica.
 	long  bool
 	needs func(*Scene) bool
-	// alone: it has to be the only fault of a run, because it needs the rest of the world to work; and it takes long, so that it does
+	// alone: it has to be the only fault of a run, because it needs the rest of the environment to work; and it takes long, so that it does
 	// not come often by chance.
 	alone bool
 	begin func(context.Context, *Scene, *Step) error
@@ -127,7 +127,7 @@ func Schedule(seed uint64, s *Scene, names []string) []Step {
 	return steps
 }
 
-// Do carries out a schedule, and heals the world at its end. note is called when a fault is over.
+// Do carries out a schedule, and heals the environment at its end. note is called when a fault is over.
 func Do(ctx context.Context, s *Scene, steps []Step, note func(name string, begin time.Time)) error {
 	began := time.Now()
 	var all sync.WaitGroup
@@ -137,13 +137,13 @@ func Do(ctx context.Context, s *Scene, steps []Step, note func(name string, begi
 	}
 	all.Wait()
 	s.Site.Webhook.Heal()
-	return errors.Join(append(errs, s.World.Heal())...)
+	return errors.Join(append(errs, s.Environment.Heal())...)
 }
 
 func (t *Step) do(ctx context.Context, s *Scene, began time.Time, note func(string, time.Time)) error {
 	k := find(t.Fault)
 	if k.needs != nil && !k.needs(s) {
-		return fmt.Errorf("this world cannot have the fault %s", t.Fault)
+		return fmt.Errorf("this environment cannot have the fault %s", t.Fault)
 	}
 	wait(ctx, time.Until(began.Add(t.At)))
 	begin := time.Now()

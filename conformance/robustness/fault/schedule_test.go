@@ -4,13 +4,13 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 )
 
 // A seed decides the schedule, another seed decides otherwise, and by chance every fault has its turn.
 func TestSchedule(t *testing.T) {
-	w := &world.World{Options: world.Options{Disk: 1}, Members: make([]*world.Member, 3), Replicas: make([]*world.Replica, 3)}
-	s := &Scene{World: w, Other: "other", Skewed: "skewed"}
+	w := &environment.Environment{Options: environment.Options{Disk: 1}, Members: make([]*environment.Member, 3), Replicas: make([]*environment.Replica, 3)}
+	s := &Scene{Environment: w, Other: "other", Skewed: "skewed"}
 	seen := map[string]int{}
 	different := 0
 	for seed := range uint64(3000) {
@@ -37,17 +37,17 @@ func TestSchedule(t *testing.T) {
 		}
 	}
 	if len(Names(s)) != len(kinds) {
-		t.Errorf("a world with everything has %d of %d faults", len(Names(s)), len(kinds))
+		t.Errorf("an environment with everything has %d of %d faults", len(Names(s)), len(kinds))
 	}
 }
 
 // Names restrict a schedule; unknown ones are refused.
 func TestNames(t *testing.T) {
-	w := &world.World{Members: make([]*world.Member, 1), Replicas: make([]*world.Replica, 3)}
-	s := &Scene{World: w}
+	w := &environment.Environment{Members: make([]*environment.Member, 1), Replicas: make([]*environment.Replica, 3)}
+	s := &Scene{Environment: w}
 	for _, name := range Names(s) {
 		if k := find(name); k.needs != nil && !k.needs(s) {
-			t.Errorf("a world of one member has %s", name)
+			t.Errorf("an environment of one member has %s", name)
 		}
 	}
 	for seed := range uint64(50) {

@@ -17,7 +17,7 @@ type History struct {
 	Quotas []Quota
 }
 
-// An Item is a custom resource of the harness as somebody shows it.
+// An Item is a custom resource of the harness as a server or etcd shows it.
 //
 // Its spec is {"log":[id…], "marks":{manager: id…}, "p<N>": "d"}: a JSON or merge patch
 // or an update appends the ID of its operation to log, an apply by a manager sets its

@@ -14,27 +14,27 @@ import (
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
 )
 
 // A Client sends requests one after another and records them. Requests that get no answer are not sent again.
 type Client struct {
-	ID      int
-	Timeout time.Duration
-	world   *world.World
-	rec     *record
-	http    *http.Client
-	sent    int
-	seen    map[string]history.Item // last state of a key that it was shown
+	ID          int
+	Timeout     time.Duration
+	environment *environment.Environment
+	rec         *record
+	http        *http.Client
+	sent        int
+	seen        map[string]history.Item // last state of a key that it was shown
 }
 
-func newClient(w *world.World, rec *record, id int, timeout time.Duration) (*Client, error) {
+func newClient(w *environment.Environment, rec *record, id int, timeout time.Duration) (*Client, error) {
 	h, err := w.HTTP()
 	if err != nil {
 		return nil, err
 	}
-	return &Client{ID: id, Timeout: timeout, world: w, rec: rec, http: h, seen: map[string]history.Item{}}, nil
+	return &Client{ID: id, Timeout: timeout, environment: w, rec: rec, http: h, seen: map[string]history.Item{}}, nil
 }
 
 // Close ends its connections.
@@ -78,7 +78,7 @@ func (a *Answer) String() string {
 func (c *Client) Ask(ctx context.Context, replica int, method, path, contentType string, content io.Reader) *Answer {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, c.world.Replicas[replica].URL()+path, content)
+	req, err := http.NewRequestWithContext(ctx, method, c.environment.Replicas[replica].URL()+path, content)
 	if err != nil {
 		return &Answer{Message: err.Error()}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 )
 
-const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+const crdsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 // A CRD is what the harness changes of a CustomResourceDefinition.
 type CRD struct {
@@ -25,7 +25,7 @@ type CRD struct {
 }
 
 // Path is that of the CRD.
-func (d *CRD) Path() string { return definitions + "/" + d.Resource + "." + Group }
+func (d *CRD) Path() string { return crdsPath + "/" + d.Resource + "." + Group }
 
 // body is the CRD at a revision; 0 for a create.
 func (d *CRD) body(at string) []byte {
@@ -64,8 +64,8 @@ func Kind(resource string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// definitionState is what is read of a CRD.
-type definitionState struct {
+// crdState is what is read of a CRD.
+type crdState struct {
 	Metadata struct {
 		ResourceVersion string
 		Generation      int64
@@ -90,7 +90,7 @@ type definitionState struct {
 }
 
 // schema is N of p<N>.
-func (s *definitionState) schema() int {
+func (s *crdState) schema() int {
 	out := -1
 	for _, v := range s.Spec.Versions {
 		for name := range v.Schema.OpenAPIV3Schema.Properties.Spec.Properties {
@@ -102,7 +102,7 @@ func (s *definitionState) schema() int {
 	return out
 }
 
-func (s *definitionState) storage() string {
+func (s *crdState) storage() string {
 	for _, v := range s.Spec.Versions {
 		if v.Storage {
 			return v.Name
@@ -112,7 +112,7 @@ func (s *definitionState) storage() string {
 }
 
 // acknowledged reports whether all replicas are said to serve the CRD as it is.
-func (s *definitionState) acknowledged() bool {
+func (s *crdState) acknowledged() bool {
 	established := false
 	for _, c := range s.Status.Conditions {
 		established = established || c.Type == "Established" && c.Status == "True"
@@ -121,9 +121,9 @@ func (s *definitionState) acknowledged() bool {
 }
 
 // readCRD reads a CRD. The state is nil if there was another answer than the CRD.
-func (c *Client) readCRD(ctx context.Context, replica int, d *CRD) (*definitionState, *Answer) {
+func (c *Client) readCRD(ctx context.Context, replica int, d *CRD) (*crdState, *Answer) {
 	a := c.Ask(ctx, replica, http.MethodGet, d.Path(), "", nil)
-	var s definitionState
+	var s crdState
 	if !a.OK() || json.Unmarshal(a.Data, &s) != nil {
 		return nil, a
 	}
@@ -137,7 +137,7 @@ func (c *Client) ChangeCRD(ctx context.Context, d *CRD, via, ask int, patience t
 	defer cancel()
 	ack := history.Ack{Resource: d.Resource, Schema: d.Schema, Storage: d.Storage}
 	for sent := false; ctx.Err() == nil && !sent; {
-		at, method, path := "", http.MethodPost, definitions
+		at, method, path := "", http.MethodPost, crdsPath
 		s, a := c.readCRD(ctx, via, d)
 		switch {
 		case s != nil:
@@ -150,7 +150,7 @@ func (c *Client) ChangeCRD(ctx context.Context, d *CRD, via, ask int, patience t
 			ack.Sent = c.rec.now()
 		}
 		a = c.Ask(ctx, via, method, path, asJSON, bytes.NewReader(d.body(at)))
-		// A refusal is of a conflict: somebody else wrote the status.
+		// A refusal is of a conflict: the server wrote the status.
 		if sent = a.Outcome() != history.Refused; !sent {
 			pause(ctx, 10*time.Millisecond)
 		}
@@ -182,7 +182,7 @@ func (c *Client) DeleteCRD(ctx context.Context, d *CRD, via, ask int, patience t
 			ack.At = c.rec.now()
 			// What is written from now on is after the end of the CRD.
 			var err error
-			if ack.Revision, err = c.world.Revision(ctx); err != nil {
+			if ack.Revision, err = c.environment.Revision(ctx); err != nil {
 				return nil
 			}
 			c.rec.with(func(h *history.History) { h.Acks = append(h.Acks, ack) })

@@ -1,6 +1,6 @@
-// Package load is the clients of one run: what they ask of the replicas, and the record of it.
+// Package load runs the clients of one run against the replicas, and records what they send and receive.
 //
-//	Setup(world) ─▶ Site: CRDs, webhooks ─▶ Run(plan): clients, watches, informers, CRD changes ─▶ history.History
+//	Setup(environment) ─▶ Site: CRDs, webhooks ─▶ Run(plan): clients, watches, informers, CRD changes ─▶ history.History
 //
 // A site is used for many runs, each with namespaces of its own. The seed of a run
 // decides what each client asks for; only the timing is the machine's. Load knows

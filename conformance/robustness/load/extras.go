@@ -14,17 +14,17 @@ import (
 
 // extras are activities that a run may have besides its clients. The seed decides which.
 var extras = map[string]func(*run, context.Context, *Client, *rand.Rand) error{
-	"coins":      (*run).storage,
-	"garbage":    (*run).garbage,
-	"leader":     (*run).leader,
-	"quota":      (*run).quota,
-	"namespace":  (*run).gone,
-	"definition": (*run).recreate,
+	"coins":     (*run).storage,
+	"garbage":   (*run).garbage,
+	"leader":    (*run).leader,
+	"quota":     (*run).quota,
+	"namespace": (*run).gone,
+	"crd":       (*run).recreate,
 }
 
 // schemas changes the schema of things again and again.
 func (r *run) schemas(ctx context.Context, c *Client, rng *rand.Rand) error {
-	n := len(r.site.World.Replicas)
+	n := len(r.site.Environment.Replicas)
 	for ctx.Err() == nil {
 		d := r.site.things
 		d.Schema++
@@ -37,7 +37,7 @@ func (r *run) schemas(ctx context.Context, c *Client, rng *rand.Rand) error {
 
 // storage changes the storage version of coins, once: which version was stored before a second change is not known to be wrong.
 func (r *run) storage(ctx context.Context, c *Client, rng *rand.Rand) error {
-	n := len(r.site.World.Replicas)
+	n := len(r.site.Environment.Replicas)
 	pause(ctx, 300*time.Millisecond+time.Duration(rng.IntN(900))*time.Millisecond)
 	d := r.site.coins
 	d.Storage = map[string]string{"v1": "v2", "v2": "v1"}[d.Storage]
@@ -49,7 +49,7 @@ func (r *run) storage(ctx context.Context, c *Client, rng *rand.Rand) error {
 // garbage makes owners and dependents. A dependent goes when all of its owners have gone, and not before.
 func (r *run) garbage(ctx context.Context, c *Client, rng *rand.Rand) error {
 	at := func(name string) Target {
-		return Target{Replica: rng.IntN(len(r.site.World.Replicas)), Resource: Things, Version: "v1", Key: r.key(name)}
+		return Target{Replica: rng.IntN(len(r.site.Environment.Replicas)), Resource: Things, Version: "v1", Key: r.key(name)}
 	}
 	for n := 0; ctx.Err() == nil; n++ {
 		first := c.Create(r.ctx, at(fmt.Sprintf("own%d-a", n)), Traits{})
@@ -84,7 +84,7 @@ func (r *run) limit(ctx context.Context, c *Client, ns string, rng *rand.Rand) b
 		if ctx.Err() != nil {
 			return false
 		}
-		replica := rng.IntN(len(r.site.World.Replicas))
+		replica := rng.IntN(len(r.site.Environment.Replicas))
 		c.Ask(ctx, replica, http.MethodPost, quotas, asJSON, bytes.NewReader(limit)) // 409 from the second time on
 		var stored struct {
 			Status struct{ Hard map[string]string }
@@ -120,13 +120,13 @@ func (r *run) quota(ctx context.Context, c *Client, rng *rand.Rand) error {
 
 // crowd creates and deletes in a namespace.
 func (r *run) crowd(ctx context.Context, id int, ns string, rng *rand.Rand) error {
-	c, err := newClient(r.site.World, r.rec, id, 2*time.Second)
+	c, err := newClient(r.site.Environment, r.rec, id, 2*time.Second)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	for n := 0; ctx.Err() == nil; n++ {
-		t := Target{Replica: rng.IntN(len(r.site.World.Replicas)), Resource: Crates, Version: "v1", Key: fmt.Sprintf("%s/q%d", ns, rng.IntN(12))}
+		t := Target{Replica: rng.IntN(len(r.site.Environment.Replicas)), Resource: Crates, Version: "v1", Key: fmt.Sprintf("%s/q%d", ns, rng.IntN(12))}
 		if rng.IntN(3) > 0 {
 			c.Create(r.ctx, t, Traits{})
 		} else {
@@ -147,20 +147,20 @@ func (r *run) gone(ctx context.Context, c *Client, rng *rand.Rand) error {
 	own := r.random(800)
 	go func() { done <- r.crowd(creating, c.ID+1, ns, own) }()
 	pause(ctx, 150*time.Millisecond)
-	n := len(r.site.World.Replicas)
+	n := len(r.site.Environment.Replicas)
 	for ctx.Err() == nil && !c.Ask(ctx, rng.IntN(n), http.MethodDelete, path, "", nil).OK() {
 		pause(ctx, 50*time.Millisecond)
 	}
 	var revision int64
 	for ctx.Err() == nil && revision == 0 {
 		if a := c.Ask(ctx, rng.IntN(n), http.MethodGet, path, "", nil); a.Code == http.StatusNotFound {
-			if rev, err := r.site.World.Revision(ctx); err == nil {
+			if rev, err := r.site.Environment.Revision(ctx); err == nil {
 				revision = rev
 			}
 		}
 		pause(ctx, 20*time.Millisecond)
 	}
-	pause(ctx, 300*time.Millisecond) // whoever was late comes now
+	pause(ctx, 300*time.Millisecond) // late requests arrive now
 	stop()
 	err := <-done
 	r.rec.with(func(*history.History) { r.goneAt = revision })
@@ -170,7 +170,7 @@ func (r *run) gone(ctx context.Context, c *Client, rng *rand.Rand) error {
 // recreate deletes a CRD while its objects are written, and makes it again.
 func (r *run) recreate(ctx context.Context, c *Client, rng *rand.Rand) error {
 	d := CRD{Resource: fmt.Sprintf("boat%ds", r.number), Versions: []string{"v1", "v2"}, Storage: "v1"}
-	n := len(r.site.World.Replicas)
+	n := len(r.site.Environment.Replicas)
 	defer func() { // not waited for: it is of no use any more
 		c.Ask(r.ctx, 0, http.MethodDelete, d.Path(), "", nil)
 	}()
@@ -194,13 +194,13 @@ func (r *run) recreate(ctx context.Context, c *Client, rng *rand.Rand) error {
 
 // sail writes objects of a CRD that comes and goes.
 func (r *run) sail(ctx context.Context, id int, resource string, rng *rand.Rand) error {
-	c, err := newClient(r.site.World, r.rec, id, 2*time.Second)
+	c, err := newClient(r.site.Environment, r.rec, id, 2*time.Second)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	for ctx.Err() == nil {
-		t := Target{Replica: rng.IntN(len(r.site.World.Replicas)), Resource: resource, Version: "v1", Key: r.key(fmt.Sprintf("s%d", rng.IntN(3)))}
+		t := Target{Replica: rng.IntN(len(r.site.Environment.Replicas)), Resource: resource, Version: "v1", Key: r.key(fmt.Sprintf("s%d", rng.IntN(3)))}
 		switch rng.IntN(3) {
 		case 0:
 			c.Create(r.ctx, t, Traits{})

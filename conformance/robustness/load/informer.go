@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
 )
 
 // An informer is client-go's, on the things of a namespace at one replica.
@@ -25,7 +25,7 @@ type informer struct {
 	shared  cache.SharedIndexInformer
 }
 
-func newInformer(r *world.Replica, namespace string) (*informer, error) {
+func newInformer(r *environment.Replica, namespace string) (*informer, error) {
 	client, err := dynamic.NewForConfig(r.Config())
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (r *run) truth(ctx context.Context) (map[string]int64, int64, error) {
 	prefix := groupPrefix + Things + "/"
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	resp, err := r.site.World.Etcd.Get(ctx, prefix+r.ns+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	resp, err := r.site.Environment.Etcd.Get(ctx, prefix+r.ns+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, 0, err
 	}

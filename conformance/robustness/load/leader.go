@@ -24,8 +24,8 @@ import (
 // the lease's transitions as fencing token: it does not write over a greater one.
 func (r *run) leader(ctx context.Context, c *Client, _ *rand.Rand) error {
 	var all sync.WaitGroup
-	for i, replica := range r.site.World.Replicas {
-		candidate, err := newClient(r.site.World, r.rec, c.ID+1+i, time.Second)
+	for i, replica := range r.site.Environment.Replicas {
+		candidate, err := newClient(r.site.Environment, r.rec, c.ID+1+i, time.Second)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (r *run) lead(ctx context.Context, c *Client, replica int) {
 			o = c.Create(r.ctx, t, Traits{})
 		case o.Outcome == history.Done:
 			if tokenOf(&o.Got) > token {
-				return // somebody else leads
+				return // another candidate leads
 			}
 			o = c.fenced(r.ctx, t, me, token)
 			if o.Outcome == history.Done {
@@ -100,7 +100,7 @@ func (c *Client) fenced(ctx context.Context, t Target, me string, token int64) *
 	return c.finish(o, c.send(ctx, o, http.MethodPut, path+"/"+name, asJSON, body(&o.Sent, nil)))
 }
 
-// tokenOf is the token of who has written last.
+// tokenOf is the token of the last writer.
 func tokenOf(it *history.Item) int64 {
 	if len(it.Log) == 0 {
 		return 0

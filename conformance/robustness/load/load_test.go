@@ -92,6 +92,6 @@ func TestToken(t *testing.T) {
 		}
 	}
 	if tokenOf(&history.Item{}) != 0 {
-		t.Error("nobody has written")
+		t.Error("no client has written")
 	}
 }

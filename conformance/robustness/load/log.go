@@ -10,29 +10,29 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
 )
 
 // etcdLog follows etcd itself: all keys of the harness's group.
 type etcdLog struct {
-	world *world.World
-	mu    sync.Mutex
-	list  []history.Write
-	err   error
-	seen  int64  // all up to this revision was read
-	end   bool   // the mark was seen
-	mark  string // key whose write ends the log
+	environment *environment.Environment
+	mu          sync.Mutex
+	list        []history.Write
+	err         error
+	seen        int64  // all up to this revision was read
+	end         bool   // the mark was seen
+	mark        string // key whose write ends the log
 }
 
 // groupPrefix is where the harness's custom resources are.
-const groupPrefix = world.Prefix + "/" + Group + "/"
+const groupPrefix = environment.Prefix + "/" + Group + "/"
 
 // follow reads until the mark, or until ctx ends. It is on no link, and goes on after etcd was away.
 func (l *etcdLog) follow(ctx context.Context, from int64) {
 	for ctx.Err() == nil && !l.ended() {
 		watching, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-		for resp := range l.world.Etcd.Watch(watching, groupPrefix, clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithPrevKV()) {
+		for resp := range l.environment.Etcd.Watch(watching, groupPrefix, clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithPrevKV()) {
 			if err := resp.Err(); err != nil {
 				if resp.CompactRevision != 0 {
 					l.fail(fmt.Errorf("etcd's log was compacted at %d before it was read from %d", resp.CompactRevision, from))
@@ -74,9 +74,9 @@ func (l *etcdLog) reach(revision int64) {
 func (l *etcdLog) progress(ctx context.Context) int64 {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	now, err := l.world.Revision(ctx)
+	now, err := l.environment.Revision(ctx)
 	if err == nil {
-		err = l.world.Etcd.RequestProgress(clientv3.WithRequireLeader(ctx))
+		err = l.environment.Etcd.RequestProgress(clientv3.WithRequireLeader(ctx))
 	}
 	for {
 		l.mu.Lock()
@@ -130,9 +130,9 @@ func (l *etcdLog) add(e *clientv3.Event) {
 
 // finish writes the mark, waits until it was seen, and returns what was written in the namespaces.
 func (l *etcdLog) finish(ctx context.Context, namespaces []string) ([]history.Write, error) {
-	ctx, cancel := context.WithTimeout(ctx, world.Patience)
+	ctx, cancel := context.WithTimeout(ctx, environment.Patience)
 	defer cancel()
-	if err := persist(ctx, func(ctx context.Context) error { _, err := l.world.Etcd.Put(ctx, l.mark, ""); return err }); err != nil {
+	if err := persist(ctx, func(ctx context.Context) error { _, err := l.environment.Etcd.Put(ctx, l.mark, ""); return err }); err != nil {
 		return nil, err
 	}
 	for !l.ended() {

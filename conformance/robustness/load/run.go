@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
 )
 
 // A Plan is what one run does.
@@ -82,12 +82,12 @@ func (r *run) choose() {
 }
 
 func (r *run) prepare() error {
-	c, err := newClient(r.site.World, r.rec, 0, 5*time.Second)
+	c, err := newClient(r.site.Environment, r.rec, 0, 5*time.Second)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if r.site.World.Kind == launch.Upstream {
+	if r.site.Environment.Kind == launch.Upstream {
 		return nil
 	}
 	if err := r.calmCRDs(); err != nil {
@@ -114,14 +114,14 @@ func (r *run) calmCRDs() error {
 	if !r.site.Full {
 		return nil
 	}
-	c, err := newClient(r.site.World, newRecord(0), 0, 5*time.Second)
+	c, err := newClient(r.site.Environment, newRecord(0), 0, 5*time.Second)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	for _, d := range []*CRD{&r.site.things, &r.site.coins} {
-		if c.ChangeCRD(r.ctx, d, 0, 0, world.Patience) == nil {
-			return fmt.Errorf("the CRD of %s is not acknowledged after %v", d.Resource, world.Patience)
+		if c.ChangeCRD(r.ctx, d, 0, 0, environment.Patience) == nil {
+			return fmt.Errorf("the CRD of %s is not acknowledged after %v", d.Resource, environment.Patience)
 		}
 	}
 	return nil
@@ -162,11 +162,11 @@ type observers struct {
 
 // observe begins to follow etcd's own log.
 func (r *run) observe() (*observers, error) {
-	from, err := r.site.World.Revision(r.ctx)
+	from, err := r.site.Environment.Revision(r.ctx)
 	if err != nil {
 		return nil, err
 	}
-	o := &observers{run: r, from: from, log: &etcdLog{world: r.site.World, mark: groupPrefix + "-marks/" + r.ns}}
+	o := &observers{run: r, from: from, log: &etcdLog{environment: r.site.Environment, mark: groupPrefix + "-marks/" + r.ns}}
 	r.site.log.Store(o.log)
 	o.ctx, o.cancel = context.WithCancel(r.ctx)
 	o.looking, o.look = context.WithCancel(o.ctx)
@@ -183,7 +183,7 @@ func (o *observers) watch(watchers []*watcher) {
 
 // inform starts an informer at each replica.
 func (o *observers) inform() error {
-	for _, replica := range o.run.site.World.Replicas {
+	for _, replica := range o.run.site.Environment.Replicas {
 		i, err := newInformer(replica, o.run.ns)
 		if err != nil {
 			return err
@@ -212,10 +212,10 @@ func (o *observers) end() error {
 func (r *run) watchers(from int64) []*watcher {
 	var out []*watcher
 	add := func(w watcher) {
-		w.id, w.world, w.rec, w.namespace = 200+len(out), r.site.World, r.rec, r.ns
+		w.id, w.environment, w.rec, w.namespace = 200+len(out), r.site.Environment, r.rec, r.ns
 		out = append(out, &w)
 	}
-	for i := range r.site.World.Replicas {
+	for i := range r.site.Environment.Replicas {
 		add(watcher{replica: i, resource: Things, from: from})
 		add(watcher{replica: i, resource: Things, initial: true})
 		add(watcher{replica: i, resource: Things, from: from, selector: "metadata.name=a"})
@@ -236,7 +236,7 @@ func (r *run) work(ctx context.Context) error {
 	}
 	side := func(id int, f func(*run, context.Context, *Client, *rand.Rand) error) {
 		clients.Go(func() error {
-			c, err := newClient(r.site.World, r.rec, id, 3*time.Second)
+			c, err := newClient(r.site.Environment, r.rec, id, 3*time.Second)
 			if err != nil {
 				return err
 			}
@@ -268,13 +268,13 @@ func (r *run) work(ctx context.Context) error {
 func Extras() []string { return slices.Clone(extraOrder) }
 
 // extraOrder gives each extra its own numbers of clients, and random numbers.
-var extraOrder = []string{"coins", "garbage", "leader", "quota", "namespace", "definition"}
+var extraOrder = []string{"coins", "garbage", "leader", "quota", "namespace", "crd"}
 
-// settle waits until everything has recovered, and until all who watch have seen the last write. Then everybody reads everything.
+// settle waits until everything has recovered, and until all watches have shown the last write. Then every client reads everything.
 func (r *run) settle(o *observers) error {
-	w := r.site.World
+	w := r.site.Environment
 	for _, replica := range w.Replicas {
-		if err := replica.AwaitReady(r.ctx, world.Patience); err != nil {
+		if err := replica.AwaitReady(r.ctx, environment.Patience); err != nil {
 			return err
 		}
 	}
@@ -309,8 +309,8 @@ func (r *run) settle(o *observers) error {
 // sentinel is the last write.
 func (r *run) sentinel(c *Client) (*history.Operation, error) {
 	var o *history.Operation
-	for n, end := 0, time.Now().Add(world.Patience); time.Now().Before(end) && r.ctx.Err() == nil; n++ {
-		t := Target{Replica: n % len(r.site.World.Replicas), Resource: Things, Version: "v1", Key: r.key(fmt.Sprintf("sentinel%d", n))}
+	for n, end := 0, time.Now().Add(environment.Patience); time.Now().Before(end) && r.ctx.Err() == nil; n++ {
+		t := Target{Replica: n % len(r.site.Environment.Replicas), Resource: Things, Version: "v1", Key: r.key(fmt.Sprintf("sentinel%d", n))}
 		if o = c.Create(r.ctx, t, Traits{}); o.Outcome == history.Done {
 			return o, nil
 		}
@@ -323,7 +323,7 @@ func (r *run) sentinel(c *Client) (*history.Operation, error) {
 // times waits up to 30 s, and as long again by chance, before it tries again.
 const calm, calmOfInformers = 25 * time.Second, 75 * time.Second
 
-// arrive waits until watchers and informers have seen the last write. Who has not after a long time has stalled.
+// arrive waits until watchers and informers have seen the last write. A watcher that has not after a long time has stalled.
 func (r *run) arrive(watchers []*watcher, informers []*informer, last *history.Operation) {
 	for began := time.Now(); r.ctx.Err() == nil; pause(r.ctx, 5*time.Millisecond) {
 		late, behind := lateWatches(r, watchers, last), lateInformers(informers, last)

@@ -13,13 +13,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 )
 
-// A Site is a world with the harness's CRDs and webhooks.
+// A Site is an environment with the harness's CRDs and webhooks.
 type Site struct {
-	World   *world.World
-	Webhook *Webhook
+	Environment *environment.Environment
+	Webhook     *Webhook
 	// Full is whether the servers have namespaces, their deletion, a garbage collector, quotas and acknowledgements of schemas.
 	Full   bool
 	things CRD
@@ -45,24 +45,24 @@ func (s *Site) Tidy(ctx context.Context) error {
 	s.log.Store(nil)
 	for _, suffix := range []string{"", "-quota", "-gone"} {
 		ns := fmt.Sprintf("run%d%s", s.runs, suffix)
-		for _, prefix := range []string{groupPrefix + Things, groupPrefix + Coins, groupPrefix + Crates, world.Prefix + "/resourcequotas", world.Prefix + "/leases"} {
-			if _, err := s.World.Etcd.Delete(ctx, prefix+"/"+ns+"/", clientv3.WithPrefix()); err != nil {
+		for _, prefix := range []string{groupPrefix + Things, groupPrefix + Coins, groupPrefix + Crates, environment.Prefix + "/resourcequotas", environment.Prefix + "/leases"} {
+			if _, err := s.Environment.Etcd.Delete(ctx, prefix+"/"+ns+"/", clientv3.WithPrefix()); err != nil {
 				return err
 			}
 		}
-		if _, err := s.World.Etcd.Delete(ctx, world.Prefix+"/namespaces/"+ns); err != nil {
+		if _, err := s.Environment.Etcd.Delete(ctx, environment.Prefix+"/namespaces/"+ns); err != nil {
 			return err
 		}
 	}
-	now, err := s.World.Revision(ctx)
+	now, err := s.Environment.Revision(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := s.World.Etcd.Compact(ctx, now); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+	if _, err := s.Environment.Etcd.Compact(ctx, now); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 		return err
 	}
-	for _, m := range s.World.Members {
-		status, err := s.World.Etcd.Status(ctx, m.URL)
+	for _, m := range s.Environment.Members {
+		status, err := s.Environment.Etcd.Status(ctx, m.URL)
 		if err != nil {
 			return err
 		}
@@ -76,12 +76,12 @@ func (s *Site) Tidy(ctx context.Context) error {
 }
 
 // Setup creates what all runs need.
-func Setup(ctx context.Context, w *world.World) (*Site, error) {
+func Setup(ctx context.Context, w *environment.Environment) (*Site, error) {
 	hook, err := StartWebhook(w)
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{World: w, Webhook: hook, Full: w.Kind == launch.Espalier,
+	s := &Site{Environment: w, Webhook: hook, Full: w.Kind == launch.Espalier,
 		things: CRD{Resource: Things, Versions: []string{"v1"}, Storage: "v1"},
 		coins:  CRD{Resource: Coins, Schema: -1, Versions: []string{"v1", "v2"}, Storage: "v1", Webhook: hook},
 		crates: CRD{Resource: Crates, Schema: -1, Versions: []string{"v1"}, Storage: "v1"},
@@ -93,11 +93,11 @@ func Setup(ctx context.Context, w *world.World) (*Site, error) {
 	return s, nil
 }
 
-// Close ends the webhook. The world stays.
+// Close ends the webhook. The environment stays.
 func (s *Site) Close() { s.Webhook.Close() }
 
 func (s *Site) setup(ctx context.Context) error {
-	c, err := newClient(s.World, newRecord(0), 0, 10*time.Second)
+	c, err := newClient(s.Environment, newRecord(0), 0, 10*time.Second)
 	if err != nil {
 		return err
 	}
@@ -115,10 +115,10 @@ func (s *Site) setup(ctx context.Context) error {
 
 // establish creates a CRD, and waits until every replica serves it.
 func (s *Site) establish(ctx context.Context, c *Client, d *CRD) error {
-	if err := s.make(ctx, c, definitions, d.body("")); err != nil {
+	if err := s.make(ctx, c, crdsPath, d.body("")); err != nil {
 		return err
 	}
-	for i := range s.World.Replicas {
+	for i := range s.Environment.Replicas {
 		if err := s.await(ctx, "replica "+fmt.Sprint(i)+" to serve "+d.Resource, func() bool {
 			return c.Ask(ctx, i, http.MethodGet, collection(d.Resource, d.Storage, "default"), "", nil).OK()
 		}); err != nil {
@@ -132,7 +132,7 @@ func (s *Site) establish(ctx context.Context, c *Client, d *CRD) error {
 func (s *Site) make(ctx context.Context, c *Client, path string, content []byte) error {
 	var a *Answer
 	err := s.await(ctx, "creating in "+path, func() bool {
-		for i := range s.World.Replicas {
+		for i := range s.Environment.Replicas {
 			if a = c.Ask(ctx, i, http.MethodPost, path, asJSON, bytes.NewReader(content)); a.OK() || a.Code == http.StatusConflict {
 				return true
 			}
@@ -147,7 +147,7 @@ func (s *Site) make(ctx context.Context, c *Client, path string, content []byte)
 
 // await waits until something is true.
 func (s *Site) await(ctx context.Context, what string, ready func() bool) error {
-	for end := time.Now().Add(world.Patience); time.Now().Before(end); pause(ctx, 10*time.Millisecond) {
+	for end := time.Now().Add(environment.Patience); time.Now().Before(end); pause(ctx, 10*time.Millisecond) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -155,12 +155,12 @@ func (s *Site) await(ctx context.Context, what string, ready func() bool) error 
 			return nil
 		}
 	}
-	return fmt.Errorf("waiting for %s failed: it took more than %v", what, world.Patience)
+	return fmt.Errorf("waiting for %s failed: it took more than %v", what, environment.Patience)
 }
 
 // namespace creates a namespace, unless the servers have none.
 func (s *Site) namespace(ctx context.Context, c *Client, name string) error {
-	if s.World.Kind == launch.Upstream {
+	if s.Environment.Kind == launch.Upstream {
 		return nil
 	}
 	return s.make(ctx, c, "/api/v1/namespaces", encode(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}))

@@ -11,7 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 )
 
-// A Stage is a run that somebody else plays, request by request. It records as other runs do.
+// A Stage is a run that its caller plays, request by request. It records as other runs do.
 type Stage struct {
 	Site *Site
 	// Number is different for each run of a site.
@@ -45,7 +45,7 @@ func (s *Site) Stage(ctx context.Context) (*Stage, error) {
 
 // Client returns a client with a timeout.
 func (st *Stage) Client(timeout time.Duration) (*Client, error) {
-	c, err := newClient(st.Site.World, st.run.rec, 1+len(st.begun), timeout)
+	c, err := newClient(st.Site.Environment, st.run.rec, 1+len(st.begun), timeout)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func (c *Client) Merge(ctx context.Context, t Target) *history.Operation {
 	})))
 }
 
-// Apply sets the mark of a manager. It creates what is not there.
+// Apply sets the mark of a manager. It creates the object if it does not exist.
 func (c *Client) Apply(ctx context.Context, t Target, manager string) *history.Operation {
 	o := c.operation(t.Replica, history.Apply, t.Resource, t.Key)
 	o.ID, o.Mode = c.id(), manager

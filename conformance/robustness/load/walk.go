@@ -28,12 +28,12 @@ func (r *run) walk(ctx context.Context, id int) error {
 	if id%2 == 1 {
 		timeout = 6 * time.Second
 	}
-	c, err := newClient(r.site.World, r.rec, id, timeout)
+	c, err := newClient(r.site.Environment, r.rec, id, timeout)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	w := &walk{Client: c, run: r, rng: r.random(id), home: id % len(r.site.World.Replicas)}
+	w := &walk{Client: c, run: r, rng: r.random(id), home: id % len(r.site.Environment.Replicas)}
 	for ctx.Err() == nil {
 		o := w.step()
 		w.recent = max(w.recent, o.Got.Revision, o.ListRevision)
@@ -51,7 +51,7 @@ func (r *run) walk(ctx context.Context, id int) error {
 
 // elsewhere is another replica.
 func (w *walk) elsewhere(replica int) int {
-	n := len(w.world.Replicas)
+	n := len(w.environment.Replicas)
 	if n == 1 {
 		return replica
 	}
@@ -72,7 +72,7 @@ func (w *walk) step() *history.Operation {
 	ctx, rng := w.run.ctx, w.rng
 	replica := w.home
 	if rng.IntN(4) == 0 {
-		replica = rng.IntN(len(w.world.Replicas))
+		replica = rng.IntN(len(w.environment.Replicas))
 	}
 	name := keys[rng.IntN(len(keys))]
 	resource := Things

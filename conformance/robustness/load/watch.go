@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
 )
 
 // A watcher follows a namespace at a replica, as a reflector does: it goes on where it was, and lists again when that is too old.
@@ -20,7 +20,7 @@ type watcher struct {
 	namespace   string
 	initial     bool   // ask for initial events instead of listing
 	selector    string // of fields
-	world       *world.World
+	environment *environment.Environment
 	rec         *record
 	from        int64
 	reached     int64 // greatest revision that it has seen; guarded by rec.mu
@@ -28,7 +28,7 @@ type watcher struct {
 
 // run watches until ctx ends.
 func (w *watcher) run(ctx context.Context) error {
-	c, err := newClient(w.world, w.rec, w.id, 5*time.Second)
+	c, err := newClient(w.environment, w.rec, w.id, 5*time.Second)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (w *watcher) stream(ctx context.Context, c *Client, s *history.Session) (co
 	// Nothing comes for a while, and the link is held: a client that waits for ever shows nothing.
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.world.Replicas[w.replica].URL()+collection(w.resource, "v1", w.namespace)+"?"+q.Encode(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.environment.Replicas[w.replica].URL()+collection(w.resource, "v1", w.namespace)+"?"+q.Encode(), nil)
 	if err != nil {
 		return 0, err.Error()
 	}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/espalier-dev/espalier/conformance/robustness/world"
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 )
 
 // A Webhook is the harness's own: it converts coins, and it admits what is labelled slow, slowly.
@@ -24,7 +24,7 @@ type Webhook struct {
 }
 
 // StartWebhook serves on a free port.
-func StartWebhook(w *world.World) (*Webhook, error) {
+func StartWebhook(w *environment.Environment) (*Webhook, error) {
 	certificate, err := w.ServerCertificate()
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 
 // Chain is the admission chain. It is safe for concurrent use.
 type Chain struct {
-	direct   steps // plugins that look at metadata alone
+	direct   steps // plugins that need only metadata
 	asking   steps // plugins that are configured through the API, and others
 	last     steps // the plugin that reserves what all others have admitted
 	settings *settings
@@ -27,8 +27,8 @@ var (
 )
 
 // Idle reports that no webhook and no policy is configured at all, so that
-// nothing needs to be prepared for them. Until that is known, it reports false, and
-// a plugin of the program's own is never idle: nobody knows what it looks at.
+// nothing needs to be prepared for them. Until that is known, it reports false. If the
+// program adds plugins of its own, it always reports false.
 func (c *Chain) Idle() bool { return !c.others && c.settings.none() }
 
 // Handles implements admission.Interface.
@@ -51,7 +51,7 @@ func (s *steps) handle(operation admission.Operation) bool {
 }
 
 // Admit implements admission.MutationInterface. If a plugin has changed the
-// object, those that want to see such changes are asked once more.
+// object, plugins with a reinvocation policy are called again.
 func (c *Chain) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if err := c.direct.admit(ctx, a, o); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (c *Chain) Admit(ctx context.Context, a admission.Attributes, o admission.O
 			return err
 		}
 	}
-	if v, ok := a.(*visit); ok {
+	if v, ok := a.(*requestAttributes); ok {
 		return v.tell()
 	}
 	return nil

@@ -92,7 +92,7 @@ func TestNothingIsConvertedUnlessSomethingMatches(t *testing.T) {
 	v, i := shown(a, newScope())
 	must(t, e.chain.asking.admit(t.Context(), v, i))
 	must(t, e.chain.asking.validate(t.Context(), v, i))
-	if seen := v.(*visit); seen.object.seen != nil || seen.old.seen != nil {
+	if seen := v.(*requestAttributes); seen.object.seen != nil || seen.old.seen != nil {
 		t.Error("an object was converted for webhooks that do not want it")
 	}
 	if o.Stamp() != any(t) {
@@ -119,7 +119,7 @@ func TestObjectsAreConvertedOnce(t *testing.T) {
 			}
 		}
 	}
-	if n := len(v.(*visit).object.seen); n != 2 || s.converted != 2 {
+	if n := len(v.(*requestAttributes).object.seen); n != 2 || s.converted != 2 {
 		t.Errorf("%d maps and %d conversions for two versions of two objects", n, s.converted)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // The plugin of mutating policies reads the index of all OpenAPI documents
-// every five seconds, policies or not. With ten thousand definitions that is
+// every five seconds, policies or not. With ten thousand CRDs that is
 // megabytes. The client that it gets holds the call back while there is no
 // policy.
 type quietClient struct {
@@ -50,14 +50,15 @@ func (d quietDiscovery) OpenAPIV3() openapi.Client {
 // Paths implements openapi.Client.
 func (d quietDocuments) Paths() (map[string]openapi.GroupVersion, error) {
 	if d.wait() != nil {
-		return nil, nil // the server has come to an end: there is nobody to be told of an error
+		return nil, nil // the server is shutting down: no client waits for an error
 	}
 	return d.Client.Paths()
 }
 
 // ownParameters are informers that share none with the parameters of policies.
-// The plugins stop an informer of parameters when the last policy that has them
-// goes; a shared one would be stopped for everybody, and never start again.
+// The plugins stop an informer of parameters when the last policy with these
+// parameters is deleted. A shared informer would stop for all its users, and never
+// start again.
 type ownParameters struct {
 	informers.SharedInformerFactory
 }

@@ -1,5 +1,5 @@
-// Package chain is the chain of admission plugins: those of k8s.io/apiserver,
-// for objects that are bytes.
+// Package chain is the chain of admission plugins. It runs the plugins of
+// k8s.io/apiserver on objects that are bytes.
 //
 //	         ┌────────────┐  idle   ┌──────────────────────────────┐
 //	request ─┤ namespace, ├───┬────▶│ quota ─▶ admitted            │
@@ -9,12 +9,11 @@
 //	                   matching on metadata ──▶ map ──▶ policies and webhooks
 //	                                    (if one matches)
 //
-// The plugins match a request by its resource and by labels; for that an
-// [object.Object] will do. When one matches, it asks the request's
+// The plugins match a request by its resource and by labels; an [object.Object]
+// suffices for that. When one matches, it calls the request's
 // admission.ObjectInterfaces to convert the object into the kind that it was
-// registered for. That is the place where bytes become an Unstructured, and where
-// what a plugin has changed becomes bytes again. Objects of Go types pass the
-// chain as they are.
+// registered for. This conversion decodes the bytes into an Unstructured, and encodes
+// it again if the plugin has changed it. Objects of Go types pass the chain unchanged.
 //
 // # Invariants
 //
@@ -23,8 +22,8 @@
 // Nothing is decoded unless a webhook or a policy matches, and then
 // an object once for each version that is asked for.
 //
-// What plugins change has no stamp: whoever calls the chain brings it into the form
-// of its schema. Plugins cannot change what kind of thing an object is.
+// An object that a plugin has changed loses its schema marker, and the caller of the
+// chain normalizes it again. Plugins cannot change the kind of an object.
 //
 // Webhooks are called by [webhook.Client], with no credentials but those that the
 // admission configuration file names. The caller's deadline ends a call.

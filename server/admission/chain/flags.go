@@ -13,11 +13,11 @@ import (
 // --disable-admission-plugins and --admission-control-config-file, as they are in
 // kube-apiserver. All plugins are on.
 //
-// OwnerReferencesPermissionEnforcement, which is off in kube-apiserver, is among
-// them. Without it a right to update an object is one to delete it: a reference to
-// an owner that does not exist has it collected. Distributions that are shared by
-// tenants have it on as well, so controllers ask for the right to update
-// <resource>/finalizers of what they own objects by.
+// This includes OwnerReferencesPermissionEnforcement, which is off in kube-apiserver.
+// Without it the right to update an object includes the right to delete it: the garbage
+// collector deletes objects whose owner does not exist. Multi-tenant distributions turn
+// it on as well, so controllers already request the right to update
+// <resource>/finalizers of their owner objects.
 func NewFlags() *genericoptions.AdmissionOptions {
 	o := genericoptions.NewAdmissionOptions()
 	o.Plugins.Register(ownersName, newOwners)
@@ -28,6 +28,5 @@ func NewFlags() *genericoptions.AdmissionOptions {
 	return o
 }
 
-// direct are the plugins that take objects as they are, so that nothing needs to be
-// prepared for them.
+// direct are the plugins that need no conversion of objects.
 var direct = []string{lifecycle.PluginName, ownersName, quota.PluginName}

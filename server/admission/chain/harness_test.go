@@ -30,7 +30,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server/apis/builtin"
 	"github.com/espalier-dev/espalier/server/apis/customresource"
 	"github.com/espalier-dev/espalier/server/apis/customresourcedefinition"
@@ -40,6 +39,7 @@ import (
 	"github.com/espalier-dev/espalier/server/endpoints/discovery"
 	"github.com/espalier-dev/espalier/server/endpoints/openapihandler"
 	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 	"github.com/espalier-dev/espalier/server/storage/converter"
 	"github.com/espalier-dev/espalier/server/storage/store"
 	"github.com/espalier-dev/espalier/server/webhook"
@@ -47,7 +47,7 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// env is a server for definitions, custom resources and settings of admission,
+// env is a server for CRDs, custom resources and settings of admission,
 // over etcd, with the chain.
 type env struct {
 	apitest.Caller
@@ -92,11 +92,11 @@ func start(tb testing.TB, change ...func(*Options)) *env {
 	e.chain, err = New(ctx, o)
 	must(tb, err)
 
-	definitions, err := customresourcedefinition.New(customresourcedefinition.Options{Backend: backend, Authorizer: everyone, Admission: e.chain})
+	crds, err := customresourcedefinition.New(customresourcedefinition.Options{Backend: backend, Authorizer: everyone, Admission: e.chain})
 	must(tb, err)
 	e.builtin, err = builtin.New(builtin.Options{Backend: backend, Authorizer: everyone, Admission: e.chain}, append(builtin.Standard(), builtin.Policies(builtin.PolicyOptions{})...)...)
 	must(tb, err)
-	e.catalog = catalog.New(definitions.Store().Storage.Storage)
+	e.catalog = catalog.New(crds.Store().Storage.Storage)
 	conversion, err := converter.NewFactory(webhookutil.NewDefaultServiceResolver(), webhooks)
 	must(tb, err)
 	e.custom = customresource.New(customresource.Options{
@@ -106,7 +106,7 @@ func start(tb testing.TB, change ...func(*Options)) *env {
 	tasks.Go(func() { _ = e.catalog.Run(ctx) })
 	tasks.Go(func() { _ = e.custom.Run(ctx) })
 	<-e.catalog.Synced()
-	handler = e.filters(e.routes(definitions))
+	handler = e.filters(e.routes(crds))
 	web.Start()
 	informers.Start(ctx.Done())
 	informers.WaitForCacheSync(ctx.Done())
@@ -120,7 +120,7 @@ func start(tb testing.TB, change ...func(*Options)) *env {
 		web.Close()
 		informers.Shutdown()
 		tasks.Wait()
-		definitions.Store().DestroyFunc()
+		crds.Store().DestroyFunc()
 		if err := backend.Close(); err != nil {
 			tb.Error(err)
 		}
@@ -136,7 +136,7 @@ func must(tb testing.TB, err error) {
 }
 
 // routes sends requests to where they are answered.
-func (e *env) routes(definitions *customresourcedefinition.Definitions) http.Handler {
+func (e *env) routes(crds *customresourcedefinition.Resource) http.Handler {
 	groups, documents := discovery.New(e.catalog, append(e.builtin.Discovery(), discovery.APIExtensions())...), openapihandler.New(e.catalog, openapihandler.APIExtensions()...)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		info, _ := request.RequestInfoFrom(req.Context())
@@ -146,7 +146,7 @@ func (e *env) routes(definitions *customresourcedefinition.Definitions) http.Han
 		case !info.IsResourceRequest:
 			groups.ServeHTTP(w, req)
 		case info.Resource == "customresourcedefinitions":
-			endpoints.Serve(w, req, info, definitions.Endpoint(info.APIVersion, info.Subresource))
+			endpoints.Serve(w, req, info, crds.Endpoint(info.APIVersion, info.Subresource))
 		case e.builtin.Serves(info.APIGroup, info.APIVersion):
 			e.builtin.ServeHTTP(w, req)
 		default:
@@ -179,7 +179,7 @@ func (e *env) namespace(name string, finalizers ...string) {
 	must(e.TB, err)
 }
 
-// define writes a definition into etcd, established and with the names that it
+// define writes a CRD into etcd, established and with the names that it
 // asks for, and waits until the server knows.
 func (e *env) define(text string) {
 	e.TB.Helper()
@@ -254,8 +254,8 @@ func (h *hook) calls() int {
 	return len(h.reviews)
 }
 
-// authority returns the certificate that a server is to be trusted by.
-func authority(s *httptest.Server) []byte {
+// caOf returns the CA certificate of a server.
+func caOf(s *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
-// interfaces is what plugins handle the objects of a visit with.
-type interfaces struct{ *visit }
+// interfaces creates, converts and defaults the objects of a request for plugins.
+type interfaces struct{ *requestAttributes }
 
 var (
 	_ admission.ObjectInterfaces = interfaces{}
@@ -26,8 +26,7 @@ var (
 	_ runtime.ObjectDefaulter    = interfaces{}
 )
 
-// definitions are no custom resources: nobody brings them into a form once the
-// plugins are done.
+// CRDs are not custom resources: they are not normalized again after the plugins.
 const definitions = "apiextensions.k8s.io"
 
 var scaleKind = autoscaling.SchemeGroupVersion.WithKind("Scale")
@@ -63,7 +62,7 @@ func (i interfaces) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 // plugin sees, and the map that a plugin has made becomes the object.
 func (i interfaces) Convert(in, out, _ any) error {
 	switch in := in.(type) {
-	case *veiled:
+	case *lazyUnstructured:
 		if out, ok := out.(*unstructured.Unstructured); ok {
 			u, err := in.as(out.GroupVersionKind(), i.scope.GetObjectConvertor())
 			if err == nil {
@@ -73,7 +72,7 @@ func (i interfaces) Convert(in, out, _ any) error {
 		}
 	case *unstructured.Unstructured:
 		switch out := out.(type) {
-		case *veiled:
+		case *lazyUnstructured:
 			return i.accept(in, out)
 		case *autoscaling.Scale:
 			return runtime.DefaultUnstructuredConverter.FromUnstructured(in.Object, out)
@@ -84,7 +83,7 @@ func (i interfaces) Convert(in, out, _ any) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("admission plugins cannot have a %T made of a %T", out, in)
+	return fmt.Errorf("a %T cannot be created from a %T for admission plugins", out, in)
 }
 
 // ConvertToVersion implements runtime.ObjectConvertor, for scales that a policy
@@ -102,8 +101,8 @@ func (i interfaces) ConvertFieldLabel(gvk schema.GroupVersionKind, label, value 
 	return i.scope.GetObjectConvertor().ConvertFieldLabel(gvk, label, value)
 }
 
-// accept makes the object what a plugin wants it to be.
-func (i interfaces) accept(u *unstructured.Unstructured, v *veiled) error {
+// accept replaces the object by the one that a plugin returns.
+func (i interfaces) accept(u *unstructured.Unstructured, v *lazyUnstructured) error {
 	fresh, err := bytesOf(u)
 	if err != nil {
 		return i.refuse(err)
@@ -111,7 +110,7 @@ func (i interfaces) accept(u *unstructured.Unstructured, v *veiled) error {
 	want, got := v.Object.GroupVersionKind(), fresh.GroupVersionKind()
 	switch {
 	case got.GroupKind() != want.GroupKind():
-		return i.refuse(fmt.Errorf("it says that it is a %v", got))
+		return i.refuse(fmt.Errorf("its kind was changed to %v", got))
 	case got != want:
 		converted := object.New(want)
 		if err := i.scope.GetObjectConvertor().Convert(fresh, converted, nil); err != nil {
@@ -137,11 +136,11 @@ func (i interfaces) accept(u *unstructured.Unstructured, v *veiled) error {
 }
 
 func (i interfaces) refuse(err error) error {
-	return apierrors.NewInternalError(fmt.Errorf("what admission plugins have made of %s %q is refused: %w",
+	return apierrors.NewInternalError(fmt.Errorf("the object that admission plugins have made of %s %q is invalid: %w",
 		i.Attributes.GetResource().GroupResource(), i.Attributes.GetName(), err))
 }
 
-// bytesOf returns the object that a map is.
+// bytesOf encodes a map as an object.
 func bytesOf(u *unstructured.Unstructured) (*object.Object, error) {
 	data, err := json.Marshal(u.Object) // canonical, as that of all maps is
 	if err != nil {
@@ -151,8 +150,8 @@ func bytesOf(u *unstructured.Unstructured) (*object.Object, error) {
 }
 
 // Default implements runtime.ObjectDefaulter. The plugins after one that has
-// changed an object see it in the form of its schema. What that has cost the
-// object is remembered: see [visit.tell].
+// changed an object see it normalized by its schema. Pruned fields are recorded: see
+// [requestAttributes.tell].
 func (i interfaces) Default(in runtime.Object) {
 	u, ok := in.(*unstructured.Unstructured)
 	if !ok {
@@ -167,7 +166,7 @@ func (i interfaces) Default(in runtime.Object) {
 	if err != nil {
 		return
 	}
-	// In another version the same path may be that of something else.
+	// In another version the same path may be another field.
 	if i.object.Object != nil && u.GroupVersionKind() == i.object.GroupVersionKind() && i.GetResource().Group != definitions {
 		if lost := missing(content, u.Object); lost != nil {
 			i.lost = append(i.lost, lost)
@@ -176,10 +175,10 @@ func (i interfaces) Default(in runtime.Object) {
 	u.Object = content
 }
 
-// tell gives back to the object what it has lost on its way through the plugins,
-// for whoever has called them to drop again, and to say so: clients, audit log
-// and metrics hear of it in one place.
-func (v *visit) tell() error {
+// tell puts the fields that were pruned between plugins back into the object. The
+// caller of the chain prunes them again and reports them in one place: to the client,
+// the audit log and the metrics.
+func (v *requestAttributes) tell() error {
 	if len(v.lost) == 0 {
 		return nil
 	}
@@ -197,7 +196,7 @@ func (v *visit) tell() error {
 	return err
 }
 
-// mapOf returns the map that an object is.
+// mapOf decodes an object as a map.
 func mapOf(o *object.Object) (map[string]any, error) {
 	content := map[string]any{}
 	err := kjson.UnmarshalCaseSensitivePreserveInts(o.JSON(), &content)

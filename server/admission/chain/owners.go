@@ -19,12 +19,11 @@ import (
 // ownersName is what the plugin is called in Kubernetes.
 const ownersName = "OwnerReferencesPermissionEnforcement"
 
-// owners keeps users from doing by owner references what they have no right to:
-// from deleting an object, which needs the right to delete it, and from holding up
-// the deletion of an owner (blockOwnerDeletion), which needs the right to set
-// finalizers on the owner.
+// owners prevents privilege escalation by owner references. A user who changes them
+// needs the right to delete the object. A user who blocks the deletion of an owner
+// (blockOwnerDeletion) needs the right to set finalizers on the owner.
 //
-// Without owner references it costs a look at the metadata; with unchanged ones, a
+// Without owner references it costs a read of the metadata; with unchanged ones, a
 // comparison.
 type owners struct {
 	*admission.Handler
@@ -66,7 +65,8 @@ func (p *owners) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if !ok && a.GetOldObject() != nil || len(now) == 0 && len(before) == 0 || equality.Semantic.DeepEqual(now, before) {
 		return nil
 	}
-	// Whoever creates an object could as well not create it.
+	// A create needs no right to delete: owner references of a new object delete nothing
+	// that existed before.
 	if a.GetOperation() != admission.Create {
 		decision, reason, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
 			User: a.GetUserInfo(), Verb: "delete", ResourceRequest: true,
@@ -89,7 +89,7 @@ func (p *owners) finalize(ctx context.Context, a admission.Attributes, blocking 
 		User: a.GetUserInfo(), Verb: "update", ResourceRequest: true,
 		APIGroup: "*", APIVersion: "*", Resource: "*", Subresource: "finalizers", Name: "*",
 	}
-	// Most controllers with a right for everything need no lookup of kinds.
+	// Controllers with rights to all resources need no lookup of kinds.
 	if decision, _, _ := p.authorizer.Authorize(ctx, right); decision == authorizer.DecisionAllow {
 		return nil
 	}

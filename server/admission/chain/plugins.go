@@ -39,14 +39,14 @@ import (
 	"github.com/espalier-dev/espalier/server/webhook"
 )
 
-// rediscovery is how often it is forgotten which resources there are.
+// rediscovery is how often the cached discovery is dropped.
 const rediscovery = 30 * time.Second
 
-// Options are what the chain is made of.
+// Options configure the chain.
 type Options struct {
-	// Flags say which plugins there are, and how they are configured; nil: all,
-	// as they are. They are those of kube-apiserver: --enable-admission-plugins,
-	// --disable-admission-plugins, --admission-control-config-file.
+	// Flags enable and configure plugins; nil enables all with their defaults. They are
+	// those of kube-apiserver: --enable-admission-plugins, --disable-admission-plugins,
+	// --admission-control-config-file.
 	Flags *genericoptions.AdmissionOptions
 
 	Client  kubernetes.Interface
@@ -57,7 +57,7 @@ type Options struct {
 	// Kinds returns the resources of the server, nil while it is being built. If it
 	// is nil itself, the resources of parameters and owners are found by discovery.
 	Kinds func() *restmapping.Kinds
-	// Services finds the services that webhooks refer to; nil: there are none.
+	// Services resolves the services of webhooks; nil if there are none.
 	Services webhookutil.ServiceResolver
 	// Webhooks makes the calls of webhooks.
 	Webhooks *webhook.Client
@@ -65,8 +65,8 @@ type Options struct {
 	ServerID string
 }
 
-// virtual are the resources that no plugin may look at: it could lock everybody
-// out.
+// virtual are the resources that plugins do not see: a plugin could lock out all
+// users.
 var virtual = []schema.GroupResource{
 	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"},
 	{Group: "authentication.k8s.io", Resource: "tokenreviews"},
@@ -87,7 +87,7 @@ func New(ctx context.Context, o Options) (*Chain, error) {
 	names := Enabled(o.Flags)
 	config, err := admission.ReadAdmissionConfiguration(names, o.Flags.ConfigFile, configScheme())
 	if err != nil {
-		return nil, fmt.Errorf("the admission configuration: %w", err)
+		return nil, fmt.Errorf("failed to load the admission configuration: %w", err)
 	}
 	c := &Chain{settings: &settings{}}
 	sources, err := c.settings.watchAll(o.Informers, names)
@@ -139,7 +139,7 @@ func Enabled(flags *genericoptions.AdmissionOptions) []string {
 	})
 }
 
-// configScheme knows the form of the admission configuration file.
+// configScheme has the types of the admission configuration file.
 func configScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(apiserverapi.AddToScheme(s))
@@ -148,8 +148,8 @@ func configScheme() *runtime.Scheme {
 	return s
 }
 
-// watchAll counts what plugins are configured with: webhooks, and bindings of
-// policies, without which policies do nothing.
+// watchAll counts the configuration of plugins: webhooks, and bindings of policies.
+// Policies without bindings have no effect.
 func (s *settings) watchAll(f informers.SharedInformerFactory, names []string) (map[string]*source, error) {
 	v1 := f.Admissionregistration().V1()
 	sources := map[string]*source{}
@@ -170,7 +170,7 @@ func (s *settings) watchAll(f informers.SharedInformerFactory, names []string) (
 	return sources, nil
 }
 
-// initializers give plugins what they want.
+// initializers pass clients, informers and other dependencies to plugins.
 func (o *Options) initializers(ctx context.Context, policies *source) admission.PluginInitializers {
 	services := o.Services
 	if services == nil {
@@ -196,7 +196,7 @@ func (o *Options) mapper(ctx context.Context) meta.RESTMapper {
 	return mapper
 }
 
-// exclusions tells plugins what they may not look at.
+// exclusions passes plugins the resources that they must ignore.
 type exclusions struct{}
 
 // Initialize implements admission.PluginInitializer.

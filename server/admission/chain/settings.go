@@ -38,7 +38,7 @@ func (s *settings) watch(informer cache.SharedIndexInformer) (*source, error) {
 	return w, err
 }
 
-// none reports that nothing is configured. It does not while that is not known.
+// none reports that nothing is configured. It is false until all sources are read.
 func (s *settings) none() bool {
 	if !s.complete.Load() && !s.read() {
 		return false

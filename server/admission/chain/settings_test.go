@@ -28,7 +28,7 @@ func (e *env) mutating(name string, h *hook, change ...func(*admissionregistrati
 		NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{}, ReinvocationPolicy: new(admissionregistration.NeverReinvocationPolicy),
 	}
 	if h != nil {
-		w.ClientConfig = admissionregistration.WebhookClientConfig{URL: &h.URL, CABundle: authority(h.Server)}
+		w.ClientConfig = admissionregistration.WebhookClientConfig{URL: &h.URL, CABundle: caOf(h.Server)}
 	}
 	for _, f := range change {
 		f(&w)
@@ -45,7 +45,7 @@ func (e *env) validating(name string, h *hook, change ...func(*admissionregistra
 	e.TB.Helper()
 	w := admissionregistration.ValidatingWebhook{
 		Name: name + ".test.dev", Rules: []admissionregistration.RuleWithOperations{about("v1", "*")},
-		ClientConfig:            admissionregistration.WebhookClientConfig{URL: &h.URL, CABundle: authority(h.Server)},
+		ClientConfig:            admissionregistration.WebhookClientConfig{URL: &h.URL, CABundle: caOf(h.Server)},
 		AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistration.SideEffectClassNone), TimeoutSeconds: new(int32(10)),
 		FailurePolicy: new(admissionregistration.Fail), MatchPolicy: new(admissionregistration.Equivalent),
 		NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},

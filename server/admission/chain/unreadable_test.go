@@ -16,8 +16,8 @@ import (
 	"github.com/espalier-dev/espalier/server/webhook"
 )
 
-// damage writes a value into etcd that nobody can read, and returns how to write back
-// what was there.
+// damage writes a corrupt value into etcd, and returns a function that restores the
+// former value.
 func (e *env) damage(resource, name string) (repair func()) {
 	e.TB.Helper()
 	key := e.prefix + "/" + resource + "/" + name

@@ -171,9 +171,9 @@ func TestLyingWebhooks(t *testing.T) {
 		says    string
 	}{
 		"namespace": {patches(`[{"op":"replace","path":"/metadata/namespace","value":"kube-system"}]`), 400, "the namespace of the provided object does not match the namespace sent on the request"},
-		"kind":      {patches(`[{"op":"replace","path":"/kind","value":"Other"}]`), 500, "it says that it is a test.dev/v1, Kind=Other"},
-		"group":     {patches(`[{"op":"replace","path":"/apiVersion","value":"v1"}]`), 500, "it says that it is a /v1, Kind=Thing"},
-		"version":   {patches(`[{"op":"replace","path":"/apiVersion","value":"test.dev/v9"}]`), 500, "is refused"},
+		"kind":      {patches(`[{"op":"replace","path":"/kind","value":"Other"}]`), 500, "its kind was changed to test.dev/v1, Kind=Other"},
+		"group":     {patches(`[{"op":"replace","path":"/apiVersion","value":"v1"}]`), 500, "its kind was changed to /v1, Kind=Thing"},
+		"version":   {patches(`[{"op":"replace","path":"/apiVersion","value":"test.dev/v9"}]`), 500, "is invalid"},
 		"metadata":  {patches(`[{"op":"replace","path":"/metadata","value":[1]}]`), 500, "metadata is not an object"},
 		"labels":    {patches(`[{"op":"add","path":"/metadata/labels","value":7}]`), 500, "metadata.labels is not an object"},
 		"spec":      {patches(`[{"op":"replace","path":"/spec","value":"text"}]`), 422, `spec in body must be of type object`},
@@ -186,10 +186,19 @@ func TestLyingWebhooks(t *testing.T) {
 			e := *e
 			e.TB = t
 			id := strings.ReplaceAll(name, " ", "-")
-			e.mutating(id, hooked(t, c.respond), func(w *admissionregistration.MutatingWebhook) {
+			h := hooked(t, c.respond)
+			e.mutating(id, h, func(w *admissionregistration.MutatingWebhook) {
 				w.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"lie": id}}
 			})
-			a := e.Do("POST", path, strings.Replace(thing(id, `{"size":1}`), `"name":`, `"labels":{"lie":"`+id+`"},"name":`, 1)).Is(c.code)
+			body := strings.Replace(thing(id, `{"size":1}`), `"name":`, `"labels":{"lie":"`+id+`"},"name":`, 1)
+			// The plugin has a cache of webhooks of its own, which may be later than the chain's.
+			apitest.Eventually(t, func() bool {
+				e.Do("POST", path+"?dryRun=All", body)
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				return len(h.reviews) > 0
+			})
+			a := e.Do("POST", path, body).Is(c.code)
 			if c.says != "" {
 				a.Mentions(c.says)
 			}
@@ -202,8 +211,8 @@ func TestLyingWebhooks(t *testing.T) {
 	}
 }
 
-// Names are given by whoever creates an object, and so by webhooks; uids are
-// not, and neither changes later.
+// Clients and webhooks may set the name of a new object, but not its uid. Neither
+// changes later.
 func TestWebhooksAndIdentity(t *testing.T) {
 	e := startThings(t)
 	e.mutating("names", hooked(t, func(request, response map[string]any) {
@@ -229,7 +238,7 @@ func TestWebhookThatIsNoWebhook(t *testing.T) {
 	e.Do("POST", path, thing("a", `{}`)).Is(500).Mentions("failed calling webhook")
 }
 
-// What a service answers that is no webhook is for the log: users could read with it
+// The answer of a service that is not a webhook goes to the log only: users could read with it
 // what only the server reaches.
 func TestErrorsOfWebhooksAreConcealed(t *testing.T) {
 	e := startThings(t)

@@ -13,17 +13,16 @@ import (
 )
 
 const (
-	// countAge is for how long a count is taken for the present one.
+	// countAge is how long a count is valid.
 	countAge = time.Minute
-	// countShare keeps counting to a hundredth of the time: where it takes long,
-	// it is done less often.
+	// countShare limits counting to a hundredth of the time: slow counts run less often.
 	countShare = 100
 	// countWait is how long a list waits for the first count.
 	countWait = 250 * time.Millisecond
-	// countTime ends a count that etcd does not answer.
+	// countTime is the timeout of a count.
 	countTime = 5 * time.Second
 	// maxCounting is how many counts run at a time. Flow control comes before
-	// authorization: who may do nothing can still ask for lists.
+	// authorization: users without any rights can cause counts too.
 	maxCounting = 8
 	// maxNamespace is how long the name of a namespace can be.
 	maxNamespace = 63
@@ -31,15 +30,14 @@ const (
 	maxCounts = 10_000
 )
 
-// unknownStats are those of a resource that could not be counted: ten seats
-// for a list, between one, which is for lists of next to nothing, and the most.
+// unknownStats are used if a count fails: ten seats for a list, between one, for nearly
+// empty lists, and the maximum.
 var unknownStats = storage.Stats{ObjectCount: 1000, EstimatedAverageObjectSizeBytes: 1000}
 
-// Counts knows how many objects lists have, so that flow control gives each as
-// many seats as its size asks for. k8s.io/apiserver has every resource counted
-// once a minute by a goroutine of its own. Here a resource is counted when it is
-// listed, and at most once a minute: what is idle costs nothing. Namespaces are
-// counted by themselves.
+// Counts counts the objects of lists, so that flow control gives a list seats according
+// to its size. k8s.io/apiserver counts every resource once a minute, in a goroutine per
+// resource. Counts counts a resource when it is listed, at most once a minute, so that
+// idle resources cost nothing. It counts each namespace separately.
 type Counts struct {
 	// Resource returns the key of a resource in storage, if there is such a
 	// resource: names that clients make up are not counted.
@@ -62,7 +60,7 @@ type count struct {
 	counting chan struct{} // closed when a count is over; nil if there is none
 }
 
-// Before counts what a request is going to list, unless that is known. Flow
+// Before counts the objects that a request lists, unless the count is known. Flow
 // control itself must not wait: it holds a lock.
 func (c *Counts) Before(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -78,7 +76,7 @@ func lists(info *request.RequestInfo) bool {
 	return info.IsResourceRequest && info.Name == "" && (info.Verb == "list" || info.Verb == "watch")
 }
 
-// prepare waits for the first count, and has later ones made in the background.
+// prepare waits for the first count. Later counts run in the background.
 func (c *Counts) prepare(ctx context.Context, info *request.RequestInfo) {
 	resource := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
 	key, ok := c.Resource(resource)
@@ -119,7 +117,7 @@ func (c *Counts) begin(name, key string) (known bool, counting <-chan struct{}) 
 	return one.known, one.counting
 }
 
-// makeRoom forgets what has not been listed for longest, or at least not just now.
+// makeRoom drops the count that was not used for the longest time, approximately.
 func (c *Counts) makeRoom() {
 	if c.counts == nil {
 		c.counts = map[string]*count{}
@@ -143,7 +141,7 @@ func (c *Counts) makeRoom() {
 	}
 }
 
-// count counts once. A count that fails leaves what was known before.
+// count counts once. If it fails, the former count stays.
 func (c *Counts) count(one *count, key string) {
 	ctx, cancel := context.WithTimeout(context.Background(), countTime)
 	defer cancel()
@@ -175,7 +173,7 @@ func (c *Counts) Estimator(watches func(*request.RequestInfo) int, maxSeats func
 	estimate := flowrequest.NewWorkEstimator(c.Get, watches, flowrequest.DefaultWorkEstimatorConfig(), maxSeats)
 	return func(req *http.Request, schemaName, level string) flowrequest.WorkEstimate {
 		if info, ok := request.RequestInfoFrom(req.Context()); ok && lists(info) && info.Namespace != "" {
-			// The library asks for counts by group and resource.
+			// k8s.io/apiserver requests counts by group and resource.
 			own := *info
 			own.Resource += "/" + info.Namespace
 			req = req.WithContext(request.WithRequestInfo(req.Context(), &own))
@@ -185,7 +183,7 @@ func (c *Counts) Estimator(watches func(*request.RequestInfo) int, maxSeats func
 }
 
 // Get implements flowrequest.StorageObjectCountTracker. It returns
-// ObjectCountNotFoundErr, which is one seat, only for what is no resource.
+// ObjectCountNotFoundErr, which means one seat, only for unknown resources.
 func (c *Counts) Get(name string) (storage.Stats, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +197,8 @@ func (c *Counts) Get(name string) (storage.Stats, error) {
 	return one.stats, nil
 }
 
-// Set implements flowrequest.StorageObjectCountTracker. Nobody else counts.
+// Set implements flowrequest.StorageObjectCountTracker. It does nothing: only this
+// tracker counts.
 func (c *Counts) Set(string, storage.Stats) {}
 
 // RunUntil implements flowrequest.StorageObjectCountTracker. There is nothing to

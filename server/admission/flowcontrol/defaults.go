@@ -15,17 +15,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// attempts is how often an object is looked at again because another server has
-// written it in between.
+// attempts is how often an object is read again after a conflict with another replica.
 const attempts = 10
 
 // EnsureDefaults creates the flow schemas and priority levels that are missing,
-// and updates those that differ and want to be updated. What fails does not keep
-// the others from being written.
+// and updates those that differ, unless clients manage them. If one fails, the others
+// are still written.
 func EnsureDefaults(ctx context.Context, client kubernetes.Interface) error {
 	var errs []error
 	levels := client.FlowcontrolV1().PriorityLevelConfigurations()
-	// Levels first: a schema that refers to none is of no use.
+	// Priority levels come first: flow schemas refer to them.
 	for _, want := range slices.Concat(bootstrap.MandatoryPriorityLevelConfigurations, bootstrap.SuggestedPriorityLevelConfigurations) {
 		errs = append(errs, ensure(ctx, levels, want, func(l *flowcontrol.PriorityLevelConfiguration) *flowcontrol.PriorityLevelConfigurationSpec {
 			return &l.Spec
@@ -70,13 +69,13 @@ func ensure[T any, P configuration[T], Spec any](ctx context.Context, c client[P
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("writing the %T %q: %w", want, want.GetName(), err)
+		return fmt.Errorf("failed to write the %T %q: %w", want, want.GetName(), err)
 	}
 	return nil
 }
 
-// ours reports whether an object wants to be kept up to date. One that does not
-// say so does as long as nobody has changed it.
+// ours reports whether the server keeps an object up to date. Without the annotation
+// it does so until a client changes the object.
 func ours(now metav1.Object) bool {
 	wants, err := strconv.ParseBool(now.GetAnnotations()[flowcontrol.AutoUpdateAnnotationKey])
 	if err != nil {

@@ -28,16 +28,16 @@ const (
 	workers = 2
 	// pause is between two counts of one quota that changes give reason for.
 	pause = 100 * time.Millisecond
-	// DefaultResync is how often all quotas are counted, whatever happens.
+	// DefaultResync is how often all quotas are counted, even without changes.
 	DefaultResync = 5 * time.Minute
-	// margin is how long after its deadline a request may still be written: etcd
-	// gives up a proposal earlier.
+	// margin is how long after its deadline a request may still be written: etcd times
+	// out a proposal earlier.
 	margin = 15 * time.Second
 
 	firstRetry, lastRetry = 20 * time.Millisecond, 30 * time.Second
 )
 
-// Config is what a Controller works with. All of it must be set except where noted.
+// Config configures a Controller. All fields are required except where noted.
 type Config struct {
 	// Etcd and Prefix are where objects are stored.
 	Etcd         *clientv3.Client
@@ -46,7 +46,7 @@ type Config struct {
 	Kinds        *restmapping.Kinds
 	// Client writes the status of quotas.
 	Client kubernetes.Interface
-	// Quotas tells whether there are any. Whoever gives it runs it.
+	// Quotas is the informer of quotas. The caller runs it.
 	Quotas coreinformers.ResourceQuotaInformer
 	// RequestTimeout is how long a request may take from its reservation to its write.
 	RequestTimeout time.Duration
@@ -62,8 +62,8 @@ type Controller struct {
 	mu      sync.Mutex
 	ledgers map[string]map[string]*ledger // by namespace and name
 	tallies map[string]*tally             // of namespaces whose bytes are limited
-	// unread are the keys of quotas that could not be read. While there are any, there may
-	// be others that the informer does not tell of.
+	// unread are the keys of quotas that cannot be decoded. While there are any, the
+	// informer may miss others.
 	unread map[string]bool
 	// position is the revision up to which the watch has been read.
 	position int64
@@ -118,7 +118,7 @@ func newQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {
 		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "quota"})
 }
 
-// soon has a quota counted. Changes that come fast are counted together.
+// soon queues a quota to be counted. Rapid changes are counted together.
 func (c *Controller) soon(namespace, name string) {
 	c.queue.AddAfter(types.NamespacedName{Namespace: namespace, Name: name}, pause)
 }
@@ -147,11 +147,12 @@ func (c *Controller) work(ctx context.Context) {
 // objects are counted: an object that comes in between is counted twice, and not
 // left out.
 //
-// A new limit comes into force in two steps. The first write says that there is one, and
-// not yet how much is used: from its revision on nothing is admitted without a
-// reservation, and requests wait for the second, whose count nobody changes unseen.
-// With one write, what was created between the count and the write would be left out.
-// The second follows at once: requests do not wait for other quotas that are to be counted.
+// A new limit comes into force in two steps. The first write adds the limit without
+// status.used: from its revision on nothing is admitted without a reservation, and
+// requests wait for the second write. The second write sets status.used; it fails if the
+// count has changed. With a single write, objects created between the count and the
+// write would not be counted. The second write follows at once: requests do not wait for
+// the counts of other quotas.
 func (c *Controller) sync(ctx context.Context, item types.NamespacedName) error {
 	if err := c.prepare(ctx, item); err != nil {
 		return err

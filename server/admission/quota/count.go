@@ -60,7 +60,7 @@ func (c *Controller) countKeys(ctx context.Context, folders []string, revision i
 		}
 		answer, err := c.config.Etcd.Txn(ctx).Then(ops...).Commit()
 		if err != nil {
-			return nil, fmt.Errorf("counting objects: %w", err)
+			return nil, fmt.Errorf("failed to count objects: %w", err)
 		}
 		for _, r := range answer.Responses {
 			counts = append(counts, r.GetResponseRange().Count)
@@ -153,7 +153,7 @@ func (c *Controller) sizes(ctx context.Context, folder string, revision int64) (
 	for key := folder; ; {
 		answer, err := c.config.Etcd.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
 		if err != nil {
-			return 0, fmt.Errorf("reading the sizes of objects below %s: %w", folder, err)
+			return 0, fmt.Errorf("failed to read the sizes of objects below %s: %w", folder, err)
 		}
 		for _, kv := range answer.Kvs {
 			sum += int64(len(kv.Value))

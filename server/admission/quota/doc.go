@@ -4,10 +4,10 @@
 //	request ─▶ Plugin ──── no quota in the namespace ────────────────────▶ admitted
 //	             │                                                             ▲
 //	             └─▶ evaluator of k8s.io/apiserver ─▶ status.used += n, if it fits,
-//	                 (all that wait, together)        and nobody else was faster
+//	                 (all waiting requests)           and no other write came first
 //
-//	leader:  etcd ── one watch, while there is a quota ──▶ Controller ─▶ status.used = what there is
-//	                                                                      + what is on its way
+//	leader:  etcd ── one watch, while there is a quota ──▶ Controller ─▶ status.used = stored objects
+//	                                                                      + open reservations
 //
 // # Names
 //
@@ -18,22 +18,22 @@
 //
 // # Invariants
 //
-// A request that adds to what is limited is admitted only once status.used has been
-// raised for it, by a write on the condition that nobody else has written: no two
-// replicas give away the same room. An answer that is lost leaves status.used too
-// high, never too low.
+// A request that adds to a limited resource is admitted only after status.used was
+// raised for it, by a conditional write that fails on concurrent writes. So two replicas
+// never reserve the same room. If the answer of etcd is lost, status.used is too high,
+// never too low.
 //
-// The controller lowers status.used to what there is, and adds what was reserved
-// and not yet seen in etcd. It reads reservations and objects from one watch, in
-// etcd's order. A reservation is over when the object is there, or after the time
-// that a request may take: see [ledger]. The write has the condition that no
-// reservation was made in between.
+// The controller sets status.used to the number of stored objects plus the reservations
+// not yet seen in etcd. It reads reservations and objects from one watch, in etcd's
+// order. A reservation ends when the object is stored, or after the maximum time of a
+// request: see [ledger]. The controller's write fails if a reservation was made in
+// between.
 //
-// Which quotas a namespace has is what an index says, which may be behind. A quota that
-// comes to limit something new is stored with a mark, and the write of a request has the
-// condition, in etcd, that there is no mark that the index does not know; if there is,
-// the request is evaluated once more. A limit is in force from its mark on, and counted
-// after it: no object that was written without a reservation is left out of the count.
+// An index has the quotas of each namespace, and may be behind. A quota that limits
+// something new is stored with a mark. The write of a request has the condition, in
+// etcd, that there is no mark that the index does not know. If there is one, the request
+// is evaluated again. A limit is in force from its mark on, and is counted after it: the
+// count includes all objects that were written without a reservation.
 //
 // A namespace without quota costs a lookup in an index and a comparison in etcd. A CRD
 // costs nothing.

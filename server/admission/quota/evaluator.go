@@ -31,7 +31,7 @@ func (registry) Add(quotav1.Evaluator) {}
 // Remove implements quota.Registry.
 func (registry) Remove(quotav1.Evaluator) {}
 
-// List implements quota.Registry. Nobody asks: what there is is counted in etcd.
+// List implements quota.Registry. It is not called: usage is counted in etcd.
 func (registry) List() []quotav1.Evaluator { return nil }
 
 // byteNames are the names that the size of an object counts for.

@@ -24,9 +24,9 @@ import (
 // errNoQuota ends the watch: nothing is limited any more.
 var errNoQuota = errors.New("no ResourceQuota is left")
 
-// follow watches quotas and objects until there is no quota left. After a gap
-// everything is counted anew: what is used beyond what there is may have been
-// reserved in it.
+// follow watches quotas and objects until there is no quota left. After a gap in the
+// watch it counts everything again: usage above the number of stored objects may have
+// been reserved during the gap.
 func (c *Controller) follow(ctx context.Context) {
 	ctx = store.OwnStream(ctx, "quota")
 	for delay := firstRetry; ctx.Err() == nil; delay = min(2*delay, lastRetry) {
@@ -100,7 +100,7 @@ func (c *Controller) read(ctx context.Context) (revision int64, err error) {
 	for key := folder; ; {
 		answer, err := c.config.Etcd.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
 		if err != nil {
-			return 0, fmt.Errorf("reading ResourceQuotas: %w", err)
+			return 0, fmt.Errorf("failed to read ResourceQuotas: %w", err)
 		}
 		if revision == 0 {
 			revision = answer.Header.Revision
@@ -135,7 +135,7 @@ func ledgerOf(all map[string]map[string]*ledger, namespace, name string) *ledger
 	return all[namespace][name]
 }
 
-// all has all quotas counted.
+// all queues all quotas to be counted.
 func (c *Controller) all() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,8 +208,8 @@ func (c *Controller) applyObject(event *clientv3.Event, resource schema.GroupRes
 	if t := c.tallies[namespace]; t != nil {
 		t.add(change{event.Kv.ModRevision, bytes})
 		for name, l := range c.ledgers[namespace] {
-			// What shrinks makes room, and what grows beyond all reservations has taken it:
-			// deletions do, and encryption. Counting is bounded by pause.
+			// An object that shrinks frees quota. One that grows beyond all reservations has
+			// used more: deletion marks and encryption do that. pause bounds the counting.
 			if l.settle(StorageBytes, bytes) != 0 && limitsBytes(l.quota) {
 				c.soon(namespace, name)
 			}

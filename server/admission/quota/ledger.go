@@ -34,9 +34,8 @@ type reservation struct {
 	revision string
 }
 
-// see notes a new state of the quota. It reports whether the controller has
-// something to do: somebody has changed what is to be limited, or has lowered or
-// removed what is used.
+// see records a new state of the quota. It reports whether the controller must act: a
+// client has changed the limits, or has lowered or removed status.used.
 func (l *ledger) see(q *corev1.ResourceQuota, now time.Time) (changed bool) {
 	before := l.quota
 	l.quota = q

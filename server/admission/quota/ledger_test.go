@@ -67,7 +67,8 @@ func TestPendingCoversRequests(t *testing.T) {
 	}
 }
 
-// TestOwnWritesReserveNothing has the answer before the watch, and after it.
+// TestOwnWritesReserveNothing gets the response of a write before the watch event, and
+// after it.
 func TestOwnWritesReserveNothing(t *testing.T) {
 	now := time.Now()
 	l := &ledger{}
@@ -97,7 +98,8 @@ func TestOwnWritesReserveNothing(t *testing.T) {
 	}
 }
 
-// TestReservationsBeforeTheWatch are what is used and is not there.
+// TestReservationsBeforeTheWatch: reservations are the part of status.used without
+// stored objects.
 func TestReservationsBeforeTheWatch(t *testing.T) {
 	now := time.Now()
 	l := &ledger{}

@@ -40,8 +40,8 @@ const (
 	// writeTime is how long a reservation may take: the evaluator waits for ten
 	// seconds.
 	writeTime = 5 * time.Second
-	// hearTime is how long a request waits for the informer to hear of a quota, and for
-	// the controller to count what a new limit is of.
+	// hearTime is how long a request waits for the informer to receive a quota, and for
+	// the controller to count the usage of a new limit.
 	hearTime = 2 * time.Second
 	// remembered is how many quotas are known newer than the informer has them.
 	remembered = 1000
@@ -57,7 +57,7 @@ var ignored = map[schema.GroupResource]struct{}{
 	{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"}:   {},
 }
 
-// Plugin refuses what does not fit into the quotas of a namespace.
+// Plugin rejects requests that exceed the quotas of a namespace.
 type Plugin struct {
 	*admission.Handler
 	config    *resourcequotaapi.Configuration
@@ -124,8 +124,8 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if err != nil {
 		return err
 	}
-	// What this replica has not heard of it does not know, and after it was cut off
-	// from etcd that may be much. So etcd is asked with the write.
+	// The informer of this replica may be behind, above all after it was cut off from
+	// etcd. So the write has a condition that etcd checks.
 	limits, unheard := limitsOf(known, names), store.Folder{Name: quotas.Resource + "/" + a.GetNamespace(), Revision: revision}
 	if !a.IsDryRun() {
 		unheard.Newer = func(ctx context.Context, marked []string) (store.Folder, error) {
@@ -144,10 +144,9 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// evaluate has a request evaluated by the quotas of its namespace: by those given, as they
-// are or newer, and by those that the informer has. It waits for the controller to count
-// what is limited since a moment ago. The evaluator would refuse the request, and keep
-// others waiting if it waited itself.
+// evaluate evaluates a request against the quotas of its namespace: the given ones or newer
+// states of them, and those of the informer. It waits for the controller to count new limits:
+// the evaluator would reject the request, or would block others if it waited itself.
 func (p *Plugin) evaluate(ctx context.Context, a admission.Attributes, listed []*corev1.ResourceQuota) error {
 	waiting, cancel := context.WithTimeout(ctx, hearTime)
 	defer cancel()
@@ -167,7 +166,7 @@ func (p *Plugin) evaluate(ctx context.Context, a admission.Attributes, listed []
 		case isUncountedError(err):
 			return store.NothingWritten("the limits of the ResourceQuotas in the namespace " + a.GetNamespace() + " are not counted yet")
 		case err == nil && !informed && p.quotas.synced() && !a.IsDryRun():
-			// By the informer or by etcd: it may have been either, and the informer knows less.
+			// The rejected limit may come from the informer or from etcd, and the informer knows less.
 			return store.NothingWritten("this replica has only just read all ResourceQuotas")
 		default:
 			return err
@@ -181,9 +180,9 @@ func isUncountedError(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "status unknown for quota: ")
 }
 
-// mark has a quota stored with its mark if it is to limit more than before. Until now it
-// was not looked at by requests that it is to limit, and what they rely on is that they
-// know all that do. Other changes of limits meet the condition of the reservation.
+// mark adds the mark to a quota that limits more resources than before. Requests for these
+// resources did not read this quota so far, and they rely on knowing all quotas that limit
+// them. Other changes of limits are covered by the condition of the reservation.
 func mark(ctx context.Context, a admission.Attributes) error {
 	now, ok := a.GetObject().(*corev1.ResourceQuota)
 	old, before := a.GetOldObject().(*corev1.ResourceQuota)
@@ -195,9 +194,9 @@ func mark(ctx context.Context, a admission.Attributes) error {
 
 // again evaluates a request once more if quotas limit it that were not known when it was
 // evaluated, or that were marked since: such a limit may have been removed and added again,
-// and what was reserved before is not counted then. It returns what is relied on after
-// that: that there are no further ones. What was reserved before is reserved twice, and
-// given back by the controller.
+// and then does not count earlier reservations. It returns the condition of the write: that
+// there are no further such quotas. Earlier reservations are made twice, and the controller
+// releases them.
 func (p *Plugin) again(ctx context.Context, a admission.Attributes, known map[limit]bool, names []corev1.ResourceName, marked []string) (store.Folder, error) {
 	heard := store.Folder{Name: quotas.Resource + "/" + a.GetNamespace()}
 	all, revision, err := p.quotas.list(ctx, a.GetNamespace())
@@ -257,9 +256,9 @@ func limitsOf(all []*corev1.ResourceQuota, names []corev1.ResourceName) map[limi
 	return limits
 }
 
-// whole makes an update of a part of an object one of the object. The library lets
-// that of a status exceed a quota, because that of pods has to: here it would be a way
-// around. A scale is of another kind, and has no bytes of its own.
+// whole converts an update of a subresource to one of the object. k8s.io/apiserver lets
+// updates of a status exceed a quota, because pods need that. Here it would bypass the
+// quota. A scale has another kind, and no bytes of its own.
 type whole struct {
 	admission.Attributes
 	object, old runtime.Object
@@ -378,8 +377,8 @@ func (q *accessor) GetQuotas(namespace string) ([]corev1.ResourceQuota, error) {
 	return list, nil
 }
 
-// heard returns the quotas of a namespace, as they are known, and a revision up to which
-// they are known: what the informer has heard of or, until it has synced, what etcd says.
+// heard returns the known quotas of a namespace, and the revision up to which they are
+// known. They come from the informer or, until it has synced, from etcd.
 func (q *accessor) heard(ctx context.Context, namespace string) (known []*corev1.ResourceQuota, latest int64, listed bool, err error) {
 	if !q.synced() {
 		known, latest, err = q.list(ctx, namespace)
@@ -441,7 +440,7 @@ func (q *accessor) counted(ctx context.Context, a admission.Attributes) error {
 	}
 }
 
-// hear waits until the informer has heard of quotas, or the context ends.
+// hear waits until the informer has received quotas, or the context ends.
 func (q *accessor) hear(ctx context.Context, all []*corev1.ResourceQuota) error {
 	for _, one := range all {
 		for {

@@ -52,7 +52,7 @@ func creation(namespace string) admission.Attributes {
 		admission.Create, &metav1.CreateOptions{}, false, nil)
 }
 
-// limiting has limits, of which some are counted.
+// limiting is a quota with limits. Some of them are counted.
 func limiting(namespace string, names []corev1.ResourceName, counted ...corev1.ResourceName) *corev1.ResourceQuota {
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: namespace, UID: "u", ResourceVersion: "1"}}
 	q.Status = corev1.ResourceQuotaStatus{Hard: corev1.ResourceList{}, Used: corev1.ResourceList{}}

@@ -21,7 +21,7 @@ import (
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
-// Options are what resources are served with.
+// Options configure the resources.
 type Options struct {
 	Backend *store.Backend
 	// Admission may be nil.
@@ -29,7 +29,7 @@ type Options struct {
 	Authorizer authorizer.UnconditionalAuthorizer
 	// MaxRequestBodyBytes bounds request bodies; 3 MiB if zero.
 	MaxRequestBodyBytes int64
-	// MinRequestTimeout is how long watches last at least if clients do not say;
+	// MinRequestTimeout is how long watches without timeoutSeconds last at least;
 	// half an hour if zero.
 	MinRequestTimeout time.Duration
 }
@@ -42,11 +42,11 @@ type Resources struct {
 	codecs    serializer.CodecFactory
 	types     lazyTypes
 	stores    map[schema.GroupResource]*genericregistry.Store
-	endpoints map[place]*endpoint
+	endpoints map[endpointKey]*endpoint
 }
 
-// place is where an endpoint is served.
-type place struct {
+// endpointKey identifies an endpoint.
+type endpointKey struct {
 	schema.GroupVersionResource
 	subresource string
 }
@@ -61,7 +61,7 @@ func New(o Options, resources ...Resource) (*Resources, error) {
 	o.MinRequestTimeout = cmp.Or(o.MinRequestTimeout, endpoints.DefaultMinRequestTimeout)
 	r := &Resources{
 		options: o, all: slices.Clone(resources),
-		stores: map[schema.GroupResource]*genericregistry.Store{}, endpoints: map[place]*endpoint{},
+		stores: map[schema.GroupResource]*genericregistry.Store{}, endpoints: map[endpointKey]*endpoint{},
 	}
 	if err := check(r.all); err != nil {
 		return nil, err
@@ -83,20 +83,20 @@ func New(o Options, resources ...Resource) (*Resources, error) {
 	return r, nil
 }
 
-// check looks for mistakes in the description of resources.
+// check validates the descriptions of resources.
 func check(resources []Resource) error {
 	seen := map[schema.GroupResource]bool{}
 	for i := range resources {
 		r := &resources[i]
 		switch {
 		case r.Version == "" || r.Plural == "" || r.Singular == "" || r.Kind == "":
-			return fmt.Errorf("a resource %q of group %q lacks its version, a name or its kind", r.Plural, r.Group)
+			return fmt.Errorf("resource %q of group %q: the version, a name or the kind is missing", r.Plural, r.Group)
 		case seen[r.resource()]:
 			return fmt.Errorf("%s: there are two resources of this name", r.resource())
 		case r.New == nil || (r.NewList == nil) != (r.Virtual != nil):
 			return fmt.Errorf("%s: New is needed, and NewList if and only if it is stored", r.resource())
-		case r.stored() && r.Rules.Name == nil:
-			return fmt.Errorf("%s: there is no rule for names", r.resource())
+		case r.stored() && r.Strategy.Name == nil:
+			return fmt.Errorf("%s: Strategy.Name must be set", r.resource())
 		case !r.Alias.Empty() && r.convert == nil:
 			return fmt.Errorf("%s: an alias needs conversion functions", r.resource())
 		}
@@ -113,7 +113,7 @@ func (r *Resources) Store(name schema.GroupResource) *genericregistry.Store { re
 // All returns the resources. They must not be changed.
 func (r *Resources) All() []Resource { return r.all }
 
-// Kinds returns the resources that objects are stored of.
+// Kinds returns the resources whose objects are stored.
 func (r *Resources) Kinds() []restmapping.Kind {
 	var list []restmapping.Kind
 	for i := range r.all {
@@ -136,7 +136,7 @@ func (r *Resources) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.NotFound(w, req)
 		return
 	}
-	e := r.endpoints[place{schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}, info.Subresource}]
+	e := r.endpoints[endpointKey{schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}, info.Subresource}]
 	if e == nil || !e.reached(info) {
 		http.NotFound(w, req)
 		return

@@ -337,7 +337,7 @@ func TestMistakesInDescriptions(t *testing.T) {
 	good := start(t, configMaps())
 	alias := Events(0)[1]
 	noName := configMaps()
-	noName.Rules.Name = nil
+	noName.Strategy.Name = nil
 	for what, list := range map[string][]Resource{
 		"two of the same":      {configMaps(), configMaps()},
 		"no rule for names":    {noName},

@@ -21,14 +21,14 @@ import (
 type csr = certificatesv1.CertificateSigningRequest
 
 // CertificateSigningRequests are the requests for certificates. Approval and Status are
-// the rules of its subresources: who may write them is up to the caller.
-func CertificateSigningRequests() (r Resource, approval, status Rules) {
+// the strategies of its subresources. The caller authorizes writes to them.
+func CertificateSigningRequests() (r Resource, approval, status Strategy) {
 	r = Resource{
 		Group: certificatesv1.GroupName, Version: "v1", Plural: "certificatesigningrequests", Singular: "certificatesigningrequest", Kind: "CertificateSigningRequest",
 		ShortNames: []string{"csr"},
 		New:        empty[csr],
 		NewList:    empty[certificatesv1.CertificateSigningRequestList],
-		Rules: Rules{
+		Strategy: Strategy{
 			Name:   segmentName,
 			Create: func(ctx context.Context, obj runtime.Object) { requestedBy(ctx, obj.(*csr)) },
 			Update: func(_ context.Context, obj, old runtime.Object) {
@@ -49,7 +49,7 @@ func CertificateSigningRequests() (r Resource, approval, status Rules) {
 		Row:    row(csrRow),
 		Fields: func(obj runtime.Object) fields.Set { return fields.Set{"spec.signerName": obj.(*csr).Spec.SignerName} },
 	}
-	approval = Rules{
+	approval = Strategy{
 		Update: func(_ context.Context, obj, old runtime.Object) {
 			o, before := obj.(*csr), old.(*csr)
 			stampConditions(o, before)
@@ -62,7 +62,7 @@ func CertificateSigningRequests() (r Resource, approval, status Rules) {
 		Unconditional:  true,
 		Reset:          resetCSR("certificate"),
 	}
-	status = Rules{
+	status = Strategy{
 		Update: func(_ context.Context, obj, old runtime.Object) {
 			o, before := obj.(*csr), old.(*csr)
 			o.Spec = before.Spec
@@ -78,12 +78,13 @@ func CertificateSigningRequests() (r Resource, approval, status Rules) {
 	return r, approval, status
 }
 
-// resetCSR is a value for Rules.Reset: the spec, and one field of the status.
+// resetCSR is a value for Strategy.Reset: the spec, and one field of the status.
 func resetCSR(name string) map[string]*fieldpath.Set {
 	return map[string]*fieldpath.Set{"certificates.k8s.io/v1": fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("status", name))}
 }
 
-// requestedBy notes who asks. Nobody can say so, or create what is approved already.
+// requestedBy records the user of the request. Clients cannot set it, nor create a
+// request that is already approved.
 func requestedBy(ctx context.Context, o *csr) {
 	o.Spec.Username, o.Spec.UID, o.Spec.Groups, o.Spec.Extra = "", "", nil, nil
 	if u, ok := request.UserFrom(ctx); ok {
@@ -98,8 +99,8 @@ func requestedBy(ctx context.Context, o *csr) {
 	o.Status = certificatesv1.CertificateSigningRequestStatus{}
 }
 
-// keepConditions has the conditions of a type be as they were. If their number differs
-// they stay as they are written, and validation refuses them.
+// keepConditions restores the former conditions of a type. If their number differs it
+// does not change them, and validation rejects them.
 func keepConditions(o, before *csr, kind certificatesv1.RequestConditionType) {
 	was := conditionsOf(before, kind)
 	if len(conditionsOf(o, kind)) != len(was) {

@@ -19,7 +19,7 @@ func configMaps() Resource {
 		Version: "v1", Plural: "configmaps", Singular: "configmap", Kind: "ConfigMap", Namespaced: true, ShortNames: []string{"cm"},
 		New:     empty[corev1.ConfigMap],
 		NewList: empty[corev1.ConfigMapList],
-		Rules: Rules{
+		Strategy: Strategy{
 			Name: apivalidation.NameIsDNSSubdomain,
 			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
 				return validateConfigMap(obj.(*corev1.ConfigMap))

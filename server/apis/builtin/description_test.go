@@ -16,7 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/espalier-dev/espalier/openapi"
+	"github.com/espalier-dev/espalier/crd/openapi"
 	"github.com/espalier-dev/espalier/server/endpoints/discovery"
 )
 
@@ -151,7 +151,7 @@ func TestOpenAPI(t *testing.T) {
 func TestEquivalentResources(t *testing.T) {
 	e := start(t)
 	core := schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	mapper := e.resources.endpoints[place{core, ""}].Scope.EquivalentResourceMapper
+	mapper := e.resources.endpoints[endpointKey{core, ""}].Scope.EquivalentResourceMapper
 	if got := mapper.EquivalentResourcesFor(core, ""); len(got) != 2 {
 		t.Errorf("events are the same as %v", got)
 	}

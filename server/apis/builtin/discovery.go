@@ -61,7 +61,7 @@ func (r *Resources) Discovery() []discovery.Group {
 func (r *Resources) described(one *Resource) discovery.Resource {
 	out := discovery.Resource{
 		Name: one.Plural, Singular: one.Singular, Kind: one.Kind, Namespaced: one.Namespaced,
-		Verbs:      r.endpoints[place{one.version().WithResource(one.Plural), ""}].verbs(),
+		Verbs:      r.endpoints[endpointKey{one.version().WithResource(one.Plural), ""}].verbs(),
 		ShortNames: one.ShortNames, Categories: one.Categories,
 	}
 	of := one

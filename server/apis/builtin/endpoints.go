@@ -24,7 +24,7 @@ import (
 	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
 )
 
-// patchTypes are the patches that types of Go understand.
+// patchTypes are the patch types of resources with Go types.
 var patchTypes = []string{
 	string(types.JSONPatchType),
 	string(types.MergePatchType),
@@ -38,8 +38,9 @@ type endpoint struct {
 	resource *Resource
 }
 
-// reached reports whether the path of a request is one of the resource's. A
-// namespace is in itself, and in no other: rights within one are no rights to others.
+// reached reports whether the path of a request is one of the resource's. The path of a
+// namespace may name that namespace, and no other: rights within one namespace are no
+// rights to others.
 func (e *endpoint) reached(info *request.RequestInfo) bool {
 	if e.resource.Group == "" && e.resource.Plural == "namespaces" && info.Namespace != "" {
 		switch info.Verb {
@@ -105,7 +106,7 @@ func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t tab
 	}
 	var fieldTypes managedfields.TypeConverter = r.types
 	if !own || one.Virtual != nil {
-		fieldTypes = managedfields.NewDeducedTypeConverter() // nobody applies what is not stored
+		fieldTypes = managedfields.NewDeducedTypeConverter() // server-side apply needs a stored object
 	}
 	fieldTypes = fieldmanager.Limited(fieldTypes)
 	var reset map[fieldpath.APIVersion]fieldpath.Filter
@@ -117,14 +118,14 @@ func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t tab
 		return err
 	}
 	equivalent.RegisterKindFor(scope.Resource, subresource, kind)
-	r.endpoints[place{scope.Resource, subresource}] = &endpoint{resource: one, Endpoint: &endpoints.Endpoint{
+	r.endpoints[endpointKey{scope.Resource, subresource}] = &endpoint{resource: one, Endpoint: &endpoints.Endpoint{
 		Scope: scope, Storage: s, Admission: r.options.Admission, MinRequestTimeout: r.options.MinRequestTimeout, PatchTypes: patchTypes,
 	}}
 	return nil
 }
 
-// kind is what an endpoint serves: mostly objects of the resource, but there are
-// subresources of their own kind. These become known to the scheme here.
+// kind is the kind that an endpoint serves: mostly that of the resource. Kinds of
+// subresources are added to the scheme here.
 func (r *Resources) kind(one *Resource, subresource string, s rest.Storage) (kind schema.GroupVersionKind, own bool, err error) {
 	kind = one.version().WithKind(one.Kind)
 	if subresource == "" || reflect.TypeOf(s.New()) == reflect.TypeOf(one.New()) {

@@ -19,8 +19,8 @@ import (
 // DefaultEventTTL is how long Kubernetes keeps events.
 const DefaultEventTTL = time.Hour
 
-// Events are the events, of the core group and of events.k8s.io: the same
-// objects. They go after ttl, or after DefaultEventTTL if it is zero.
+// Events are the events of the core group and of events.k8s.io, which are the same
+// objects. They expire after ttl, or after DefaultEventTTL if it is zero.
 func Events(ttl time.Duration) []Resource {
 	if ttl <= 0 {
 		ttl = DefaultEventTTL
@@ -30,7 +30,7 @@ func Events(ttl time.Duration) []Resource {
 		Version: "v1", Plural: "events", Singular: "event", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"},
 		New:     empty[corev1.Event],
 		NewList: empty[corev1.EventList],
-		Rules: Rules{
+		Strategy: Strategy{
 			Name: eventName,
 			Validate: func(ctx context.Context, obj runtime.Object) field.ErrorList {
 				return validateEvent(ctx, obj.(*corev1.Event))
@@ -56,8 +56,8 @@ func Events(ttl time.Duration) []Resource {
 	}}
 }
 
-// eventName allows what can be a segment of a path: clients make the names of events
-// of whatever the event is about.
+// eventName allows all names that can be a segment of a path: clients derive the name of
+// an event from the name of the object that it is about.
 func eventName(name string, prefix bool) []string {
 	if prefix {
 		return content.IsPathSegmentPrefix(name)

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// The events of the core group came first, and what they may say has never been
-// narrowed. Those with an eventTime have to say who reports what; those that
-// come through events.k8s.io have to leave out what they should not use any more.
+// The events of the core group came first, and their validation was never tightened.
+// Events with an eventTime must name the reporting controller and the action. Events
+// written through events.k8s.io must not set the deprecated fields.
 
 const (
 	maxReportingInstance = 128
@@ -122,8 +122,8 @@ func validateAnyEvent(ctx context.Context, o *corev1.Event) field.ErrorList {
 	return errs
 }
 
-// eventNamespaceFits reports whether an event is where events about an object of
-// a namespace belong. Those about objects without one are in the default one.
+// eventNamespaceFits reports whether an event is in the namespace of its object. Events
+// about cluster-scoped objects are in the namespace default.
 func eventNamespaceFits(o *corev1.Event, about string) bool {
 	switch {
 	case about == "" && o.EventTime.IsZero():
@@ -136,7 +136,7 @@ func eventNamespaceFits(o *corev1.Event, about string) bool {
 	return true
 }
 
-// validateReport looks at who reports what.
+// validateReport validates the reporting controller, the instance and the action.
 func validateReport(ctx context.Context, o *corev1.Event) field.ErrorList {
 	controller := field.NewPath("reportingComponent")
 	if inEvents(ctx) {

@@ -10,8 +10,8 @@ func flowSchemas() Resource {
 	r := flowResource("flowschemas", "flowschema", "FlowSchema")
 	r.New, r.NewList = empty[flowv1.FlowSchema], empty[flowv1.FlowSchemaList]
 	r.Columns, r.Row = flowSchemaColumns, row(flowSchemaRow)
-	r.Rules.Default = defaults(func(s *flowv1.FlowSchema) { defaultNumber(&s.Spec.MatchingPrecedence, 1000) })
-	r.Rules.Validate, r.Rules.ValidateUpdate = validated(validateFlowSchema)
+	r.Strategy.Default = defaults(func(s *flowv1.FlowSchema) { defaultNumber(&s.Spec.MatchingPrecedence, 1000) })
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validateFlowSchema)
 	withStatus(&r, validateFlowSchemaStatus, func(s *flowv1.FlowSchema) (*flowv1.FlowSchemaSpec, *flowv1.FlowSchemaStatus) {
 		return &s.Spec, &s.Status
 	})
@@ -23,8 +23,8 @@ func priorityLevelConfigurations() Resource {
 	r := flowResource("prioritylevelconfigurations", "prioritylevelconfiguration", "PriorityLevelConfiguration")
 	r.New, r.NewList = empty[level], empty[flowv1.PriorityLevelConfigurationList]
 	r.Columns, r.Row = priorityLevelColumns, row(priorityLevelRow)
-	r.Rules.Default = defaults(func(l *level) { defaultPriorityLevel(&l.Spec) })
-	r.Rules.Validate, r.Rules.ValidateUpdate = validated(validatePriorityLevel)
+	r.Strategy.Default = defaults(func(l *level) { defaultPriorityLevel(&l.Spec) })
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validatePriorityLevel)
 	withStatus(&r, validatePriorityLevelStatus, func(l *level) (*flowv1.PriorityLevelConfigurationSpec, *flowv1.PriorityLevelConfigurationStatus) {
 		return &l.Spec, &l.Status
 	})
@@ -35,7 +35,7 @@ func priorityLevelConfigurations() Resource {
 func flowResource(plural, singular, kind string) Resource {
 	return Resource{
 		Group: flowv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: kind,
-		Rules: Rules{Name: validation.NameIsDNSSubdomain, Unconditional: true},
+		Strategy: Strategy{Name: validation.NameIsDNSSubdomain, Unconditional: true},
 	}
 }
 

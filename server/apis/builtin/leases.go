@@ -18,7 +18,7 @@ func leases() Resource {
 		Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Singular: "lease", Kind: "Lease", Namespaced: true,
 		New:     empty[coordinationv1.Lease],
 		NewList: empty[coordinationv1.LeaseList],
-		Rules: Rules{
+		Strategy: Strategy{
 			Name:           apivalidation.NameIsDNSSubdomain,
 			Create:         func(_ context.Context, obj runtime.Object) { dropStrategy(obj.(*coordinationv1.Lease)) },
 			Update:         func(_ context.Context, obj, _ runtime.Object) { dropStrategy(obj.(*coordinationv1.Lease)) },
@@ -42,7 +42,7 @@ func leases() Resource {
 }
 
 // dropStrategy drops the fields of coordinated leader election, as Kubernetes
-// does where it is off: there is nobody here who elects.
+// does where that feature is off: this server has no controller that elects.
 func dropStrategy(o *coordinationv1.Lease) {
 	o.Spec.Strategy, o.Spec.PreferredHolder = nil, nil
 }

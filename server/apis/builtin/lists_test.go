@@ -45,7 +45,7 @@ func TestApplyIsBounded(t *testing.T) {
 	}
 }
 
-// Managed fields that are not sorted are decoded in quadratic time, whoever sends them.
+// Managed fields that are not sorted take quadratic time to decode.
 func TestManagedFieldsAreBounded(t *testing.T) {
 	e := start(t)
 	if a := e.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"n"}}`); a.Code != 201 {

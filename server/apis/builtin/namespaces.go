@@ -24,15 +24,15 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// namespaces are the namespaces. One that is deleted is marked, and goes when
-// spec.finalizers are empty: whoever empties it removes them through the
-// subresource finalize.
+// namespaces are the namespaces. A delete marks a namespace; it is removed when
+// spec.finalizers is empty. The namespace controller empties the namespace and removes
+// the finalizer through the subresource finalize.
 func namespaces() Resource {
 	return Resource{
 		Version: "v1", Plural: "namespaces", Singular: "namespace", Kind: "Namespace", ShortNames: []string{"ns"},
 		New:     empty[corev1.Namespace],
 		NewList: empty[corev1.NamespaceList],
-		Rules: Rules{
+		Strategy: Strategy{
 			Name:    apivalidation.ValidateNamespaceName,
 			Default: defaults(defaultNamespace),
 			Create:  func(_ context.Context, obj runtime.Object) { startNamespace(obj.(*corev1.Namespace)) },
@@ -57,7 +57,7 @@ func namespaces() Resource {
 		},
 		Wrap: newNamespaceStorage,
 		Subresources: map[string]func(*genericregistry.Store) rest.Storage{
-			"status": Part(Rules{
+			"status": Part(Strategy{
 				Update: func(_ context.Context, obj, old runtime.Object) {
 					obj.(*corev1.Namespace).Spec = old.(*corev1.Namespace).Spec
 					keepMetadata(obj.(*corev1.Namespace), old.(*corev1.Namespace))
@@ -66,7 +66,7 @@ func namespaces() Resource {
 				Unconditional:  true,
 				Reset:          ResetFields("v1", "spec"),
 			}),
-			"finalize": Replaced(Rules{
+			"finalize": Replaced(Strategy{
 				Update: func(_ context.Context, obj, old runtime.Object) {
 					obj.(*corev1.Namespace).Status = old.(*corev1.Namespace).Status
 					keepMetadata(obj.(*corev1.Namespace), old.(*corev1.Namespace))
@@ -100,8 +100,8 @@ func labelWithName(o *corev1.Namespace) {
 	o.Labels[corev1.LabelMetadataName] = o.Name
 }
 
-// startNamespace makes a new namespace active, and sees to it that it is
-// emptied before it goes.
+// startNamespace makes a new namespace active, and adds the finalizer by which it is
+// emptied before it is removed.
 func startNamespace(o *corev1.Namespace) {
 	o.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
 	if !slices.Contains(o.Spec.Finalizers, corev1.FinalizerKubernetes) {
@@ -116,8 +116,8 @@ func keepFinalizersAndStatus(_ context.Context, obj, old runtime.Object) {
 	labelWithName(o)
 }
 
-// keepMetadata is for subresources: rights on them are no rights to delete an object
-// by an owner reference, to hold up its deletion, or to change what selectors find.
+// keepMetadata is for subresources: rights on them must not allow to delete an object by
+// an owner reference, to block its deletion with a finalizer, or to change its labels.
 // Annotations may change: Kubernetes' conformance tests write one with the status.
 func keepMetadata(o, old metav1.Object) {
 	annotations := o.GetAnnotations()
@@ -137,10 +137,10 @@ func validateFinalizers(o *corev1.Namespace) field.ErrorList {
 	return errs
 }
 
-// standardFinalizers are those that need not say whose they are.
+// standardFinalizers are the finalizers that need no domain.
 var standardFinalizers = []string{string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
 
-// validatePhase looks whether the phase says what the deletion timestamp says.
+// validatePhase checks that the phase agrees with the deletion timestamp.
 func validatePhase(_ context.Context, obj, _ runtime.Object) field.ErrorList {
 	o, path := obj.(*corev1.Namespace), field.NewPath("status", "Phase")
 	switch {
@@ -167,8 +167,8 @@ var (
 	_ rest.CorruptObjectDeleterProvider = namespaceStorage{}
 )
 
-// newNamespaceStorage keeps namespaces that are marked as long as there are
-// finalizers of either sort, whichever endpoint removes the last one.
+// newNamespaceStorage keeps a namespace marked for deletion while it has finalizers in
+// its spec or metadata. Any endpoint may remove the last one.
 func newNamespaceStorage(s *genericregistry.Store) rest.Storage {
 	s.ShouldDeleteDuringUpdate = func(ctx context.Context, key string, obj, existing runtime.Object) bool {
 		return len(obj.(*corev1.Namespace).Spec.Finalizers) == 0 && genericregistry.ShouldDeleteDuringUpdate(ctx, key, obj, existing)
@@ -226,8 +226,8 @@ func (s namespaceStorage) GetResetFields() map[fieldpath.APIVersion]*fieldpath.S
 	return s.store.GetResetFields()
 }
 
-// Delete marks a namespace. One that is marked already goes if it has no
-// finalizers any more, and is answered as it is if it has.
+// Delete marks a namespace for deletion. If it is already marked, Delete removes it
+// once it has no finalizers, and otherwise returns it unchanged.
 func (s namespaceStorage) Delete(ctx context.Context, name string, admit rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	obj, err := s.store.Get(ctx, name, &metav1.GetOptions{})
 	if err != nil {
@@ -250,8 +250,8 @@ func (s namespaceStorage) Delete(ctx context.Context, name string, admit rest.Va
 	return s.store.Delete(ctx, name, admit, options)
 }
 
-// precondition checks what a client knows about the namespace that it wants to
-// delete, and makes sure that it is this one that is going to be deleted.
+// precondition checks the preconditions of a delete request, and adds the UID, so that
+// no other namespace of the same name is deleted.
 func (s namespaceStorage) precondition(options *metav1.DeleteOptions, o *corev1.Namespace) error {
 	if options.Preconditions == nil {
 		options.Preconditions = &metav1.Preconditions{}
@@ -270,7 +270,7 @@ func (s namespaceStorage) precondition(options *metav1.DeleteOptions, o *corev1.
 	return nil
 }
 
-// mark begins the end of a namespace.
+// mark marks a namespace for deletion.
 func (s namespaceStorage) mark(ctx context.Context, name string, admit rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, error) {
 	key, err := s.store.KeyFunc(ctx, name)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/espalier-dev/espalier/openapi"
+	"github.com/espalier-dev/espalier/crd/openapi"
 	"github.com/espalier-dev/espalier/server/apis/builtin/models"
 	"github.com/espalier-dev/espalier/server/endpoints/openapihandler"
 )
@@ -35,13 +35,13 @@ func (r *Resources) OpenAPI() []openapihandler.BuiltIn {
 	return list
 }
 
-// published is what the paths of a resource depend on. The list of what is not
-// listed is called as one of it: nothing refers to it.
+// published is the part of a resource that its paths depend on. A resource that cannot
+// be listed gets a list kind too, but nothing refers to it.
 func (r *Resources) published(one *Resource) openapi.Resource {
 	out := openapi.Resource{
 		Group: one.Group, Version: one.Version, Plural: one.Plural, Kind: one.Kind, ListKind: one.Kind, Namespaced: one.Namespaced,
 		Model: modelName(one.New()), ListModel: modelName(one.New()), Typed: true,
-		Verbs: r.endpoints[place{one.version().WithResource(one.Plural), ""}].verbs(),
+		Verbs: r.endpoints[endpointKey{one.version().WithResource(one.Plural), ""}].verbs(),
 	}
 	if one.NewList != nil {
 		out.ListKind, out.ListModel = one.Kind+"List", modelName(one.NewList())

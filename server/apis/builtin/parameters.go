@@ -20,10 +20,10 @@ import (
 )
 
 // The server reads the parameters of admission policies with rights of its own,
-// and expressions show them to others. So whoever writes a policy needs the right
-// to get all objects of its paramKind, and whoever binds one needs the right to get
-// the objects of its paramRef, or to list them if it has no name. Kubernetes asks
-// for the same.
+// and expressions show them to others. So the author of a policy needs the right to
+// get all objects of its paramKind. The author of a binding needs the right to get
+// the objects of its paramRef, or to list them if it has no name. Kubernetes requires
+// the same.
 
 // PolicyOptions are what policies are authorized with.
 type PolicyOptions struct {
@@ -45,8 +45,8 @@ func Policies(o PolicyOptions) []Resource {
 func guardedPolicies(o PolicyOptions, policies, bindings Resource) []Resource {
 	g := &parameterGuard{options: o, resource: policies.resource()}
 	policies.Wrap = func(s *genericregistry.Store) rest.Storage { g.policies = s; return s }
-	policies.Rules.Authorize = g.authorizePolicy
-	bindings.Rules.Authorize = g.authorizeBinding
+	policies.Strategy.Authorize = g.authorizePolicy
+	bindings.Strategy.Authorize = g.authorizeBinding
 	return []Resource{policies, bindings}
 }
 
@@ -57,7 +57,7 @@ type parameterGuard struct {
 	policies *genericregistry.Store // where bindings look up the paramKind
 }
 
-// authorizePolicy is a value for Rules.Authorize. A paramKind that stays the same
+// authorizePolicy is a value for Strategy.Authorize. A paramKind that stays the same
 // was authorized when it was set.
 func (g *parameterGuard) authorizePolicy(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	kind := paramKindOf(obj)
@@ -73,7 +73,7 @@ func (g *parameterGuard) authorizePolicy(ctx context.Context, obj, old runtime.O
 	return nil
 }
 
-// authorizeBinding is a value for Rules.Authorize. It asks again with every
+// authorizeBinding is a value for Strategy.Authorize. It asks again with every
 // update, as Kubernetes does: another policyName, matchResources or policy makes
 // another use of the same paramRef.
 func (g *parameterGuard) authorizeBinding(ctx context.Context, obj, _ runtime.Object) field.ErrorList {
@@ -167,8 +167,8 @@ func (g *parameterGuard) kindOf(ctx context.Context, policy string) (*admissionv
 	return paramKindOf(obj), nil
 }
 
-// attributes name the resource of a kind. What is not known is all: a right for a
-// part of it might not be one for what the kind turns out to be.
+// attributes name the resource of a kind. If it is unknown they name all resources: a
+// right to some resources may not include the one that the kind turns out to be.
 func (g *parameterGuard) attributes(kind *admissionv1.ParamKind) (a authorizer.AttributesRecord, unresolved string) {
 	a = authorizer.AttributesRecord{ResourceRequest: true, APIGroup: "*", APIVersion: "*", Resource: "*"}
 	if kind == nil {
@@ -187,5 +187,5 @@ func (g *parameterGuard) attributes(kind *admissionv1.ParamKind) (a authorizer.A
 	return a, ""
 }
 
-// privileged reports whether nothing is denied to a user. The server is one.
+// privileged reports whether a user may do everything, like the server itself.
 func privileged(u user.Info) bool { return slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup) }

@@ -11,20 +11,20 @@ import (
 )
 
 // Part returns a subresource through which a part of the objects is read,
-// replaced and patched, such as their status. The rules are those of an update:
-// Update keeps everything else as it was, ValidateUpdate looks at the part, and
-// Reset has everything else.
-func Part(rules Rules) func(*genericregistry.Store) rest.Storage {
-	return func(s *genericregistry.Store) rest.Storage { return part{replacing{withRules(s, rules)}} }
+// replaced and patched, such as their status. The strategy is that of an update:
+// Update restores all other fields, ValidateUpdate validates the part, and Reset lists
+// all other fields.
+func Part(strategy Strategy) func(*genericregistry.Store) rest.Storage {
+	return func(s *genericregistry.Store) rest.Storage { return part{replacing{withStrategy(s, strategy)}} }
 }
 
 // Replaced returns a subresource through which a part of the objects can be
-// replaced, and nothing else. The rules are as for [Part].
-func Replaced(rules Rules) func(*genericregistry.Store) rest.Storage {
-	return func(s *genericregistry.Store) rest.Storage { return replacing{withRules(s, rules)} }
+// replaced, and nothing else. The strategy is as for [Part].
+func Replaced(strategy Strategy) func(*genericregistry.Store) rest.Storage {
+	return func(s *genericregistry.Store) rest.Storage { return replacing{withStrategy(s, strategy)} }
 }
 
-// ResetFields is a value for Rules.Reset: the top-level fields of a version.
+// ResetFields is a value for Strategy.Reset: the top-level fields of a version.
 func ResetFields(version string, names ...string) map[string]*fieldpath.Set {
 	set := fieldpath.NewSet()
 	for _, name := range names {
@@ -33,11 +33,11 @@ func ResetFields(version string, names ...string) map[string]*fieldpath.Set {
 	return map[string]*fieldpath.Set{version: set}
 }
 
-// withRules returns a store of the same objects with other rules for updates.
-func withRules(s *genericregistry.Store, rules Rules) *genericregistry.Store {
+// withStrategy returns a store of the same objects with another strategy for updates.
+func withStrategy(s *genericregistry.Store, strategy Strategy) *genericregistry.Store {
 	own := *s
-	changed := s.CreateStrategy.(strategy)
-	changed.rules = rules
+	changed := s.CreateStrategy.(restStrategy)
+	changed.strategy = strategy
 	own.CreateStrategy, own.DeleteStrategy = nil, nil
 	own.UpdateStrategy, own.ResetFieldsStrategy = changed, changed
 	return &own

@@ -8,10 +8,10 @@ import (
 // The policies of admissionregistration.k8s.io and their bindings.
 //
 // Expressions are compiled when a policy is written, with objects and parameters
-// of unknown type. What kube-apiserver's controller does on top of that, which is
-// to check expressions against the types that a policy matches and to leave
-// warnings in status.typeChecking, is not done: they are hints for authors, and
-// nothing waits for them. Who writes such a status finds it kept.
+// of unknown type. kube-apiserver's controller also checks expressions against the
+// types that a policy matches, and writes warnings to status.typeChecking. This server
+// does not: the warnings are hints for authors, and nothing waits for them. A status
+// that a client writes is kept.
 
 func validatingAdmissionPolicies() Resource {
 	type policy = admissionv1.ValidatingAdmissionPolicy
@@ -21,11 +21,11 @@ func validatingAdmissionPolicies() Resource {
 	r.Row = row(func(p *policy) []any {
 		return []any{p.Name, int64(len(p.Spec.Validations)), kindCell(p.Spec.ParamKind), created(p)}
 	})
-	r.Rules.Default = defaults(func(p *policy) {
+	r.Strategy.Default = defaults(func(p *policy) {
 		defaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
 		defaultMatchResources(p.Spec.MatchConstraints)
 	})
-	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateValidatingPolicy)
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateValidatingPolicy)
 	withStatus(&r, validateValidatingPolicyStatus, func(p *policy) (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.ValidatingAdmissionPolicyStatus) {
 		return &p.Spec, &p.Status
 	})
@@ -40,13 +40,13 @@ func mutatingAdmissionPolicies() Resource {
 	r.Row = row(func(p *policy) []any {
 		return []any{p.Name, int64(len(p.Spec.Mutations)), kindCell(p.Spec.ParamKind), created(p)}
 	})
-	// The reinvocation policy has no default: authors shall have thought of it.
-	r.Rules.Default = defaults(func(p *policy) {
+	// The reinvocation policy has no default: authors must choose one.
+	r.Strategy.Default = defaults(func(p *policy) {
 		defaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
 		defaultMatchResources(p.Spec.MatchConstraints)
 	})
-	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateMutatingPolicy)
-	r.Rules.Generation = counted(func(p *policy) any { return p.Spec })
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateMutatingPolicy)
+	r.Strategy.Generation = counted(func(p *policy) any { return p.Spec })
 	return r
 }
 
@@ -57,9 +57,9 @@ func validatingAdmissionPolicyBindings() Resource {
 	r.Columns, r.Row = policyBindingColumns, row(func(b *binding) []any {
 		return []any{b.Name, b.Spec.PolicyName, paramCell(b.Spec.ParamRef), created(b)}
 	})
-	r.Rules.Default = defaults(func(b *binding) { defaultPolicyBinding(b.Spec.ParamRef, b.Spec.MatchResources) })
-	r.Rules.Validate, r.Rules.ValidateUpdate = validated(validateValidatingPolicyBinding)
-	r.Rules.Generation = counted(func(b *binding) any { return b.Spec })
+	r.Strategy.Default = defaults(func(b *binding) { defaultPolicyBinding(b.Spec.ParamRef, b.Spec.MatchResources) })
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validateValidatingPolicyBinding)
+	r.Strategy.Generation = counted(func(b *binding) any { return b.Spec })
 	return r
 }
 
@@ -70,9 +70,9 @@ func mutatingAdmissionPolicyBindings() Resource {
 	r.Columns, r.Row = policyBindingColumns, row(func(b *binding) []any {
 		return []any{b.Name, b.Spec.PolicyName, paramCell(b.Spec.ParamRef), created(b)}
 	})
-	r.Rules.Default = defaults(func(b *binding) { defaultPolicyBinding(b.Spec.ParamRef, b.Spec.MatchResources) })
-	r.Rules.Validate, r.Rules.ValidateUpdate = validated(validateMutatingPolicyBinding)
-	r.Rules.Generation = counted(func(b *binding) any { return b.Spec })
+	r.Strategy.Default = defaults(func(b *binding) { defaultPolicyBinding(b.Spec.ParamRef, b.Spec.MatchResources) })
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validateMutatingPolicyBinding)
+	r.Strategy.Generation = counted(func(b *binding) any { return b.Spec })
 	return r
 }
 

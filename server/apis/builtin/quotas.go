@@ -18,14 +18,14 @@ import (
 )
 
 // resourceQuotas are the quotas of namespaces. All names that Kubernetes knows are
-// accepted, those of pods among them: there are none here, and so none are used.
+// accepted, including those of pods. This server has no pods, so their usage is 0.
 func resourceQuotas() Resource {
 	type quota = corev1.ResourceQuota
 	r := Resource{
 		Version: "v1", Plural: "resourcequotas", Singular: "resourcequota", Kind: "ResourceQuota", Namespaced: true, ShortNames: []string{"quota"},
 		New: empty[quota], NewList: empty[corev1.ResourceQuotaList],
 		Complete: true, // without it, there would be no limit
-		Rules:    Rules{Name: apivalidation.NameIsDNSSubdomain, Unconditional: true, Warn: warnOfQuota},
+		Strategy: Strategy{Name: apivalidation.NameIsDNSSubdomain, Unconditional: true, Warn: warnOfQuota},
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,
 			{Name: "Request", Type: "string", Description: "Request represents a minimum amount of cpu/memory that a container may consume."},
@@ -34,9 +34,9 @@ func resourceQuotas() Resource {
 		},
 		Row: row(quotaRow),
 	}
-	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateQuota)
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateQuota)
 	withStatus(&r, validateQuotaStatus, func(q *quota) (*corev1.ResourceQuotaSpec, *corev1.ResourceQuotaStatus) { return &q.Spec, &q.Status })
-	r.Rules.Generation = nil // it has none
+	r.Strategy.Generation = nil // it has none
 	return r
 }
 

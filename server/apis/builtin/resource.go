@@ -24,30 +24,29 @@ type Resource struct {
 	New, NewList func() runtime.Object
 	// Prefix is between the backend's prefix and the rest of a key, as
 	// kube-apiserver has it: "/configmaps". Empty is "/" + Plural.
-	Prefix string
-	Rules  Rules
+	Prefix   string
+	Strategy Strategy
 	// Columns and Row are what `kubectl get` shows; both nil: name and age.
 	Columns []metav1.TableColumnDefinition
 	Row     func(obj runtime.Object) []any
 	// Fields are those that can be selected by, besides metadata.name and
 	// metadata.namespace. May be nil.
 	Fields func(obj runtime.Object) fields.Set
-	// TTL, if there is one, is after how many seconds an object goes by itself
-	// (events).
+	// TTL, if not nil, is after how many seconds an object expires (events).
 	TTL func(obj runtime.Object) uint64
-	// Subresources by name: how each is made of the store.
+	// Subresources are functions, by name, that make a subresource of the store.
 	Subresources map[string]func(*genericregistry.Store) rest.Storage
-	// Wrap, if not nil, is put around the store, to change what verbs do.
+	// Wrap, if not nil, wraps the store, to change the behaviour of verbs.
 	Wrap func(*genericregistry.Store) rest.Storage
-	// Complete has lists and watches fail if an object cannot be decoded, in place of
-	// leaving it out: see store.Spec. It is set where an object that is absent would
-	// allow more than one that is there: policies, webhooks and quotas. Roles and their
-	// bindings only grant. Without one of them its subjects may do less, and the others
-	// keep what they have. A namespace or service account that is absent has requests
-	// refused, and a flow schema has them wait with all others.
+	// Complete makes lists and watches fail if an object cannot be decoded. Otherwise
+	// they leave it out: see store.Spec. It is set for resources whose objects forbid
+	// something, so that a missing object would allow more: policies, webhooks and
+	// quotas. Roles and bindings only grant: if one is missing, its subjects lose rights
+	// and no user gains any. Without a namespace or service account, requests are
+	// rejected. Without a flow schema, requests wait in another queue.
 	Complete bool
-	// Virtual, if not nil, is all there is: a resource that is answered and not
-	// stored (reviews). New must be set, NewList not.
+	// Virtual, if not nil, serves the resource without storing objects (reviews). New
+	// must be set, NewList must not.
 	Virtual rest.Storage
 	// Alias, if not empty, is the resource whose storage this one shares, in
 	// another group (events.k8s.io). The conversion functions are in the scheme.
@@ -55,8 +54,7 @@ type Resource struct {
 
 	// convert adds the conversion functions of an alias to the scheme.
 	convert func(*runtime.Scheme) error
-	// selectors are, by the names that fields have in an alias, those that they
-	// have in the resource.
+	// selectors maps the names of fields in an alias to their names in the resource.
 	selectors map[string]string
 }
 
@@ -73,8 +71,8 @@ func (r *Resource) resource() schema.GroupResource {
 // stored reports whether the resource has a store of its own.
 func (r *Resource) stored() bool { return r.Virtual == nil && r.Alias.Empty() }
 
-// Key is where the objects are in storage, below the backend's prefix. There is
-// none for a resource that is not stored, or stored as another.
+// Key is the prefix of the objects in storage, below the backend's prefix. ok is false
+// for resources that are not stored, and for aliases.
 func (r *Resource) Key() (key string, ok bool) {
 	if r.Prefix != "" {
 		return r.Prefix, r.stored()
@@ -82,28 +80,29 @@ func (r *Resource) Key() (key string, ok bool) {
 	return "/" + r.Plural, r.stored()
 }
 
-// Rules are what is prepared and checked when objects are written. All may be
-// nil but Name.
-type Rules struct {
-	// Name says what is wrong with a name, or with the prefix of one.
+// Strategy prepares and validates objects when they are written. All functions but Name
+// may be nil.
+type Strategy struct {
+	// Name validates a name, or the prefix of one.
 	Name func(name string, prefix bool) []string
-	// Default fills in what clients and etcd leave out.
+	// Default sets defaults in objects from clients and from etcd.
 	Default func(obj runtime.Object)
-	// Create and Update drop and set what clients may not say.
+	// Create and Update drop and set the fields that clients may not set.
 	Create func(ctx context.Context, obj runtime.Object)
 	Update func(ctx context.Context, obj, old runtime.Object)
-	// Validate looks at new objects, beyond their metadata, and ValidateUpdate
-	// at changed ones.
+	// Validate validates new objects, and ValidateUpdate changed ones. Their metadata
+	// is validated elsewhere.
 	Validate       func(ctx context.Context, obj runtime.Object) field.ErrorList
 	ValidateUpdate func(ctx context.Context, obj, old runtime.Object) field.ErrorList
-	// Authorize looks at valid objects, and says what their author has no right to
-	// refer to. Old is nil for new ones.
+	// Authorize returns errors for references that the author of a valid object has no
+	// right to. Old is nil for new objects.
 	Authorize func(ctx context.Context, obj, old runtime.Object) field.ErrorList
-	// Warn is what clients are told on success.
+	// Warn returns warnings for the client on success.
 	Warn           func(ctx context.Context, obj runtime.Object) []string
 	CreateOnUpdate bool // PUT may create
 	Unconditional  bool // PUT may leave out the resourceVersion
-	// Generation reports whether the generation counts up; nil: there is none.
+	// Generation reports whether to increment metadata.generation. If nil, the objects
+	// have none.
 	Generation func(obj, old runtime.Object) bool
 	// Reset is, by "group/version", the fields that this endpoint drops.
 	Reset map[string]*fieldpath.Set

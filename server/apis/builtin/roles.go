@@ -8,9 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Roles returns the resources of rbac.authorization.k8s.io. They do not look at
-// who writes: that nobody gives away more than they have is for those who know
-// who has what, and wrap these.
+// Roles returns the resources of rbac.authorization.k8s.io. They do not check for
+// privilege escalation. Package rbac wraps them with that check.
 func Roles() []Resource {
 	return []Resource{roles(), roleBindings(), clusterRoles(), clusterRoleBindings()}
 }
@@ -19,7 +18,7 @@ func roles() Resource {
 	r := rbacResource("roles", "role", "Role", true)
 	r.New, r.NewList = empty[rbacv1.Role], empty[rbacv1.RoleList]
 	r.Columns, r.Row = roleColumns, row(func(o *rbacv1.Role) []any { return roleRow(&o.ObjectMeta) })
-	r.Rules.Validate, r.Rules.ValidateUpdate = validated(validateRole)
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validateRole)
 	return r
 }
 
@@ -27,7 +26,7 @@ func clusterRoles() Resource {
 	r := rbacResource("clusterroles", "clusterrole", "ClusterRole", false)
 	r.New, r.NewList = empty[rbacv1.ClusterRole], empty[rbacv1.ClusterRoleList]
 	r.Columns, r.Row = roleColumns, row(func(o *rbacv1.ClusterRole) []any { return roleRow(&o.ObjectMeta) })
-	r.Rules.Validate, r.Rules.ValidateUpdate = validated(validateClusterRole)
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validateClusterRole)
 	return r
 }
 
@@ -35,8 +34,8 @@ func roleBindings() Resource {
 	r := rbacResource("rolebindings", "rolebinding", "RoleBinding", true)
 	r.New, r.NewList = empty[rbacv1.RoleBinding], empty[rbacv1.RoleBindingList]
 	r.Columns, r.Row = bindingColumns, row(func(b *rbacv1.RoleBinding) []any { return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects) })
-	r.Rules.Default = defaults(func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
-	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateRoleBinding)
+	r.Strategy.Default = defaults(func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateRoleBinding)
 	return r
 }
 
@@ -44,8 +43,8 @@ func clusterRoleBindings() Resource {
 	r := rbacResource("clusterrolebindings", "clusterrolebinding", "ClusterRoleBinding", false)
 	r.New, r.NewList = empty[rbacv1.ClusterRoleBinding], empty[rbacv1.ClusterRoleBindingList]
 	r.Columns, r.Row = bindingColumns, row(func(b *rbacv1.ClusterRoleBinding) []any { return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects) })
-	r.Rules.Default = defaults(func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
-	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateClusterRoleBinding)
+	r.Strategy.Default = defaults(func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateClusterRoleBinding)
 	return r
 }
 
@@ -54,7 +53,7 @@ func clusterRoleBindings() Resource {
 func rbacResource(plural, singular, kind string, namespaced bool) Resource {
 	return Resource{
 		Group: rbacv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: kind, Namespaced: namespaced,
-		Rules: Rules{Name: segmentName, CreateOnUpdate: true, Unconditional: true},
+		Strategy: Strategy{Name: segmentName, CreateOnUpdate: true, Unconditional: true},
 	}
 }
 

@@ -25,8 +25,8 @@ func newScheme(resources []Resource) (*runtime.Scheme, error) {
 		if r.NewList != nil {
 			register(s, r.version().WithKind(r.Kind+"List"), r.NewList)
 		}
-		if r.Rules.Default != nil {
-			s.AddTypeDefaultingFunc(r.New(), func(obj any) { r.Rules.Default(obj.(runtime.Object)) })
+		if r.Strategy.Default != nil {
+			s.AddTypeDefaultingFunc(r.New(), func(obj any) { r.Strategy.Default(obj.(runtime.Object)) })
 		}
 	}
 	for i := range resources {
@@ -50,7 +50,7 @@ func addAliases(s *runtime.Scheme, resources []Resource) error {
 		}
 		of := find(resources, r.Alias)
 		if of == nil || !of.stored() {
-			return fmt.Errorf("%s: it is an alias of %s, which is not among the stored resources", r.resource(), r.Alias)
+			return fmt.Errorf("%s is an alias of %s, which is not a stored resource", r.resource(), r.Alias)
 		}
 		internalize(s, r, of)
 		if err := r.convert(s); err != nil {

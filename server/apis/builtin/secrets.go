@@ -17,14 +17,14 @@ import (
 )
 
 // secrets are the secrets. Those of type kubernetes.io/service-account-token are
-// accepted as any other: nothing fills in their tokens, which have no end. Tokens
-// that have one are had from the subresource token of service accounts.
+// accepted like any other: this server does not add tokens to them, which would never
+// expire. Clients get tokens that expire from the subresource token of service accounts.
 func secrets() Resource {
 	return Resource{
 		Version: "v1", Plural: "secrets", Singular: "secret", Kind: "Secret", Namespaced: true,
 		New:     empty[corev1.Secret],
 		NewList: empty[corev1.SecretList],
-		Rules: Rules{
+		Strategy: Strategy{
 			Name:    apivalidation.NameIsDNSSubdomain,
 			Default: defaults(defaultSecret),
 			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
@@ -47,8 +47,8 @@ func secrets() Resource {
 	}
 }
 
-// defaultSecret merges what was given as text into the data. Text is never
-// stored, and never answered.
+// defaultSecret merges stringData into data. stringData is never stored and never
+// returned.
 func defaultSecret(o *corev1.Secret) {
 	if o.Type == "" {
 		o.Type = corev1.SecretTypeOpaque

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// serviceAccounts are the service accounts. Their subresource token is added by
-// who can sign tokens.
+// serviceAccounts are the service accounts. Package token, which signs tokens, adds
+// their subresource token.
 func serviceAccounts() Resource {
 	return Resource{
 		Version: "v1", Plural: "serviceaccounts", Singular: "serviceaccount", Kind: "ServiceAccount", Namespaced: true, ShortNames: []string{"sa"},
 		New:     empty[corev1.ServiceAccount],
 		NewList: empty[corev1.ServiceAccountList],
-		Rules: Rules{
+		Strategy: Strategy{
 			Name:          apivalidation.NameIsDNSSubdomain,
 			Create:        func(_ context.Context, obj runtime.Object) { keepSecretNames(obj.(*corev1.ServiceAccount)) },
 			Update:        func(_ context.Context, obj, _ runtime.Object) { keepSecretNames(obj.(*corev1.ServiceAccount)) },

@@ -37,9 +37,9 @@ func (r *Resources) addStore(one *Resource) error {
 	return nil
 }
 
-// newStore returns the store of a resource, without what it is stored in.
+// newStore returns the store of a resource, without its storage.
 func (r *Resources) newStore(one *Resource) *genericregistry.Store {
-	rules := strategy{r.scheme, names.SimpleNameGenerator, one.Rules, one.Namespaced}
+	strategy := restStrategy{r.scheme, names.SimpleNameGenerator, one.Strategy, one.Namespaced}
 	get := attributes(one)
 	s := &genericregistry.Store{
 		NewFunc:     one.New,
@@ -49,20 +49,20 @@ func (r *Resources) newStore(one *Resource) *genericregistry.Store {
 		},
 		DefaultQualifiedResource:  one.resource(),
 		SingularQualifiedResource: schema.GroupResource{Group: one.Group, Resource: one.Singular},
-		CreateStrategy:            rules,
-		UpdateStrategy:            rules,
-		DeleteStrategy:            rules,
-		ResetFieldsStrategy:       rules,
+		CreateStrategy:            strategy,
+		UpdateStrategy:            strategy,
+		DeleteStrategy:            strategy,
+		ResetFieldsStrategy:       strategy,
 		TableConvertor:            newTable(one),
 	}
 	if one.TTL != nil {
-		s.DeleteStrategy = transient{rules}
+		s.DeleteStrategy = transient{strategy}
 		s.TTLFunc = func(obj runtime.Object, _ uint64, _ bool) (uint64, error) { return one.TTL(obj), nil }
 	}
 	return s
 }
 
-// attributes returns what gets the labels and fields that selectors may name.
+// attributes returns the function that reads the labels and fields for selectors.
 func attributes(one *Resource) storage.AttrFunc {
 	return func(obj runtime.Object) (labels.Set, fields.Set, error) {
 		m, ok := obj.(interface {
@@ -85,7 +85,7 @@ func attributes(one *Resource) storage.AttrFunc {
 	}
 }
 
-// storage returns what serves a resource itself.
+// storage returns the storage of the main resource.
 func (r *Resources) storage(one *Resource) rest.Storage {
 	if one.Virtual != nil {
 		return one.Virtual

@@ -13,9 +13,9 @@ import (
 
 const unsafely = `{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}`
 
-// No built-in resource goes down with one object that cannot be read, but those whose
-// objects forbid something: their lists and watches fail, so that nobody takes a
-// prohibition for lifted. All let the object be deleted.
+// One object that cannot be decoded does not make a built-in resource unavailable. For
+// resources whose objects forbid something, lists and watches fail instead, so that no
+// client believes the prohibition to be gone. All resources allow to delete the object.
 func TestUnreadableObject(t *testing.T) {
 	all := slices.Concat(Standard(), Events(0), Policies(PolicyOptions{}))
 	e := start(t, all...)

@@ -146,7 +146,7 @@ func validateSignerName(name string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateLabels says what is wrong with the first one of which something is.
+// validateLabels returns the error of the first invalid label.
 func validateLabels(labels []string, whole string, check func(string) []string, path *field.Path) (errs field.ErrorList) {
 	for _, label := range labels {
 		for _, wrong := range check(label) {
@@ -227,7 +227,7 @@ func validateCertificate(text []byte) error {
 // csrMay is what can be written through an endpoint.
 type csrMay struct{ approve, issue bool }
 
-// csrUpdate is a value for Rules.ValidateUpdate.
+// csrUpdate is a value for Strategy.ValidateUpdate.
 func csrUpdate(may csrMay) onUpdate {
 	return func(_ context.Context, obj, old runtime.Object) field.ErrorList {
 		o, before := obj.(*csr), old.(*csr)

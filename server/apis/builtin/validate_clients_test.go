@@ -38,7 +38,7 @@ func life[T anObject](t *testing.T, c clientOf[T], r Resource, object string, ch
 	ctx := context.Background()
 	generation := func(obj T, want int64) {
 		t.Helper()
-		if r.Rules.Generation == nil {
+		if r.Strategy.Generation == nil {
 			want = 0
 		}
 		if got := obj.GetGeneration(); got != want {

@@ -15,12 +15,12 @@ import (
 	"k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 
-	"github.com/espalier-dev/espalier/internal/celsize"
+	"github.com/espalier-dev/espalier/crd/cel/celsize"
 )
 
-// How much CEL one object may have. Compiling takes time that nobody can take
-// back, so there is an end to it, far beyond what anybody writes by hand. What an
-// expression costs when it runs is limited where it runs.
+// How much CEL one object may have. Compilation cannot be interrupted, so its cost is
+// limited, far above what authors write by hand. The cost at run time is limited where
+// expressions run.
 const (
 	maxExpressions     = 1000
 	maxExpressionBytes = 128 << 10
@@ -28,7 +28,7 @@ const (
 )
 
 // plainCompiler is for expressions that cannot see a policy's variables. It has
-// no state. Making it takes milliseconds, which only those pay who use CEL.
+// no state. Making it takes milliseconds, so it is made on first use.
 var plainCompiler = sync.OnceValue(func() plugincel.Compiler {
 	return plugincel.NewCompiler(baseEnvironment())
 })
@@ -37,7 +37,7 @@ var baseEnvironment = sync.OnceValue(func() *environment.EnvSet {
 	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
 })
 
-// expressions compiles the CEL expressions of one object, to see whether they do.
+// expressions compiles the CEL expressions of one object, to validate them.
 type expressions struct {
 	// stored are those that the object had before. They may use what a server of
 	// the previous version, which may run beside this one, does not offer yet to
@@ -69,12 +69,12 @@ func (e *expressions) declareVariables() error {
 	return err
 }
 
-// compile says what is wrong with an expression that sees no variables.
+// compile validates an expression that sees no variables.
 func (e *expressions) compile(at *field.Path, expression plugincel.ExpressionAccessor, options plugincel.OptionalVariableDeclarations) field.ErrorList {
 	return e.compileWith(plainCompiler(), at, expression, options)
 }
 
-// compose says what is wrong with an expression that may see variables.
+// compose validates an expression that may see variables.
 func (e *expressions) compose(at *field.Path, expression plugincel.ExpressionAccessor, options plugincel.OptionalVariableDeclarations) field.ErrorList {
 	if e.withVariables == nil {
 		return e.compile(at, expression, options)
@@ -109,8 +109,8 @@ func (e *expressions) declare(at *field.Path, variable plugincel.NamedExpression
 	return compileError(at, expression, result.Error)
 }
 
-// refuse counts an expression, and says why if it is not to be compiled: because
-// the object has had its share, or because it would take too long.
+// refuse counts an expression. It returns an error if the object has too many
+// expressions, or if this one would take too long to compile.
 func (e *expressions) refuse(at *field.Path, expression string) field.ErrorList {
 	e.count++
 	e.bytes += len(expression)
@@ -146,7 +146,7 @@ func compileError(at *field.Path, expression string, problem *cel.Error) field.E
 	return field.ErrorList{field.InternalError(at, problem)}
 }
 
-// matchConditions says what is wrong with the conditions of a webhook or policy.
+// matchConditions validates the conditions of a webhook or policy.
 // They see the parameters of a policy, and not its variables.
 func (e *expressions) matchConditions(at *field.Path, conditions []admissionv1.MatchCondition, hasParams bool) field.ErrorList {
 	if len(conditions) > maxMatchConditions {

@@ -25,7 +25,7 @@ var (
 	limitResponse = []flowv1.LimitResponseType{flowv1.LimitResponseTypeQueue, flowv1.LimitResponseTypeReject}
 )
 
-// validateFlowSchema says what is wrong with a flow schema.
+// validateFlowSchema validates a flow schema.
 func validateFlowSchema(schema *flowv1.FlowSchema) field.ErrorList {
 	at, spec := field.NewPath("spec"), &schema.Spec
 	errs := validatePrecedence(at.Child("matchingPrecedence"), spec.MatchingPrecedence, schema.Name)
@@ -49,7 +49,7 @@ func validateFlowSchema(schema *flowv1.FlowSchema) field.ErrorList {
 	return append(errs, validateFlowSchemaStatus(&schema.Status)...)
 }
 
-// validateFlowSchemaStatus says what is wrong with the status of a flow schema.
+// validateFlowSchemaStatus validates the status of a flow schema.
 func validateFlowSchemaStatus(status *flowv1.FlowSchemaStatus) field.ErrorList {
 	types := make([]string, len(status.Conditions))
 	for i := range status.Conditions {
@@ -58,7 +58,7 @@ func validateFlowSchemaStatus(status *flowv1.FlowSchemaStatus) field.ErrorList {
 	return validateConditionTypes(types)
 }
 
-// validatePriorityLevelStatus says what is wrong with the status of a priority
+// validatePriorityLevelStatus validates the status of a priority
 // level.
 func validatePriorityLevelStatus(status *flowv1.PriorityLevelConfigurationStatus) field.ErrorList {
 	types := make([]string, len(status.Conditions))
@@ -220,7 +220,7 @@ func validateFlowURLs(at *field.Path, rule *flowv1.NonResourcePolicyRule) field.
 	return errs
 }
 
-// wrongWithURL says what is wrong with a path, or with one that ends in "/*".
+// wrongWithURL validates a path, or one that ends in "/*".
 func wrongWithURL(url string) string {
 	switch {
 	case url == "":
@@ -237,7 +237,7 @@ func wrongWithURL(url string) string {
 	return ""
 }
 
-// validatePriorityLevel says what is wrong with a priority level.
+// validatePriorityLevel validates a priority level.
 func validatePriorityLevel(level *flowv1.PriorityLevelConfiguration) field.ErrorList {
 	at, spec := field.NewPath("spec"), &level.Spec
 	var errs field.ErrorList
@@ -257,8 +257,8 @@ func validatePriorityLevel(level *flowv1.PriorityLevelConfiguration) field.Error
 	return append(errs, validatePriorityLevelStatus(&level.Status)...)
 }
 
-// validateFixedLevel keeps the levels that the server cannot do without as they
-// are. How much concurrency `exempt` lends is the administrator's choice.
+// validateFixedLevel makes the mandatory levels immutable, except for the concurrency
+// that `exempt` lends.
 func validateFixedLevel(at *field.Path, level *flowv1.PriorityLevelConfiguration) field.ErrorList {
 	for _, mandatory := range bootstrap.MandatoryPriorityLevelConfigurations {
 		if mandatory.Name != level.Name {

@@ -117,7 +117,8 @@ func TestValidatePriorityLevels(t *testing.T) {
 	})
 }
 
-// TestFixedObjects: exempt and catch-all are what they are, but for what exempt lends.
+// TestFixedObjects: exempt and catch-all are immutable, except for the concurrency that
+// exempt lends.
 func TestFixedObjects(t *testing.T) {
 	schema := bootstrap.MandatoryFlowSchemaCatchAll.DeepCopy()
 	schema.Spec.MatchingPrecedence = 2
@@ -146,11 +147,11 @@ func TestBootstrapObjectsAreValidAndComplete(t *testing.T) {
 	}
 	unchanged := func(r Resource, obj runtime.Object) {
 		before := obj.DeepCopyObject()
-		r.Rules.Default(obj)
+		r.Strategy.Default(obj)
 		if !equality.Semantic.DeepEqual(before, obj) {
 			t.Errorf("defaults change %v", obj)
 		}
-		complain(t, r.Rules.Validate(t.Context(), obj))
+		complain(t, r.Strategy.Validate(t.Context(), obj))
 	}
 	for _, s := range schemas {
 		unchanged(flowSchemas(), s.DeepCopy())

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzValidate gives every resource whatever decodes. Defaults, validation, rows
-// and the validation of updates must come to an end, soon, and not panic.
+// FuzzValidate passes every resource arbitrary decoded objects. Defaults, validation, rows
+// and the validation of updates must end soon, and must not panic.
 func FuzzValidate(f *testing.F) {
 	resources := ours()
 	seed := func(object string) {
@@ -43,16 +43,16 @@ func FuzzValidate(f *testing.F) {
 			return
 		}
 		began := time.Now()
-		if r.Rules.Default != nil {
-			r.Rules.Default(obj)
+		if r.Strategy.Default != nil {
+			r.Strategy.Default(obj)
 		}
-		if r.Rules.Validate != nil {
-			_ = r.Rules.Validate(context.Background(), obj).ToAggregate()
+		if r.Strategy.Validate != nil {
+			_ = r.Strategy.Validate(context.Background(), obj).ToAggregate()
 		}
-		if r.Rules.ValidateUpdate != nil {
-			_ = r.Rules.ValidateUpdate(context.Background(), obj, old)
-			_ = r.Rules.ValidateUpdate(context.Background(), old, obj)
-			_ = r.Rules.ValidateUpdate(context.Background(), obj, obj)
+		if r.Strategy.ValidateUpdate != nil {
+			_ = r.Strategy.ValidateUpdate(context.Background(), obj, old)
+			_ = r.Strategy.ValidateUpdate(context.Background(), old, obj)
+			_ = r.Strategy.ValidateUpdate(context.Background(), obj, obj)
 		}
 		if p, ok := obj.(*admissionv1.ValidatingAdmissionPolicy); ok {
 			_ = validateValidatingPolicyStatus(&p.Status).ToAggregate()

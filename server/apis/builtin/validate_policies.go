@@ -57,8 +57,8 @@ func (p *policy) declarations() plugincel.OptionalVariableDeclarations {
 	return plugincel.OptionalVariableDeclarations{HasParams: p.paramKind != nil, HasAuthorizer: true}
 }
 
-// validateValidatingPolicy says what is wrong with a validating policy. Old is
-// what it was before, if it was.
+// validateValidatingPolicy validates a validating policy. Old is
+// nil for a new object.
 func validateValidatingPolicy(p, old *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 	at, spec, shared := field.NewPath("spec"), &p.Spec, validatingPolicy(&p.Spec)
 	var before *policy
@@ -78,8 +78,8 @@ func validateValidatingPolicy(p, old *admissionv1.ValidatingAdmissionPolicy) fie
 	return append(errs, shared.validateAudit(at.Child("auditAnnotations"), cel, p.Name, spec.AuditAnnotations)...)
 }
 
-// validateMutatingPolicy says what is wrong with a mutating policy. Old is what it
-// was before, if it was.
+// validateMutatingPolicy validates a mutating policy. Old is
+// nil for a new object.
 func validateMutatingPolicy(p, old *admissionv1.MutatingAdmissionPolicy) field.ErrorList {
 	at, spec, shared := field.NewPath("spec"), &p.Spec, mutatingPolicy(&p.Spec)
 	var before *policy
@@ -340,7 +340,7 @@ func validateNamedRule(at *field.Path, rule *admissionv1.NamedRuleWithOperations
 	return append(errs, validateRule(at, &rule.RuleWithOperations, operations)...)
 }
 
-// validateValidatingPolicyBinding says what is wrong with the binding of a
+// validateValidatingPolicyBinding validates the binding of a
 // validating policy.
 func validateValidatingPolicyBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
 	at, spec := field.NewPath("spec"), &b.Spec
@@ -349,7 +349,7 @@ func validateValidatingPolicyBinding(b *admissionv1.ValidatingAdmissionPolicyBin
 	return append(errs, validateActions(at.Child("validationActions"), spec.ValidationActions)...)
 }
 
-// validateMutatingPolicyBinding says what is wrong with the binding of a mutating
+// validateMutatingPolicyBinding validates the binding of a mutating
 // policy.
 func validateMutatingPolicyBinding(b *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
 	at, spec := field.NewPath("spec"), &b.Spec
@@ -405,7 +405,7 @@ func validateActions(at *field.Path, actions []admissionv1.ValidationAction) fie
 	return errs
 }
 
-// validateValidatingPolicyStatus says what is wrong with the status of a policy.
+// validateValidatingPolicyStatus validates the status of a policy.
 func validateValidatingPolicyStatus(status *admissionv1.ValidatingAdmissionPolicyStatus) field.ErrorList {
 	at := field.NewPath("status")
 	errs := metavalidation.ValidateConditions(status.Conditions, at.Child("conditions"))

@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateRole says what is wrong with the rules of a role.
+// validateRole validates the rules of a role.
 func validateRole(role *rbacv1.Role) field.ErrorList {
 	return validatePolicyRules(role.Rules, true)
 }
 
-// validateClusterRole says what is wrong with the rules of a cluster role and
-// with what it is aggregated from.
+// validateClusterRole validates the rules of a cluster role and
+// its aggregation rule.
 func validateClusterRole(role *rbacv1.ClusterRole) field.ErrorList {
 	errs := validatePolicyRules(role.Rules, false)
 	if role.AggregationRule == nil {
@@ -36,8 +36,8 @@ func validateClusterRole(role *rbacv1.ClusterRole) field.ErrorList {
 	return errs
 }
 
-// validateRoleBinding says what is wrong with a role binding. Old is what it was
-// before, if it was.
+// validateRoleBinding validates a role binding. Old is
+// nil for a new object.
 func validateRoleBinding(binding, old *rbacv1.RoleBinding) field.ErrorList {
 	errs := validateRoleRef(binding.RoleRef, "Role", "ClusterRole")
 	errs = append(errs, validateSubjects(binding.Subjects, true)...)
@@ -47,8 +47,8 @@ func validateRoleBinding(binding, old *rbacv1.RoleBinding) field.ErrorList {
 	return errs
 }
 
-// validateClusterRoleBinding says what is wrong with a cluster role binding. Old
-// is what it was before, if it was.
+// validateClusterRoleBinding validates a cluster role binding. Old is
+// nil for a new object.
 func validateClusterRoleBinding(binding, old *rbacv1.ClusterRoleBinding) field.ErrorList {
 	errs := validateRoleRef(binding.RoleRef, "ClusterRole")
 	errs = append(errs, validateSubjects(binding.Subjects, false)...)
@@ -108,8 +108,8 @@ func validateRoleRef(ref rbacv1.RoleRef, kinds ...string) field.ErrorList {
 	return append(errs, named(at.Child("name"), ref.Name, segmentName)...)
 }
 
-// sameRoleRef keeps the role of a binding: whoever may change subjects shall not
-// thereby give them another role.
+// sameRoleRef makes roleRef immutable: the right to change the subjects of a binding
+// must not include the right to give them another role.
 func sameRoleRef(ref, old rbacv1.RoleRef) field.ErrorList {
 	if ref == old {
 		return nil

@@ -25,7 +25,7 @@ func validateAll(t *testing.T, r Resource, cases []validationCase) {
 	for _, c := range cases {
 		t.Run(r.Plural+"/"+c.name, func(t *testing.T) {
 			obj := read(t, r, c.object)
-			complain(t, r.Rules.Validate(context.Background(), obj), c.wrong...)
+			complain(t, r.Strategy.Validate(context.Background(), obj), c.wrong...)
 		})
 	}
 }
@@ -37,8 +37,8 @@ func read(tb testing.TB, r Resource, object string) runtime.Object {
 	if err := yaml.UnmarshalStrict([]byte(object), obj); err != nil {
 		tb.Fatal(err)
 	}
-	if r.Rules.Default != nil {
-		r.Rules.Default(obj)
+	if r.Strategy.Default != nil {
+		r.Strategy.Default(obj)
 	}
 	return obj
 }

@@ -3,7 +3,7 @@ package builtin
 import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
-	"github.com/espalier-dev/espalier/internal/celsize"
+	"github.com/espalier-dev/espalier/crd/cel/celsize"
 )
 
 // typesTooLarge says so if an expression would make a type that is too large. What

@@ -55,8 +55,9 @@ func validatingHooks(c *admissionv1.ValidatingWebhookConfiguration) []hook {
 	return hooks
 }
 
-// validateMutatingWebhooks says what is wrong with a configuration of mutating
-// webhooks. Old is what it was before, if it was.
+// validateMutatingWebhooks validates a configuration of mutating
+// webhooks. Old is nil for a new
+// object.
 func validateMutatingWebhooks(config, old *admissionv1.MutatingWebhookConfiguration) field.ErrorList {
 	if old == nil {
 		return validateHooks(mutatingHooks(config), nil, hookLicence{})
@@ -65,8 +66,9 @@ func validateMutatingWebhooks(config, old *admissionv1.MutatingWebhookConfigurat
 	return validateHooks(mutatingHooks(config), before, licenceOf(before))
 }
 
-// validateValidatingWebhooks says what is wrong with a configuration of
-// validating webhooks. Old is what it was before, if it was.
+// validateValidatingWebhooks validates a configuration of
+// validating webhooks. Old is nil for a new
+// object.
 func validateValidatingWebhooks(config, old *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
 	if old == nil {
 		return validateHooks(validatingHooks(config), nil, hookLicence{})
@@ -75,8 +77,8 @@ func validateValidatingWebhooks(config, old *admissionv1.ValidatingWebhookConfig
 	return validateHooks(validatingHooks(config), before, licenceOf(before))
 }
 
-// hookLicence is what a configuration may keep doing because it was stored by a
-// server that had not forbidden it yet.
+// hookLicence is the set of ratcheted errors: the stored configuration already has
+// them, so an update may keep them.
 type hookLicence struct {
 	sideEffects, unknownVersions, equalNames, looseSelectors bool
 }
@@ -182,7 +184,7 @@ func validateClient(at *field.Path, c *admissionv1.WebhookClientConfig) field.Er
 	case c.URL != nil:
 		errs = webhook.ValidateWebhookURL(at.Child("url"), *c.URL, true)
 	default:
-		var port int32 // 0, which defaulting leaves to nobody, is not valid
+		var port int32 // 0 is not valid; defaulting never leaves it
 		if c.Service.Port != nil {
 			port = *c.Service.Port
 		}
@@ -217,8 +219,8 @@ func validateReviewVersions(at *field.Path, versions []string, anyVersion bool) 
 	return errs
 }
 
-// validateRule looks at what a webhook or policy is about. Which operations there
-// are depends on who asks.
+// validateRule validates a rule of a webhook or policy. The caller gives the allowed
+// operations.
 func validateRule(at *field.Path, rule *admissionv1.RuleWithOperations, operations []admissionv1.OperationType) field.ErrorList {
 	errs := atLeastOne(at.Child("operations"), rule.Operations)
 	errs = append(errs, loneStar(at.Child("operations"), rule.Operations, "operations")...)

@@ -19,17 +19,17 @@ func mutatingWebhookConfigurations() Resource {
 	r := admissionResource("mutatingwebhookconfigurations", "mutatingwebhookconfiguration", "MutatingWebhookConfiguration")
 	r.New, r.NewList = empty[configuration], empty[admissionv1.MutatingWebhookConfigurationList]
 	r.Columns, r.Row = webhookColumns, row(func(c *configuration) []any { return []any{c.Name, int64(len(c.Webhooks)), created(c)} })
-	r.Rules.Default = defaults(func(c *configuration) {
+	r.Strategy.Default = defaults(func(c *configuration) {
 		for i := range c.Webhooks {
 			defaultMutatingWebhook(&c.Webhooks[i])
 		}
 	})
-	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateMutatingWebhooks)
-	r.Rules.Warn = func(_ context.Context, obj runtime.Object) []string {
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateMutatingWebhooks)
+	r.Strategy.Warn = func(_ context.Context, obj runtime.Object) []string {
 		c, _ := obj.(*configuration)
 		return warnOfServices(mutatingHooks(c))
 	}
-	r.Rules.Generation = counted(func(c *configuration) any { return c.Webhooks })
+	r.Strategy.Generation = counted(func(c *configuration) any { return c.Webhooks })
 	return r
 }
 
@@ -38,17 +38,17 @@ func validatingWebhookConfigurations() Resource {
 	r := admissionResource("validatingwebhookconfigurations", "validatingwebhookconfiguration", "ValidatingWebhookConfiguration")
 	r.New, r.NewList = empty[configuration], empty[admissionv1.ValidatingWebhookConfigurationList]
 	r.Columns, r.Row = webhookColumns, row(func(c *configuration) []any { return []any{c.Name, int64(len(c.Webhooks)), created(c)} })
-	r.Rules.Default = defaults(func(c *configuration) {
+	r.Strategy.Default = defaults(func(c *configuration) {
 		for i := range c.Webhooks {
 			defaultValidatingWebhook(&c.Webhooks[i])
 		}
 	})
-	r.Rules.Validate, r.Rules.ValidateUpdate = compared(validateValidatingWebhooks)
-	r.Rules.Warn = func(_ context.Context, obj runtime.Object) []string {
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateValidatingWebhooks)
+	r.Strategy.Warn = func(_ context.Context, obj runtime.Object) []string {
 		c, _ := obj.(*configuration)
 		return warnOfServices(validatingHooks(c))
 	}
-	r.Rules.Generation = counted(func(c *configuration) any { return c.Webhooks })
+	r.Strategy.Generation = counted(func(c *configuration) any { return c.Webhooks })
 	return r
 }
 
@@ -68,13 +68,13 @@ func admissionResource(plural, singular, kind string) Resource {
 	return Resource{
 		Group: admissionv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: kind,
 		Categories: []string{"api-extensions"},
-		Rules:      Rules{Name: admissionName},
+		Strategy:   Strategy{Name: admissionName},
 		Complete:   true, // without it, requests would be admitted that it refuses
 	}
 }
 
-// admissionName keeps the names that are for configurations in files, which no
-// client shall be able to pass for or to hide.
+// admissionName rejects the names that are reserved for configurations in files, so
+// that no client can imitate or hide these.
 func admissionName(name string, prefix bool) []string {
 	wrong := validation.NameIsDNSSubdomain(name, prefix)
 	if !prefix && strings.HasSuffix(name, manifest.StaticConfigSuffix) {
@@ -83,8 +83,7 @@ func admissionName(name string, prefix bool) []string {
 	return wrong
 }
 
-// What a webhook that says nothing gets. Its side effects and the versions that
-// it understands it has to say.
+// The defaults of a webhook. sideEffects and admissionReviewVersions have none.
 
 func defaultMutatingWebhook(w *admissionv1.MutatingWebhook) {
 	defaultPointer(&w.FailurePolicy, admissionv1.Fail)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Controller signs requests that were approved, and removes those that are over. Only
+// Controller signs approved requests, and deletes old ones. Only
 // the leader runs it: its watch and its cache of requests are the leader's.
 type Controller struct {
 	options *Options
@@ -131,7 +131,7 @@ const (
 	keptWaiting = 24 * time.Hour
 )
 
-// clean removes requests that are over.
+// clean deletes old requests.
 func (c *Controller) clean(ctx context.Context) {
 	all, err := c.lister.List(labels.Everything())
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *Controller) clean(ctx context.Context) {
 	}
 }
 
-// over reports whether nobody needs a request any more.
+// over reports whether a request is old enough to be deleted.
 func (c *Controller) over(o *certificatesv1.CertificateSigningRequest) bool {
 	older := func(t metav1.Time, d time.Duration) bool { return !t.IsZero() && c.now().Sub(t.Time) > d }
 	if len(o.Status.Conditions) == 0 {

@@ -1,5 +1,5 @@
-// Package certificates has the requests for certificates: who may approve and sign them, and
-// the controller that signs.
+// Package certificates serves CertificateSigningRequests. It authorizes approval and
+// signing, and has the controller that signs.
 //
 //	kubectl apply csr ─▶ Pending ─▶ approve (right to approve the signer) ─▶ Run signs ─▶ Issued ─▶ removed after an hour
 //	                        └─────▶ deny

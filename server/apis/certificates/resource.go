@@ -24,9 +24,9 @@ import (
 
 var resource = certificatesv1.Resource("certificatesigningrequests")
 
-// Resource is the resource certificatesigningrequests. Beyond the right to the
-// subresource, whoever approves needs the right to "approve" the signer, and whoever
-// signs the right to "sign" it.
+// Resource is the resource certificatesigningrequests. Besides the right to write the
+// subresource, a user needs the verb "approve" on the signer to approve a request, and
+// the verb "sign" to sign it.
 func Resource(authz authorizer.UnconditionalAuthorizer) builtin.Resource {
 	r, approval, status := builtin.CertificateSigningRequests()
 	g := guard{authz}
@@ -38,7 +38,7 @@ func Resource(authz authorizer.UnconditionalAuthorizer) builtin.Resource {
 	return r
 }
 
-// requests are the store, but for requests that no approval could make good.
+// requests is the store. It rejects requests that could never be signed.
 type requests struct{ *genericregistry.Store }
 
 // Create implements rest.Creater.
@@ -113,7 +113,7 @@ func (c *checked) Update(ctx context.Context, name string, info rest.UpdatedObje
 	}, force, options)
 }
 
-// guard knows who may do what for which signer.
+// guard authorizes the verbs approve and sign on signers.
 type guard struct {
 	authz authorizer.UnconditionalAuthorizer
 }

@@ -34,7 +34,7 @@ var errMasters = fmt.Errorf("use of %s signer with %s group is not allowed", cer
 
 // sign makes the certificate that a request asks for, as PEM. The names are those of
 // the request, the rest is ours: no extension is taken over.
-func (c *ca) sign(spec *certificatesv1.CertificateSigningRequestSpec, longest time.Duration, now time.Time) ([]byte, error) {
+func (c *signer) sign(spec *certificatesv1.CertificateSigningRequestSpec, longest time.Duration, now time.Time) ([]byte, error) {
 	if err := clientUsages(spec.Usages); err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
@@ -43,7 +43,7 @@ func (c *ca) sign(spec *certificatesv1.CertificateSigningRequestSpec, longest ti
 		err = parsed.CheckSignature()
 	}
 	if err == nil && slices.Contains(parsed.Subject.Organization, user.SystemPrivilegedGroup) {
-		err = errMasters // it was checked when the request was created, by whoever wrote it into etcd
+		err = errMasters // the check at creation was bypassed: the request was written into etcd directly
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
@@ -73,7 +73,7 @@ func (c *ca) sign(spec *certificatesv1.CertificateSigningRequestSpec, longest ti
 
 // issue makes a certificate. If that fails, and the CA can sign one that has nothing of
 // the request, it is the request that is unfit: it would fail each time.
-func (c *ca) issue(template *x509.Certificate, key crypto.PublicKey) ([]byte, error) {
+func (c *signer) issue(template *x509.Certificate, key crypto.PublicKey) ([]byte, error) {
 	der, err := x509.CreateCertificate(rand.Reader, template, c.cert, key, c.key)
 	if err == nil {
 		return der, nil

@@ -21,12 +21,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/espalier-dev/espalier/internal/authority"
+	"github.com/espalier-dev/espalier/server/auth/ca"
 )
 
-func newCA(t *testing.T, validity time.Duration) (o *Options, loaded *ca) {
+func newCA(t *testing.T, validity time.Duration) (o *Options, loaded *signer) {
 	t.Helper()
-	a, err := authority.New("test", validity)
+	a, err := ca.New("test", validity)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func (brokenKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return nil, errors.New("out of order")
 }
 
-// What cannot be made a certificate is the fault of the request, unless the CA fails.
+// If signing fails, the request is unfit, unless the CA itself fails.
 func TestIssue(t *testing.T) {
 	_, signer := newCA(t, time.Hour)
 	template := func(names ...string) *x509.Certificate {
@@ -158,7 +158,7 @@ func TestIssue(t *testing.T) {
 	}
 }
 
-// Requests go when nobody needs them, as Kubernetes has it.
+// The controller deletes old requests after the same times as Kubernetes.
 func TestOver(t *testing.T) {
 	c := New(nil, NewOptions())
 	at := func(ago time.Duration) metav1.Time { return metav1.NewTime(time.Now().Add(-ago)) }
@@ -203,7 +203,7 @@ func TestValidate(t *testing.T) {
 	alone.KeyFile = ""
 	brief := *o
 	brief.Duration = time.Minute
-	a, err := authority.New("test", time.Hour)
+	a, err := ca.New("test", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

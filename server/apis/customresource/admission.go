@@ -36,8 +36,8 @@ var prunedFields = metrics.NewCounterVec(&metrics.CounterOpts{
 
 func init() { legacyregistry.MustRegister(prunedFields) }
 
-// gate stands before and after the admission plugins: they see nothing that is
-// of the wrong type, and what they add is pruned like what clients send.
+// gate runs before and after the admission plugins. Plugins do not see values of the
+// wrong type, and fields that they add are pruned like fields of clients.
 type gate struct {
 	plugins     admission.Interface // may be nil
 	strategy    *strategy
@@ -92,7 +92,7 @@ func (g *gate) Validate(ctx context.Context, a admission.Attributes, o admission
 	return nil
 }
 
-// forbids refuses to create objects whose definition is about to go.
+// forbids rejects the creation of objects whose CRD is being deleted.
 func (g *gate) forbids(a admission.Attributes) error {
 	if !g.terminating || a.GetOperation() != admission.Create {
 		return nil
@@ -101,10 +101,10 @@ func (g *gate) forbids(a admission.Attributes) error {
 		errors.New("create not allowed while custom resource definition is terminating"))
 }
 
-// before says what decoding has noted and refuses values of the wrong type,
-// unless they were there before or do not count.
+// before reports the fields that the decoder has pruned. It rejects values of the wrong
+// type, unless the old object has them too or the request ignores them.
 func (g *gate) before(ctx context.Context, a admission.Attributes, o *object.Object) error {
-	note, ok := o.Stamp().(*noted)
+	note, ok := o.Stamp().(*decodeResult)
 	if !ok {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (g *gate) before(ctx context.Context, a admission.Attributes, o *object.Obj
 }
 
 func (g *gate) refuse(o, old *object.Object) error {
-	compiled, err := g.strategy.form.current(g.strategy.form.kind.Version).compiled()
+	compiled, err := g.strategy.decoder.current(g.strategy.decoder.kind.Version).compiled()
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -138,14 +138,14 @@ func (g *gate) refuse(o, old *object.Object) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(g.strategy.form.kind.GroupKind(), o.GetName(), errs)
+	return apierrors.NewInvalid(g.strategy.decoder.kind.GroupKind(), o.GetName(), errs)
 }
 
-// after brings what plugins have changed into the form of the schema.
+// after normalizes an object that plugins have changed.
 func (g *gate) after(ctx context.Context, o *object.Object) error {
-	form := g.strategy.form
-	s := form.currentFor(o)
-	if s == nil || stampOf(o) == s {
+	decoder := g.strategy.decoder
+	s := decoder.currentFor(o)
+	if s == nil || schemaMarkerOf(o) == s {
 		return nil
 	}
 	s, err := s.compiled()
@@ -163,18 +163,18 @@ func (g *gate) after(ctx context.Context, o *object.Object) error {
 		warning.AddWarning(ctx, "", fmt.Sprintf(`unknown field "%s"`, path))
 	}
 	if !bytes.Equal(result.Bytes, o.JSON()) {
-		fresh, err := object.FromJSON(result.Bytes)
+		decoded, err := object.FromJSON(result.Bytes)
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		*o = *fresh
+		*o = *decoded
 	}
 	o.SetStamp(s)
 	return nil
 }
 
-// tell counts pruned fields and writes them into the audit log, whatever the
-// client wants to hear of them.
+// tell counts pruned fields and writes them into the audit log, whatever
+// fieldValidation the client has chosen.
 func (g *gate) tell(ctx context.Context, pruned []string) {
 	if len(pruned) == 0 {
 		return

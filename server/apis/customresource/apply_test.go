@@ -22,8 +22,8 @@ func keys(name string, n int) string {
 	return b.String() + "}}"
 }
 
-// TestApplyIsBounded: an apply takes the square of the number of fields, and so
-// there is a number above which it is refused, whoever has written them.
+// TestApplyIsBounded: the cost of an apply is quadratic in the number of fields, so
+// the server rejects it above a limit.
 func TestApplyIsBounded(t *testing.T) {
 	for name, attended := range map[string]bool{"alone": false, "with admission": true} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ spec:
 				t.Errorf("%d %.300s", a.Code, a.Body)
 			}
 			apply("written", 1, 200)
-			// What somebody sets while nobody follows who owns what is not lost.
+			// Fields set while managed fields are off are not lost.
 			as := func(manager, body, contentType string) {
 				t.Helper()
 				if a := e.Do("PATCH", path+"/shared?fieldManager="+manager, body, "Content-Type: "+contentType); a.Code > 201 {

@@ -15,7 +15,7 @@ import (
 )
 
 // The benchmarks run requests through the handlers, without HTTP around them.
-// A definition and an object of one's own, in which NAME stands for the name,
+// A CRD and an object of one's own, in which NAME stands for the name,
 // are given by path:
 //
 //	ESPALIER_BENCH_DEFINITION=crd.yaml ESPALIER_BENCH_OBJECT=object.json ESPALIER_BENCH_PATH=/apis/… go test -bench .
@@ -32,12 +32,12 @@ func startBench(b *testing.B) *bench {
 	for i := range 30 {
 		e.object = strings.Replace(e.object, "NAME-%d", fmt.Sprintf("part-%d", i), 1)
 	}
-	definition := widgetsYAML
+	crd := widgetsYAML
 	if path := os.Getenv("ESPALIER_BENCH_DEFINITION"); path != "" {
-		definition = readFile(b, path)
+		crd = readFile(b, path)
 		e.object, e.path = readFile(b, os.Getenv("ESPALIER_BENCH_OBJECT")), os.Getenv("ESPALIER_BENCH_PATH")
 	}
-	e.define(definition)
+	e.define(crd)
 	e.call(b, http.MethodPost, e.path, e.next(), http.StatusCreated) // what is made on first use
 	return e
 }

@@ -65,7 +65,7 @@ func TestSchemaChangeUnderAWatch(t *testing.T) {
 	}
 	event.Has("type", "ADDED").Has("object.metadata.name", "two").Has("object.spec", pruned)
 
-	// What was pruned on the way out is still stored, and comes back.
+	// Fields that were pruned in responses are still stored, and are shown again.
 	e.define(boxesWith("a: {type: string}, b: {type: string}"))
 	e.Do("GET", boxes+"?resourceVersion=0", "").Is(http.StatusOK).Has("items.0.spec", map[string]any{"a": "1", "b": "2"})
 	e.Do("GET", boxes+"/one", "").Is(http.StatusOK).Has("spec", map[string]any{"a": "1", "b": "2"})
@@ -80,7 +80,7 @@ func TestSchemaChangeUnderAWatch(t *testing.T) {
 	event.Has("type", "MODIFIED").Has("object.spec", pruned)
 }
 
-// Changes that make what is cached wrong end watches: clients take them up again.
+// Changes that make the watch cache wrong end watches. Clients open new ones.
 func TestStorageChangeEndsWatches(t *testing.T) {
 	e := start(t)
 	e.define(boxesWith("a: {type: string}"))
@@ -204,7 +204,7 @@ func TestFieldValidation(t *testing.T) {
 	e.Patch("merge", widgets+"/a?fieldValidation=Strict", `{"spec":{"b":1}}`).Is(http.StatusUnprocessableEntity)
 	e.Patch("merge", widgets+"/a", `{"spec":{"b":1}}`).Is(http.StatusOK).Warns(`unknown field "spec.b"`)
 
-	// The definition decides for those who do not say.
+	// The CRD sets the default of fieldValidation.
 	annotate := func(value string) func(map[string]any) {
 		return func(d map[string]any) {
 			d["metadata"].(map[string]any)["annotations"] = map[string]any{fieldValidationAnnotation: value}

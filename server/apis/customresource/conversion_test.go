@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Whoever asks for an object that a webhook fails to convert is told so: which
-// webhook, and what it answered. The object is not corrupt.
+// If a webhook fails to convert an object, the client is told which webhook, and what
+// it answered. The object is not corrupt.
 func TestFailingConversionIsNamed(t *testing.T) {
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the converter's database is down", http.StatusInternalServerError)

@@ -15,10 +15,10 @@ import (
 )
 
 // convertor implements runtime.ObjectConvertor for the handlers, admission and
-// the field manager of one version. Requests themselves need no conversion: the
-// store has done it.
+// the field manager of one version. Handlers need no conversion for requests: the
+// store converts objects.
 type convertor struct {
-	form      *Form
+	decoder   *Decoder
 	selection *selection
 	convert   store.ConvertFunc
 }
@@ -66,7 +66,7 @@ func (c *convertor) toVersion(o *object.Object, wanted schema.GroupVersion) (*ob
 	if wanted.Empty() || o.APIVersion() == wanted.String() {
 		return o, nil
 	}
-	if wanted.Group != c.form.kind.Group {
+	if wanted.Group != c.decoder.kind.Group {
 		return nil, fmt.Errorf("%s cannot be converted to %s", o.APIVersion(), wanted)
 	}
 	converted, err := c.convert(context.Background(), []*object.Object{o}, wanted.Version)
@@ -84,26 +84,26 @@ func (c *convertor) ConvertFieldLabel(_ schema.GroupVersionKind, label, value st
 	return label, value, nil
 }
 
-// converterOf returns what converts between the versions of a definition. One
-// that has a single version has nothing to convert.
-func (s *Server) converterOf(d *crd.CRD, form *Form) (store.ConvertFunc, error) {
+// converterOf returns the function that converts between the versions of a CRD. A
+// CRD with a single version has nothing to convert.
+func (s *Server) converterOf(d *crd.CRD, decoder *Decoder) (store.ConvertFunc, error) {
 	if len(d.Versions) == 1 {
 		return unconverted, nil
 	}
-	c, err := s.options.Conversion.For(d, form.converted)
+	c, err := s.options.Conversion.For(d, decoder.converted)
 	if err != nil {
 		return nil, err
 	}
 	return c.Convert, nil
 }
 
-// unconverted fails: nobody asks for a version that there is not.
+// unconverted fails: a CRD with one version is not asked for another.
 func unconverted(_ context.Context, objs []*object.Object, version string) ([]*object.Object, error) {
 	return nil, fmt.Errorf("%s cannot be converted to version %q", objs[0].APIVersion(), version)
 }
 
-// converted brings what a converter has returned into the form of its version.
-func (f *Form) converted(o *object.Object) (*object.Object, error) {
+// converted normalizes an object that a converter has returned.
+func (f *Decoder) converted(o *object.Object) (*object.Object, error) {
 	s := f.currentFor(o)
 	if s == nil {
 		return nil, fmt.Errorf("there is no version %q", o.APIVersion())

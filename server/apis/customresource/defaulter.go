@@ -10,20 +10,20 @@ import (
 	"github.com/espalier-dev/espalier/server/endpoints/codec"
 )
 
-// defaulter completes objects that server-side apply has merged. Nulls that
-// their schema does not allow stay in them, for validation to refuse: whoever
-// applies one wants something that cannot be had. Elsewhere they are dropped.
+// defaulter sets defaults in objects that server-side apply has merged. Nulls that
+// the schema does not allow stay in these objects, so that validation rejects them:
+// the client has set them on purpose. For other requests nulls are dropped.
 type defaulter struct {
-	inner runtime.ObjectDefaulter
-	form  *Form
+	inner   runtime.ObjectDefaulter
+	decoder *Decoder
 }
 
-func newDefaulter(form *Form) defaulter { return defaulter{codec.Defaulter(form), form} }
+func newDefaulter(decoder *Decoder) defaulter { return defaulter{codec.Defaulter(decoder), decoder} }
 
 // Default implements runtime.ObjectDefaulter.
 func (d defaulter) Default(in runtime.Object) {
 	o, ok := in.(*object.Object)
-	if !ok || d.form.currentFor(o) == nil || stampOf(o) == d.form.currentFor(o) || !bytes.Contains(o.JSON(), []byte("null")) {
+	if !ok || d.decoder.currentFor(o) == nil || schemaMarkerOf(o) == d.decoder.currentFor(o) || !bytes.Contains(o.JSON(), []byte("null")) {
 		d.inner.Default(in)
 		return
 	}
@@ -37,7 +37,7 @@ func (d defaulter) Default(in runtime.Object) {
 func keepNulls(o, before *object.Object) {
 	now, err := decode(o.JSON())
 	if err != nil {
-		return // cannot be: it has been read before
+		return // cannot happen: it has been read before
 	}
 	then, err := decode(before.JSON())
 	if err != nil {

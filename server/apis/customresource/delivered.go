@@ -9,24 +9,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// watchingKey is what a request's context has its watching by.
+// watchingKey is the context key of a request's watching.
 type watchingKey struct{}
 
-// deliver has the events of a watch by HTTP encoded by the schema that is in force when
-// they are.
-func (f *Form) deliver(ctx context.Context) func(runtime.Object) runtime.Object {
+// deliver makes a watch encode each event with the schema that is current at that
+// moment.
+func (f *Decoder) deliver(ctx context.Context) func(runtime.Object) runtime.Object {
 	w, ok := ctx.Value(watchingKey{}).(*watching)
 	if !ok {
 		return nil
 	}
-	to := &delivery{form: f, to: w}
+	to := &delivery{decoder: f, to: w}
 	return func(obj runtime.Object) runtime.Object { return &delivered{obj, to} }
 }
 
 // delivery is what the events of one watch have in common.
 type delivery struct {
-	form *Form
-	to   *watching
+	decoder *Decoder
+	to      *watching
 }
 
 // delivered is the object of an event on its way to one watch. The watch cache shares
@@ -47,7 +47,7 @@ var (
 // CacheEncode implements runtime.CacheableObject. The handler of a watch has written the
 // event when it returns.
 func (d *delivered) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
-	s := d.to.encode(d.form)
+	s := d.to.encode(d.decoder)
 	defer d.to.encoded()
 	if shared, ok := d.Object.(runtime.CacheableObject); ok {
 		return shared.CacheEncode(s.encodingID(id), encode, w)

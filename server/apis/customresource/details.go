@@ -5,7 +5,7 @@ import (
 	"github.com/espalier-dev/espalier/crd/request"
 )
 
-// fieldValidationAnnotation of a definition says how strict its resource is
+// fieldValidationAnnotation of a CRD says how strict its resource is
 // with clients that do not say: warn, strict or ignore.
 const fieldValidationAnnotation = "espalier.dev/field-validation"
 

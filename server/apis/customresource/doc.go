@@ -1,39 +1,38 @@
 // Package customresource serves custom resources.
 //
-// A [Server] takes requests to resources that the catalog has definitions of,
-// and builds what serves one when it is first asked for:
+// A [Server] serves the resources of the CRDs in the catalog. It builds the
+// handlers of a resource on the first request:
 //
-//	request ──▶ Server ── catalog.Entry ──▶ serving (one per definition)
-//	                                          ├─ vault, one per version: Form, storage, watch cache
-//	                                          └─ view, one per state of the definition:
+//	request ──▶ Server ── catalog.Entry ──▶ servedResource (one per CRD)
+//	                                          ├─ versionStorage, one per version: Decoder, storage, watch cache
+//	                                          └─ crdInfo, one per revision of the CRD:
 //	                                               endpoints with strategies, tables, field managers
 //	                                               of the resource, its status and its scale
 //
-// Objects stay bytes. A [Form] brings those of requests and of storage into the
-// shape that the schema of their version says; a [strategy] decides what a
-// request may change and has the result validated.
+// Objects stay bytes. A [Decoder] normalizes objects from requests and from etcd
+// by the schema of their version. A [strategy] decides what a request may change
+// and validates the result.
 //
 // # Invariants
 //
-// A request uses one view to its end. A new state of a definition makes a new
-// view; vaults are handed on to it unless what they hold would be wrong:
-// otherwise the old ones are closed, with the watches on them, when the last
-// request that uses them is done, or after half a second. The change is acknowledged
-// only when the handlers of these watches have returned, and nothing that the old
-// vaults have read is sent to a watch after that.
+// A request uses one crdInfo to its end. A change of a CRD makes a new crdInfo. The
+// new one takes over the storage of each version, unless the change makes the
+// contents of its watch cache wrong. Then the old storage is closed, with its
+// watches, when the last request that uses it is done, or after half a second. The
+// server acknowledges the change when the handlers of these watches have returned.
+// After that, no watch receives anything that the old storage has read.
 //
-// All views of a definition read objects with the current schemas. Objects are
-// stamped with the schema that they were normalized with, and normalized again
-// when it is not the current one. Managed fields are compared within the schemas
-// of one view.
+// Every crdInfo of a CRD reads objects with the current schemas. Each object carries
+// a marker of the schema that normalized it, and is normalized again if that is not
+// the current schema. Managed fields are compared within the schemas of one crdInfo.
 //
-// Nothing disappears unsaid: what is pruned of a request is in its audit event
-// and in a metric, and in the warnings of clients that do not refuse to hear it.
+// The server reports every pruned field: in the audit event, in a metric, and as a
+// warning unless the client turns warnings off.
 //
-// Nothing waits for a lock while a schema is compiled, but requests to the same
-// resource. What has not been used for a while is forgotten, as is what was used
-// longest ago of too much that is idle, and built again when needed.
+// While a schema is compiled, only requests to the same resource wait. Resources
+// that were not used for a while are closed, as are the least recently used ones if
+// too many are idle. The next request builds them again.
 //
-// That there is no such resource is said only after asking etcd: another server
-// may have told the client that there is.
+// The server reads etcd before it answers that a resource does not exist: another
+// replica may have told the client that it exists.
 package customresource

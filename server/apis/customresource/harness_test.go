@@ -24,12 +24,12 @@ import (
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/endpoints/apitest"
 	"github.com/espalier-dev/espalier/server/endpoints/codec"
 	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 	"github.com/espalier-dev/espalier/server/storage/converter"
 	"github.com/espalier-dev/espalier/server/storage/store"
 	"github.com/espalier-dev/espalier/server/webhook"
@@ -37,8 +37,8 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// env is a server for custom resources over etcd, reached by HTTP. Definitions
-// are written into etcd by the test.
+// env is a server for custom resources over etcd, reached by HTTP. The test writes
+// CRDs into etcd.
 type env struct {
 	apitest.Caller
 	handler http.Handler
@@ -49,19 +49,19 @@ type env struct {
 	audited chan map[string]string // annotations of audit events, if a test listens
 }
 
-// definitionForm reads definitions as the test has written them.
-type definitionForm struct{}
+// crdDecoder reads CRDs as the test has written them.
+type crdDecoder struct{}
 
-func (definitionForm) Kind() schema.GroupVersionKind {
+func (crdDecoder) Kind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 }
 
-func (f definitionForm) FromRequest(data []byte, _ *schema.GroupVersionKind, _ bool) (*object.Object, schema.GroupVersionKind, []error, error) {
+func (f crdDecoder) FromRequest(data []byte, _ *schema.GroupVersionKind, _ bool) (*object.Object, schema.GroupVersionKind, []error, error) {
 	o, err := object.FromJSON(data)
 	return o, f.Kind(), nil, err
 }
-func (definitionForm) FromStorage(data []byte) (*object.Object, error) { return object.FromJSON(data) }
-func (definitionForm) Fresh(o *object.Object) *object.Object           { return o }
+func (crdDecoder) FromStorage(data []byte) (*object.Object, error) { return object.FromJSON(data) }
+func (crdDecoder) Renormalize(o *object.Object) *object.Object     { return o }
 
 func start(tb testing.TB, change ...func(*Options)) *env {
 	tb.Helper()
@@ -79,11 +79,11 @@ func startWith(tb testing.TB, config store.Config, change ...func(*Options)) *en
 	if err != nil {
 		tb.Fatal(err)
 	}
-	definitions, destroy, err := backend.Storage(store.Spec{
+	crdStorage, destroy, err := backend.Storage(store.Spec{
 		Resource:       schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
 		ResourcePrefix: catalog.Key, Version: "v1",
-		Codec:       codec.Storage(definitionForm{}),
-		NewFunc:     func() runtime.Object { return object.New(definitionForm{}.Kind()) },
+		Codec:       codec.Storage(crdDecoder{}),
+		NewFunc:     func() runtime.Object { return object.New(crdDecoder{}.Kind()) },
 		NewListFunc: func() runtime.Object { return &object.List{} },
 	})
 	if err != nil {
@@ -97,7 +97,7 @@ func startWith(tb testing.TB, config store.Config, change ...func(*Options)) *en
 	if err != nil {
 		tb.Fatal(err)
 	}
-	e := &env{Caller: apitest.Caller{TB: tb}, catalog: catalog.New(definitions), etcd: etcd, prefix: prefix, audited: make(chan map[string]string, 100)}
+	e := &env{Caller: apitest.Caller{TB: tb}, catalog: catalog.New(crdStorage), etcd: etcd, prefix: prefix, audited: make(chan map[string]string, 100)}
 	o := Options{
 		Catalog: e.catalog, Backend: backend, Conversion: conversion, NotFound: http.NotFoundHandler(),
 		Authorizer: authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -145,9 +145,9 @@ func (e *env) filters(h http.Handler) http.Handler {
 	return filters.WithRequestInfo(h, requestinfo.Resolver{})
 }
 
-// define writes a definition, as YAML, into etcd, established and with the
+// define writes a CRD, as YAML, into etcd, established and with the
 // names that it asks for, and waits until the server knows.
-func (e *env) define(text string, change ...func(definition map[string]any)) {
+func (e *env) define(text string, change ...func(crd map[string]any)) {
 	e.TB.Helper()
 	var d map[string]any
 	if err := yaml.Unmarshal([]byte(text), &d); err != nil {

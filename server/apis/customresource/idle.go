@@ -5,31 +5,31 @@ import (
 	"sync"
 )
 
-// idleServings are those that nobody uses, the one that was used last in front.
-type idleServings struct {
-	mu   sync.Mutex // taken while a serving's own is held, never the other way round
-	list list.List  // of *serving
+// idleResources are the resources without requests, the most recently used first.
+type idleResources struct {
+	mu   sync.Mutex // locked while a servedResource's mutex is held, never the other way round
+	list list.List  // of *servedResource
 }
 
-// add puts a serving in front, and returns one that is too many, if any.
-func (i *idleServings) add(s *serving, limit int) (surplus *serving) {
+// add puts a resource in front. It returns the last one if there are too many.
+func (i *idleResources) add(s *servedResource, limit int) (surplus *servedResource) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	s.place = i.list.PushFront(s)
+	s.idleElement = i.list.PushFront(s)
 	if i.list.Len() <= limit {
 		return nil
 	}
-	surplus = i.list.Remove(i.list.Back()).(*serving)
-	surplus.place = nil
+	surplus = i.list.Remove(i.list.Back()).(*servedResource)
+	surplus.idleElement = nil
 	return surplus
 }
 
-// remove takes a serving out, if it is there.
-func (i *idleServings) remove(s *serving) {
+// remove takes a resource out of the list, if it is in it.
+func (i *idleResources) remove(s *servedResource) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if s.place != nil {
-		i.list.Remove(s.place)
-		s.place = nil
+	if s.idleElement != nil {
+		i.list.Remove(s.idleElement)
+		s.idleElement = nil
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/espalier-dev/espalier/server/endpoints/apitest"
 )
 
-// Of what nobody uses only so much is kept, and what was used last stays.
-func TestIdleServingsAreBounded(t *testing.T) {
+// The number of idle resources is bounded; the most recently used ones stay.
+func TestIdleResourcesAreBounded(t *testing.T) {
 	e := start(t, func(o *Options) { o.MaxIdle = 2 })
 	path := func(i int) string { return fmt.Sprintf("/apis/g%d.example.com/v1/boxes", i) }
 	served := func(i int) bool {
-		_, ok := e.server.servings.Load(e.catalog.Get(fmt.Sprintf("boxes.g%d.example.com", i)).UID)
+		_, ok := e.server.servedResources.Load(e.catalog.Get(fmt.Sprintf("boxes.g%d.example.com", i)).UID)
 		return ok
 	}
 	for i := range 5 {

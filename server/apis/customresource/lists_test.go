@@ -9,7 +9,7 @@ import (
 )
 
 // TestLayouts is about lists for human readers and tables: as those of Kubernetes,
-// written piece by piece, and no longer than anybody reads them.
+// written piece by piece, until the client stops reading.
 func TestLayouts(t *testing.T) {
 	e := start(t)
 	e.define(`

@@ -27,21 +27,20 @@ const (
 	purgeWorkers = 8
 )
 
-// DeleteInstances deletes all objects of a definition, in all namespaces, and
-// returns how many are left: those that have finalizers stay until whoever is
-// responsible has removed them. What cannot be deleted does not keep the rest
-// from being; the errors come together.
+// DeleteInstances deletes all objects of a CRD, in all namespaces, and returns how
+// many are left. Objects with finalizers stay until their controllers remove the
+// finalizers. If a deletion fails, the others go on; the errors are joined.
 //
-// Objects that cannot be read stay, and the error names them. Nobody knows which
-// finalizers they have, and a CRD that is created again would have them again: so the
-// CRD stays until an operator has repaired or removed them. Upstream does not get to
-// delete any instance then.
+// Objects that cannot be decoded stay, and the error names them: their finalizers
+// are unknown, and they would reappear if the CRD were created again. The CRD stays
+// until an operator has repaired or removed these objects. In this case upstream
+// deletes no instance at all.
 func (s *Server) DeleteInstances(ctx context.Context, e *catalog.Entry) (remaining int, err error) {
-	serving, v, err := s.enter(e, false)
+	servedResource, v, err := s.enter(e, false)
 	if err != nil {
 		return 0, err
 	}
-	defer serving.leave(v, false)
+	defer servedResource.leave(v, false)
 	version, err := v.version(v.entry.StorageVersion)
 	if err != nil {
 		return 0, err
@@ -67,9 +66,9 @@ func (s *Server) DeleteInstances(ctx context.Context, e *catalog.Entry) (remaini
 	}
 }
 
-// unread adds the objects that cannot be read to what is left. A list says what can be
-// read; that nothing is left, only the keys in etcd say. Whatever they belong to
-// would be left below a CRD that is gone.
+// unread adds the objects that cannot be decoded to the number that is left. A list
+// omits them, so only the keys in etcd prove that nothing is left. Otherwise these
+// objects would outlive their CRD.
 func (s *Server) unread(ctx context.Context, e *catalog.Entry, p *purge) (remaining int, err error) {
 	resource := schema.GroupResource{Group: e.Group, Resource: e.Names.Plural}
 	folder := "/" + resource.Group + "/" + resource.Resource

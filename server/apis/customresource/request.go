@@ -15,8 +15,8 @@ var fieldValidations = map[string]string{
 }
 
 // withFieldValidation fills in fieldValidation where a request does not say:
-// what the definition says, or else the server.
-func (s *Server) withFieldValidation(req *http.Request, verb string, v *view) *http.Request {
+// what the CRD says, or else the server.
+func (s *Server) withFieldValidation(req *http.Request, verb string, v *crdInfo) *http.Request {
 	if verb != "create" && verb != "update" && verb != "patch" {
 		return req
 	}
@@ -29,7 +29,7 @@ func (s *Server) withFieldValidation(req *http.Request, verb string, v *view) *h
 	}
 	query, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil || query.Has("fieldValidation") {
-		return req // the handler complains about what is wrong with it
+		return req // the handler reports the error
 	}
 	query.Set("fieldValidation", validation)
 	changed, location := *req, *req.URL

@@ -19,9 +19,9 @@ func writes(verb string) bool {
 	return false
 }
 
-// requirement is what must be true of a CRD when an object is stored by it: it has not
-// changed. A request may take as long as its client likes to send it, and its replica
-// may be stopped at any moment: only etcd knows at the end.
+// requirement is the condition for storing an object: its CRD has not changed since the
+// request began. A client may send its request slowly, and the replica may be paused at
+// any moment, so only a transaction in etcd can check it.
 func (s *Server) requirement(e *catalog.Entry) *store.Requirement {
 	return &store.Requirement{
 		Key:      s.options.Backend.Key(catalog.Key + "/" + e.Name),
@@ -39,21 +39,22 @@ func (s *Server) requirement(e *catalog.Entry) *store.Requirement {
 	}
 }
 
-// interchangeable reports whether what is stored by one state of a CRD is what is
-// stored by another. Its status changes more often than its spec.
+// interchangeable reports whether two revisions of a CRD store the same bytes for an
+// object. The status of a CRD changes more often than its spec.
 func interchangeable(a, b *catalog.Entry) bool {
 	return a.UID == b.UID && a.Generation == b.Generation && a.SpecHash == b.SpecHash && a.StorageVersion == b.StorageVersion &&
 		a.Deleting == b.Deleting && a.Terminating == b.Terminating && a.Accepted.Equal(&b.Accepted)
 }
 
-// pending is what is under way, and can be waited for, whatever begins meanwhile.
+// pending counts operations under way. wait does not wait for operations that begin
+// after the call.
 type pending struct {
 	mu     sync.Mutex
 	open   *batch
 	sealed []*batch
 }
 
-// batch is what has begun between two who wait.
+// batch is the operations that have begun between two calls of wait.
 type batch struct {
 	n    int
 	over chan struct{} // closed when it is sealed and nothing of it is under way
@@ -75,7 +76,7 @@ func (p *pending) begin() (end func()) {
 			return
 		}
 		if b == p.open {
-			p.open = nil // nobody waits for it
+			p.open = nil // no call waits for it
 			return
 		}
 		p.sealed = slices.DeleteFunc(p.sealed, func(other *batch) bool { return other == b })

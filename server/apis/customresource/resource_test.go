@@ -105,7 +105,7 @@ func TestLifeOfAnObject(t *testing.T) {
 	body = strings.Replace(string(updated.Body), `"name":"a"`, `"labels":{"x":"y"},"name":"a"`, 1)
 	labelled := e.Do("PUT", widgets+"/a", body).Is(http.StatusOK).Has("metadata.generation", 2).Has("metadata.labels.x", "y")
 
-	// What changes nothing is not written.
+	// An update without changes is not written.
 	again := e.Do("PUT", widgets+"/a", string(labelled.Body)).Is(http.StatusOK)
 	again.Has("metadata.resourceVersion", labelled.At("metadata.resourceVersion"))
 
@@ -175,7 +175,7 @@ func TestMismatchesAreRefusedBeforeAdmission(t *testing.T) {
 	if n := plugin.admitted.Load(); n != 0 {
 		t.Errorf("%d objects of the wrong type were shown to admission", n)
 	}
-	// What is dropped anyway may be of any type.
+	// Pruned fields may be of any type.
 	e.Do("POST", widgets, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"status":{"phase":1}}`).Is(http.StatusCreated)
 	if n := plugin.admitted.Load(); n != 1 {
 		t.Errorf("%d objects were shown to admission", n)
@@ -183,7 +183,7 @@ func TestMismatchesAreRefusedBeforeAdmission(t *testing.T) {
 }
 
 // An object that was stored with a value of another type may keep it.
-func TestMismatchesOfTheOldObjectAreForgiven(t *testing.T) {
+func TestMismatchesOfTheOldObjectAreRatcheted(t *testing.T) {
 	e := start(t)
 	e.define(widgetsYAML)
 	e.Do("POST", widgets, widget("a", `"size":"xl"`)).Is(http.StatusCreated)
@@ -196,7 +196,7 @@ func TestMismatchesOfTheOldObjectAreForgiven(t *testing.T) {
 	e.Patch("merge", widgets+"/a", `{"spec":{"color":"blue"}}`).Is(http.StatusOK).Has("spec.size", "xl")
 }
 
-// dropRules removes the rules of a definition's only version.
+// dropRules removes the rules of a CRD's only version.
 func dropRules(d map[string]any) {
 	version := d["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
 	properties := version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)["properties"].(map[string]any)
@@ -399,8 +399,8 @@ func TestIdleResourcesAreForgotten(t *testing.T) {
 	e.Do("POST", widgets, widget("a", "")).Is(http.StatusCreated)
 	w := e.Watch(widgets + "?watch=1&resourceVersion=0")
 	w.Next()
-	value, _ := e.server.servings.Load(e.catalog.Get("widgets.example.com").UID)
-	s := value.(*serving)
+	value, _ := e.server.servedResources.Load(e.catalog.Get("widgets.example.com").UID)
+	s := value.(*servedResource)
 	future := s.lastUsed.Add(DefaultIdle * 2)
 	if s.closeIfIdle(future) {
 		t.Fatal("given up under a watch")
@@ -408,12 +408,12 @@ func TestIdleResourcesAreForgotten(t *testing.T) {
 	w.Close()
 	apitest.Eventually(t, func() bool { return s.closeIfIdle(future.Add(DefaultIdle)) })
 	e.Do("GET", widgets+"/a", "").Is(http.StatusOK)
-	if again, _ := e.server.servings.Load(e.catalog.Get("widgets.example.com").UID); again == value || e.server.Len() != 1 {
+	if again, _ := e.server.servedResources.Load(e.catalog.Get("widgets.example.com").UID); again == value || e.server.Len() != 1 {
 		t.Error("what was given up is still in use")
 	}
 }
 
-func TestDeletedDefinition(t *testing.T) {
+func TestDeletedCRD(t *testing.T) {
 	e := start(t)
 	e.define(widgetsYAML)
 	e.Do("POST", widgets, widget("a", "")).Is(http.StatusCreated)

@@ -82,7 +82,7 @@ func (r *scaleREST) Update(ctx context.Context, name string, info rest.UpdatedOb
 	return scale, false, nil
 }
 
-// createValidation has admission see a scale.
+// createValidation converts the object to a scale for admission.
 func (r *scaleREST) createValidation(f rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		scale, _, err := scaleOf(r.paths, obj)
@@ -93,8 +93,8 @@ func (r *scaleREST) createValidation(f rest.ValidateObjectFunc) rest.ValidateObj
 	}
 }
 
-// updateValidation has admission see scales. What is stored grows all the same, by
-// managed fields, and a quota of bytes has to see that.
+// updateValidation converts the objects to scales for admission. The stored object
+// grows by managed fields, and a quota of bytes must see that.
 func (r *scaleREST) updateValidation(f rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
 	return func(ctx context.Context, obj, old runtime.Object) error {
 		scale, _, err := scaleOf(r.paths, obj)

@@ -18,11 +18,11 @@ import (
 // schemaKey identifies what a versionSchema is compiled from.
 type schemaKey struct {
 	hash     [32]byte // of the schema as written
-	preserve bool     // the definition has preserveUnknownFields: nothing is pruned
+	preserve bool     // the CRD has preserveUnknownFields: nothing is pruned
 }
 
 // versionSchema is the schema of one version, compiled when it is first used.
-// Objects are stamped with it: its address says which schema they went through.
+// Its address is the schema marker of the objects that it has normalized.
 type versionSchema struct {
 	key schemaKey
 	id  string // of this one in this process
@@ -39,9 +39,9 @@ type versionSchema struct {
 	err             error
 }
 
-// encodingIDs are the identifiers of encodings by one schema, by those that encoders give
-// them. An encoder of the library takes its identifier once in the life of a watch; the
-// schema may change in it.
+// encodingIDs maps identifiers of encoders to identifiers of encodings by one schema. An
+// encoder of k8s.io/apiserver takes its identifier once per watch, but the schema may
+// change during the watch.
 type encodingIDs struct {
 	known atomic.Pointer[map[runtime.Identifier]runtime.Identifier] // not changed, but replaced
 }
@@ -79,9 +79,9 @@ func newVersionSchema(key schemaKey, e *catalog.Entry, name string) *versionSche
 	return s
 }
 
-// definition unpacks what the schema is made of.
-func (s *versionSchema) definition() (*crd.CRD, *crd.Version, error) {
-	d, err := s.entry.Definition()
+// crdVersion unpacks the CRD and the version that the schema is compiled from.
+func (s *versionSchema) crdVersion() (*crd.CRD, *crd.Version, error) {
+	d, err := s.entry.CRD()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,21 +92,21 @@ func (s *versionSchema) definition() (*crd.CRD, *crd.Version, error) {
 	return d, v, nil
 }
 
-// compiled returns the schema itself, compiled, or why it cannot be.
+// compiled compiles the schema on the first call and returns it.
 func (s *versionSchema) compiled() (*versionSchema, error) {
 	s.once.Do(func() {
-		d, v, err := s.definition()
+		d, v, err := s.crdVersion()
 		if err == nil {
 			s.Schema, err = request.Compile(v, s.key.preserve)
 			d.Release()
 		}
 		if err != nil {
-			s.err = fmt.Errorf("the schema cannot be compiled: %w", err)
+			s.err = fmt.Errorf("failed to compile the schema: %w", err)
 		}
 	})
 	return s, s.err
 }
 
-// schemaSet has the schemas of all versions of a resource in one state of its
-// definition. It is immutable.
+// schemaSet has the schemas of all versions at one revision of a CRD. It is
+// immutable.
 type schemaSet map[string]*versionSchema

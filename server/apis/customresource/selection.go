@@ -13,7 +13,7 @@ import (
 )
 
 // selection says by what the objects of a version can be selected: labels,
-// name, namespace and the fields that the definition lists.
+// name, namespace and the fields that the CRD lists.
 type selection struct {
 	namespaced bool
 	fields     []selectable

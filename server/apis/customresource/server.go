@@ -25,60 +25,59 @@ import (
 )
 
 const (
-	// DefaultIdle is how long what serves a resource outlives its last request.
+	// DefaultIdle is how long a resource stays ready after its last request.
 	DefaultIdle = 10 * time.Minute
-	// DefaultMaxIdle is how many resources are kept ready though nobody uses them.
+	// DefaultMaxIdle is how many resources stay ready without requests.
 	DefaultMaxIdle = 500
 
 	defaultRequestTimeout = time.Minute
 )
 
-// Options say what a Server works with. Catalog, Backend,
-// Conversion and NotFound must be set.
+// Options configure a Server. Catalog, Backend, Conversion and NotFound are required.
 type Options struct {
 	Catalog *catalog.Catalog
 	Backend *store.Backend
-	// NotFound answers requests to resources that there are not.
+	// NotFound answers requests to resources that do not exist.
 	NotFound http.Handler
-	// Conversion makes what converts objects between the versions of a definition.
+	// Conversion makes the converters between the versions of a CRD.
 	Conversion *converter.Factory
 	Admission  Admission // may be nil
-	// Authorizer decides on what a handler finds out late: creating by a patch.
+	// Authorizer authorizes creation by PATCH, which only the handler can recognize.
 	Authorizer authorizer.UnconditionalAuthorizer
-	// FieldValidation is for requests that do not say, to resources whose
-	// definition does not: Warn, Strict or Ignore; empty means Warn.
+	// FieldValidation is the default of the fieldValidation parameter if neither the
+	// request nor the CRD sets it: Warn, Strict or Ignore; empty means Warn.
 	FieldValidation string
 
-	MaxRequestBodyBytes int64         // 0 is resource.DefaultMaxRequestBodyBytes
-	RequestTimeout      time.Duration // of requests that are no watches; they may take twice as long to finish after a change
-	MinRequestTimeout   time.Duration // of watches whose client does not say
+	MaxRequestBodyBytes int64         // 0 is endpoints.DefaultMaxRequestBodyBytes
+	RequestTimeout      time.Duration // of requests other than watches; they may take twice as long to finish after a change
+	MinRequestTimeout   time.Duration // of watches without timeoutSeconds
 	Idle                time.Duration // 0 is DefaultIdle
 	MaxIdle             int           // 0 is DefaultMaxIdle
 	Uncached            bool          // lists and watches go to etcd
-	// Current reports whether this replica knows the CRDs as others do: see
-	// store.Spec. Nil is always.
+	// Current reports whether this replica knows the same CRDs as the others: see
+	// store.Spec. Nil means always.
 	Current func() bool
 }
 
-// Admission is the plugins that objects pass. Idle reports that there is nothing
-// that they could have to say: then nothing is prepared for them.
+// Admission is the chain of admission plugins. If Idle reports true, no plugin has
+// anything to check, and the server does not prepare objects for them.
 type Admission interface {
 	admission.Interface
 	Idle() bool
 }
 
-// Server serves the custom resources of all definitions in a catalog. It is
+// Server serves the custom resources of all CRDs in a catalog. It is
 // safe for concurrent use.
 type Server struct {
-	options  Options
-	servings sync.Map // UID of the definition → *serving
-	idle     idleServings
+	options         Options
+	servedResources sync.Map // UID of the CRD → *servedResource
+	idle            idleResources
 	// adoptions are changes of CRDs that watches do not follow yet.
 	adoptions pending
 }
 
-// New returns a server for the definitions in the catalog. Run must be running
-// for it to forget what is not used.
+// New returns a server for the CRDs in the catalog. Run must be running for idle
+// resources to be closed.
 func New(o Options) *Server {
 	o.MaxRequestBodyBytes = cmp.Or(o.MaxRequestBodyBytes, endpoints.DefaultMaxRequestBodyBytes)
 	o.RequestTimeout = cmp.Or(o.RequestTimeout, defaultRequestTimeout)
@@ -90,8 +89,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// Run gives up, from time to time, what nobody uses, until the context ends;
-// then everything.
+// Run closes idle resources from time to time. When the context ends it closes all
+// resources.
 func (s *Server) Run(ctx context.Context) error {
 	ticker := time.NewTicker(s.options.Idle / 10)
 	defer ticker.Stop()
@@ -99,14 +98,14 @@ func (s *Server) Run(ctx context.Context) error {
 		select {
 		case now := <-ticker.C:
 			since := now.Add(-s.options.Idle)
-			s.servings.Range(func(_, value any) bool {
-				s.giveUp(value.(*serving), since)
+			s.servedResources.Range(func(_, value any) bool {
+				s.giveUp(value.(*servedResource), since)
 				return true
 			})
 		case <-ctx.Done():
-			s.servings.Range(func(uid, value any) bool {
-				s.servings.CompareAndDelete(uid, value)
-				value.(*serving).close()
+			s.servedResources.Range(func(uid, value any) bool {
+				s.servedResources.CompareAndDelete(uid, value)
+				value.(*servedResource).close()
 				return true
 			})
 			return ctx.Err()
@@ -114,72 +113,70 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// giveUp forgets a serving that has not been used since some time.
-func (s *Server) giveUp(x *serving, since time.Time) {
+// giveUp closes a resource that was not used since a time.
+func (s *Server) giveUp(x *servedResource, since time.Time) {
 	if x.closeIfIdle(since) {
-		s.servings.CompareAndDelete(x.uid, x)
+		s.servedResources.CompareAndDelete(x.uid, x)
 	}
 }
 
-// changed follows a change of a definition that is being served, so that
-// watches end, or go on with the new schema, before somebody asks again. It
-// must not block.
+// changed applies a change of a CRD to its resource, so that watches end, or continue
+// with the new schema, before the next request. It must not block.
 func (s *Server) changed(old, updated *catalog.Entry) {
 	if old == nil {
-		return // nobody has asked for it yet
+		return // no request has used it yet
 	}
-	value, ok := s.servings.Load(old.UID)
+	value, ok := s.servedResources.Load(old.UID)
 	if !ok {
 		return
 	}
-	serving := value.(*serving)
+	servedResource := value.(*servedResource)
 	if updated == nil {
-		s.servings.CompareAndDelete(old.UID, value)
+		s.servedResources.CompareAndDelete(old.UID, value)
 		end := s.adoptions.begin()
 		go func() {
 			defer end()
-			serving.close()
-			serving.settle()
+			servedResource.close()
+			servedResource.settle()
 		}()
 		return
 	}
 	end := s.adoptions.begin()
 	go func() {
 		defer end()
-		if err := serving.follow(updated); err != nil {
-			klog.ErrorS(err, "CRD cannot be served", "name", updated.Name)
-			s.servings.CompareAndDelete(old.UID, value)
+		if err := servedResource.follow(updated); err != nil {
+			klog.ErrorS(err, "Failed to serve a CRD", "name", updated.Name)
+			s.servedResources.CompareAndDelete(old.UID, value)
 		}
-		// What is replaced now, or was by a request that knew the change before.
-		serving.settle()
+		// Storage is replaced here, or by a request that knew of the change earlier.
+		servedResource.settle()
 	}()
 }
 
-// Adopted returns when all changes of CRDs that the catalog has told so far are
-// followed by all watches.
+// Adopted returns when all watches follow the changes of CRDs that the catalog has
+// reported before the call.
 func (s *Server) Adopted(ctx context.Context) error { return s.adoptions.wait(ctx) }
 
-// enter returns what serves the definition, and the view for a request.
-func (s *Server) enter(e *catalog.Entry, long bool) (*serving, *view, error) {
+// enter returns the resource of the CRD, and the crdInfo for a request.
+func (s *Server) enter(e *catalog.Entry, long bool) (*servedResource, *crdInfo, error) {
 	for {
-		value, ok := s.servings.Load(e.UID)
+		value, ok := s.servedResources.Load(e.UID)
 		if !ok {
-			value, _ = s.servings.LoadOrStore(e.UID, &serving{server: s, uid: e.UID, lastUsed: time.Now()})
+			value, _ = s.servedResources.LoadOrStore(e.UID, &servedResource{server: s, uid: e.UID, lastUsed: time.Now()})
 		}
-		serving := value.(*serving)
-		v, err := serving.enter(e, long)
+		servedResource := value.(*servedResource)
+		v, err := servedResource.enter(e, long)
 		if !errors.Is(err, errGone) {
-			return serving, v, err
+			return servedResource, v, err
 		}
-		s.servings.CompareAndDelete(e.UID, value)
+		s.servedResources.CompareAndDelete(e.UID, value)
 	}
 }
 
-// Len returns how many definitions are being served, that is, have been asked
-// for lately.
+// Len returns how many resources are open, that is, were requested lately.
 func (s *Server) Len() int {
 	n := 0
-	s.servings.Range(func(any, any) bool { n++; return true })
+	s.servedResources.Range(func(any, any) bool { n++; return true })
 	return n
 }
 
@@ -192,8 +189,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	e, err := s.find(req.Context(), info)
 	if err != nil {
-		klog.ErrorS(err, "It cannot be told whether there is a resource", "resource", info.Resource, "group", info.APIGroup)
-		endpoints.Error(w, req, info, apierrors.NewServiceUnavailable("etcd does not answer: whether there is a CustomResourceDefinition of this resource is not known; send the request again"))
+		klog.ErrorS(err, "Failed to look up the CRD of a resource", "resource", info.Resource, "group", info.APIGroup)
+		endpoints.Error(w, req, info, apierrors.NewServiceUnavailable("failed to look up the CustomResourceDefinition of this resource: etcd does not answer; send the request again"))
 		return
 	}
 	if e == nil {
@@ -205,13 +202,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	long := info.Verb == "watch"
-	serving, v, err := s.enter(e, long)
+	servedResource, v, err := s.enter(e, long)
 	if err != nil {
 		s.unservable(w, req, info, err)
 		return
 	}
-	defer serving.leave(v, long)
-	// The view may be newer than the entry.
+	defer servedResource.leave(v, long)
+	// The crdInfo may be newer than the entry.
 	if served := v.entry.Version(info.APIVersion); served == nil || !served.Served {
 		s.options.NotFound.ServeHTTP(w, req)
 		return
@@ -223,7 +220,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	if long {
 		var leave func()
-		w, req, leave = v.vaults[info.APIVersion].watches.enter(w, req, s.options.Current)
+		w, req, leave = v.storages[info.APIVersion].watches.enter(w, req, s.options.Current)
 		defer leave()
 	}
 	for _, text := range version.deprecations {
@@ -246,8 +243,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	endpoints.Serve(w, s.withFieldValidation(req, info.Verb, v), info, endpoint)
 }
 
-// find is entry for whom a wrong "not found" would mislead: another server may
-// have said that there is such a resource.
+// find is entry, but reads etcd before it finds nothing: another replica may have told
+// the client that the resource exists.
 func (s *Server) find(ctx context.Context, info *request.RequestInfo) (*catalog.Entry, error) {
 	if e := s.entry(info); e != nil || !info.IsResourceRequest {
 		return e, nil
@@ -258,8 +255,8 @@ func (s *Server) find(ctx context.Context, info *request.RequestInfo) (*catalog.
 	return s.entry(info), nil
 }
 
-// entry returns the CRD of the resource that a request is for, nil if the
-// request has to be answered as if there were none.
+// entry returns the CRD of a requested resource, nil if it does not exist or is not
+// served.
 func (s *Server) entry(info *request.RequestInfo) *catalog.Entry {
 	if !info.IsResourceRequest {
 		return nil
@@ -278,7 +275,7 @@ func (s *Server) entry(info *request.RequestInfo) *catalog.Entry {
 }
 
 func (s *Server) unservable(w http.ResponseWriter, req *http.Request, info *request.RequestInfo, err error) {
-	klog.ErrorS(err, "Resource cannot be served", "resource", info.Resource, "group", info.APIGroup, "version", info.APIVersion)
+	klog.ErrorS(err, "Failed to serve a resource", "resource", info.Resource, "group", info.APIGroup, "version", info.APIVersion)
 	endpoints.Error(w, req, info, apierrors.NewInternalError(errors.New("error resolving resource")))
 }
 

@@ -22,8 +22,8 @@ var parameters = sync.OnceValue(func() runtime.ParameterCodec { return codec.Par
 
 var optionTypes = sync.OnceValue(func() runtime.ObjectTyper { return codec.Typer(metav1.SchemeGroupVersion.WithKind("")) })
 
-// typer knows the kinds of objects. One that does not say what it is, is of the
-// kind that is served.
+// typer returns the kinds of objects. An object without a kind has the kind that is
+// served.
 type typer struct{ kind schema.GroupVersionKind }
 
 // ObjectKinds implements runtime.ObjectTyper.

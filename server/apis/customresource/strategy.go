@@ -14,14 +14,14 @@ import (
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
-// strategy says what requests to a resource may change, and has the result
-// validated. It implements rest.RESTCreateUpdateStrategy, RESTDeleteStrategy
+// strategy decides what requests to a resource may change, and validates the
+// result. It implements rest.RESTCreateUpdateStrategy, RESTDeleteStrategy
 // and ResetFieldsStrategy.
 type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 
-	form     *Form
+	decoder  *Decoder
 	resource *request.Resource
 }
 
@@ -32,7 +32,7 @@ func (s *strategy) NamespaceScoped() bool { return s.resource.Namespaced }
 func (s *strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	reset := map[fieldpath.APIVersion]*fieldpath.Set{}
 	if s.resource.Status {
-		reset[apiVersion(s.form.kind)] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+		reset[apiVersion(s.decoder.kind)] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 	}
 	return reset
 }
@@ -63,7 +63,7 @@ func (s *strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) 
 
 // validate validates an object by the schema as it is now.
 func (s *strategy) validate(ctx context.Context, o *object.Object, options request.Options) field.ErrorList {
-	compiled, err := s.form.current(s.form.kind.Version).compiled()
+	compiled, err := s.decoder.current(s.decoder.kind.Version).compiled()
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}

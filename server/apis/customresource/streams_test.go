@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server/endpoints/apitest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 // streams asks etcd how many streams of watches there are.

@@ -63,7 +63,7 @@ func TestScale(t *testing.T) {
 	e.Patch("merge", scale, `{"spec":{"replicas":-1}}`).Is(http.StatusUnprocessableEntity)
 	e.Do("GET", widgets+"/a", "").Is(http.StatusOK).Has("spec.replicas", 5)
 
-	// Who sets the replicas manages them, through either door.
+	// The client that sets the replicas manages them, through the scale or the object.
 	e.Patch("apply", scale+"?fieldManager=scaler&force=true", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"a"},"spec":{"replicas":7}}`).
 		Is(http.StatusOK).Has("spec.replicas", 7)
 	e.Patch("apply", widgets+"/a?fieldManager=other", widget("a", `"replicas":1`)).Is(http.StatusConflict)

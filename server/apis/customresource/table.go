@@ -28,16 +28,16 @@ func ageColumn() crd.Column {
 
 // table prints objects as rows.
 type table struct {
-	form    *Form // nil for what is not in the form of the resource
+	decoder *Decoder // nil for scales
 	headers []metav1.TableColumnDefinition
 	columns []path // those after the name
 }
 
-// newTable returns the table with the columns of a definition. If one cannot
-// be read, so that the definition is from a server that did not look, the
-// columns before it are all that there are, with an error that says so.
-func newTable(form *Form, columns []crd.Column) (*table, error) {
-	t := &table{form: form, headers: []metav1.TableColumnDefinition{
+// newTable returns the table with the columns of a CRD. A CRD that another server has
+// stored without validation may have a column that cannot be parsed. Then the table has
+// the columns before it, and newTable returns an error.
+func newTable(decoder *Decoder, columns []crd.Column) (*table, error) {
+	t := &table{decoder: decoder, headers: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: metadataDescriptions["name"]},
 	}}
 	if len(columns) == 0 {
@@ -108,8 +108,8 @@ func (t *table) ConvertToTable(_ context.Context, obj runtime.Object, options ru
 func (t *table) row(row *metav1.TableRow, obj runtime.Object) error {
 	var s subject
 	if o, ok := obj.(*object.Object); ok {
-		if t.form != nil {
-			o = t.form.Fresh(o)
+		if t.decoder != nil {
+			o = t.decoder.Renormalize(o)
 		}
 		s.object, obj = o, o
 	} else {

@@ -10,29 +10,29 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"github.com/espalier-dev/espalier/crd/openapi"
 	"github.com/espalier-dev/espalier/internal/object"
-	"github.com/espalier-dev/espalier/openapi"
 	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
 )
 
 // types tells the field manager how the fields of a resource are merged, in all
 // versions. What it knows of a version is made of the published schema when
 // something is first written in that version: it is larger than the schema.
-// It stays with the schemas of one view: values of two schemas are not compared.
+// It stays with the schemas of one crdInfo: values of two schemas are not compared.
 type types struct{ schemas schemaSet }
 
 // loadTypes reads the types of a version out of what is published of it.
 func (s *versionSchema) loadTypes() managedfields.TypeConverter {
 	inner, err := s.published()
 	if err != nil {
-		klog.ErrorS(err, "Fields are merged without a schema", "definition", s.entry.Name, "version", s.name)
+		klog.ErrorS(err, "Failed to read the schema for server-side apply, merging fields without it", "crd", s.entry.Name, "version", s.name)
 		inner = managedfields.NewDeducedTypeConverter()
 	}
 	return fieldmanager.Converter(inner)
 }
 
 func (s *versionSchema) published() (managedfields.TypeConverter, error) {
-	d, v, err := s.definition()
+	d, v, err := s.crdVersion()
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func typesOf(document []byte, preserve bool) (managedfields.TypeConverter, error
 	return managedfields.NewTypeConverter(models.Components.Schemas, preserve)
 }
 
-// scaleDocument describes a scale as far as anybody manages its fields.
+// scaleDocument describes the fields of a scale that have managers.
 const scaleDocument = `{"components":{"schemas":{"io.k8s.api.autoscaling.v1.Scale":{
 	"type":"object",
 	"properties":{
@@ -81,7 +81,7 @@ var noTypes = sync.OnceValue(func() managedfields.TypeConverter {
 })
 
 // ObjectToTyped implements managedfields.TypeConverter. An object that was read
-// with another schema is brought into the form that the types are of.
+// with another schema is normalized again by the schema of the types.
 func (t types) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	kind := obj.GetObjectKind().GroupVersionKind()
 	if kind == scaleKind {
@@ -91,12 +91,12 @@ func (t types) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions
 	if s == nil {
 		return noTypes().ObjectToTyped(obj, opts...)
 	}
-	if o, ok := obj.(*object.Object); ok && stampOf(o) != nil && stampOf(o) != s {
-		fresh, err := renew(o, s)
+	if o, ok := obj.(*object.Object); ok && schemaMarkerOf(o) != nil && schemaMarkerOf(o) != s {
+		renormalized, err := renew(o, s)
 		if err != nil {
 			return nil, err
 		}
-		obj = fresh
+		obj = renormalized
 	}
 	return s.types().ObjectToTyped(obj, opts...)
 }

@@ -135,7 +135,8 @@ func TestUnreadableWarning(t *testing.T) {
 	}
 }
 
-// Whoever may delete objects may not do so unread, without the verb for that.
+// The right to delete objects does not include deleting corrupt ones: that needs its
+// own verb.
 func TestUnreadableNeedsPermission(t *testing.T) {
 	e := start(t, func(o *Options) {
 		o.Authorizer = authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -177,7 +178,7 @@ func TestUnreadableInstances(t *testing.T) {
 	}
 }
 
-// A CRD does not go while there are keys below it, also if nobody remembers what they are.
+// A CRD is not removed while its prefix in etcd has keys, even if no storage knows them.
 func TestForgottenInstances(t *testing.T) {
 	e := startWith(t, store.Config{MaxUnreadable: 1})
 	e.define(anyBoxes)
@@ -204,7 +205,7 @@ func TestForgottenInstances(t *testing.T) {
 
 // Objects of a CRD that is damaged are served as before by a server that knew it, and are
 // not denied to exist by one that starts later.
-func TestDamagedDefinition(t *testing.T) {
+func TestDamagedCRD(t *testing.T) {
 	e := start(t)
 	e.define(anyBoxes)
 	e.Do("POST", boxesPath, boxOf("a", `{"a":1}`)).Is(http.StatusCreated)
@@ -286,7 +287,7 @@ func FuzzUnreadable(f *testing.F) {
 	})
 }
 
-// A CRD is not served whose webhook would be called with other certificates than it says.
+// A CRD is not served if its conversion webhook has a CA bundle that cannot be decoded.
 func TestUndecodableBundle(t *testing.T) {
 	e := start(t)
 	e.define(anyBoxes, func(d map[string]any) {

@@ -15,9 +15,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// watches are the answers to the open watches of a vault.
+// watches are the answers to the open watches of a versionStorage.
 //
-//	vault.close ──▶ the storage drops what it keeps for them ──▶ end: what their handlers
+//	versionStorage.close ──▶ the storage drops what it keeps for them ──▶ end: what their handlers
 //	                still have is not written ──▶ the handlers return ──▶ the change is acknowledged
 //
 // The storage alone cannot do that: a handler has taken events ahead, and may be
@@ -25,7 +25,7 @@ import (
 // the acknowledgement. For the same reason a watch ends that has an event to write while
 // this replica does not know the CRDs as others do.
 //
-// A change of the schema alone keeps the vault and its watches:
+// A change of the schema alone keeps the storage and its watches:
 //
 //	the new schema is in force: events are encoded by it ──▶ renew: events that were encoded
 //	before are sent, or their watches end ──▶ the change is acknowledged
@@ -98,8 +98,8 @@ func (s *watches) end(resource string) {
 		one.abort()
 	}
 	if open = stillOpen(open); len(open) > 0 {
-		// Their writes have failed, and others are not sent. TLS takes up to 5 s to say
-		// good-bye, and HTTP/2 as long as another stream blocks the whole connection.
+		// Their writes have failed, and others are not sent. TLS takes up to 5 s to send
+		// close_notify, and HTTP/2 as long as another stream blocks the whole connection.
 		klog.V(2).InfoS("Watches of a CRD that has changed wait for their connections to close", "resource", resource, "watches", len(open))
 	}
 }
@@ -108,9 +108,9 @@ func (s *watches) end(resource string) {
 const renewPause = 5 * time.Millisecond
 
 // renew returns when nothing is written to the watches any more that is encoded by
-// another schema than the form's. Watches end whose client does not take such an event
-// in endTime. The exception of end holds here, too.
-func (s *watches) renew(resource string, f *Form) {
+// another schema than the decoder's. If a client does not read such an event within
+// endTime, its watch ends. The exception described at end applies here, too.
+func (s *watches) renew(resource string, f *Decoder) {
 	s.mu.Lock()
 	open := slices.Collect(maps.Keys(s.open))
 	s.mu.Unlock()
@@ -136,9 +136,9 @@ func (s *watches) renew(resource string, f *Form) {
 	}
 }
 
-// behind reports whether the watch has something to send by another schema than the
-// form's.
-func (w *watching) behind(f *Form) bool {
+// behind reports whether the watch has events to send by another schema than the
+// decoder's.
+func (w *watching) behind(f *Decoder) bool {
 	select {
 	case <-w.left:
 		return false
@@ -150,7 +150,7 @@ func (w *watching) behind(f *Form) bool {
 
 // encode returns the schema to encode an event by, and notes it: the acknowledgement of
 // a later change waits until the event is sent.
-func (w *watching) encode(f *Form) *versionSchema {
+func (w *watching) encode(f *Decoder) *versionSchema {
 	if w.behind(f) {
 		if w.compressed {
 			return f.current(f.kind.Version) // still behind, until the handler flushes
@@ -213,7 +213,7 @@ func (w *watching) leave() {
 	close(w.left)
 }
 
-// abort has the handler fail that waits for its client.
+// abort makes a handler fail that waits for its client.
 func (w *watching) abort() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -182,12 +182,12 @@ func TestWatchesEndUnderARequest(t *testing.T) {
 	e.Do("POST", boxes, box("one", `"a":"1"`)).Is(http.StatusCreated)
 	w := e.Watch(boxes + "?watch=1&resourceVersion=0")
 	w.Next()
-	value, ok := e.server.servings.Load(e.catalog.Resource("example.com", "boxes").UID)
+	value, ok := e.server.servedResources.Load(e.catalog.Resource("example.com", "boxes").UID)
 	if !ok {
 		t.Fatal("boxes are not served")
 	}
-	serving := value.(*serving)
-	old := serving.current.vaults["v1"]
+	servedResource := value.(*servedResource)
+	old := servedResource.current.storages["v1"]
 	var open []*watching
 	for one := range old.watches.open {
 		open = append(open, one)
@@ -204,9 +204,9 @@ func TestWatchesEndUnderARequest(t *testing.T) {
 		}
 	}()
 	<-held
-	serving.mu.Lock() // so that the acknowledgement waits before the change is adopted
+	servedResource.mu.Lock() // so that the acknowledgement waits before the change is adopted
 	e.define(boxesWith("a: {type: string}"), withSelectable)
-	time.AfterFunc(100*time.Millisecond, serving.mu.Unlock)
+	time.AfterFunc(100*time.Millisecond, servedResource.mu.Unlock)
 	e.adopted()
 	select {
 	case <-open[0].left:

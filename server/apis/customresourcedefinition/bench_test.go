@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// large returns a definition of the size that real ones have on average, 43 KB
+// large returns a CRD of the size that real ones have on average, 43 KB
 // of JSON.
 func large(tb testing.TB) []byte {
 	tb.Helper()
@@ -26,7 +26,7 @@ func large(tb testing.TB) []byte {
 
 func BenchmarkCreate(b *testing.B) {
 	data := large(b)
-	ctx, s, f := through("v1"), strategy{}, NewForm("v1")
+	ctx, s, f := through("v1"), strategy{}, NewDecoder("v1")
 	b.Run("read", func(b *testing.B) {
 		b.SetBytes(int64(len(data)))
 		b.ReportAllocs()
@@ -69,10 +69,10 @@ func BenchmarkCreate(b *testing.B) {
 		}
 	})
 	b.Run("over-http", func(b *testing.B) { // all but the write to etcd
-		site := serve(b)
+		testServer := serve(b)
 		b.ReportAllocs()
 		for b.Loop() {
-			if a := site.do(b, "POST", "v1/"+plural+"?dryRun=All&fieldValidation=Warn", asJSONBody, data); a.code != http.StatusCreated {
+			if a := testServer.do(b, "POST", "v1/"+plural+"?dryRun=All&fieldValidation=Warn", asJSONBody, data); a.code != http.StatusCreated {
 				b.Fatal(a.body)
 			}
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
-// complain returns what is wrong with a definition of v1beta1 that v1 has no
-// way to say: there the same may stand in spec and in each version.
+// complain returns the errors of a v1beta1 CRD that are impossible in v1: v1beta1
+// allows some fields both in spec and in each version.
 func complain(old *v1beta1.CustomResourceDefinition) (field.ErrorList, error) {
 	x, err := internal(old)
 	if err != nil {
@@ -67,8 +67,8 @@ func complain(old *v1beta1.CustomResourceDefinition) (field.ErrorList, error) {
 	return list, nil
 }
 
-// structural are the rules that make a schema structural. They do not matter
-// for definitions of v1beta1 that make no use of structural schemas.
+// structural are the checks for structural schemas. They do not apply to v1beta1 CRDs
+// that do not need structural schemas.
 var structural = []finding.ID{
 	"type-required", "root-type-object", "items-required", "root-additional-properties",
 	"embedded-type", "embedded-additional-properties", "embedded-properties",
@@ -79,14 +79,13 @@ var structural = []finding.ID{
 	"unsupported-schema",
 }
 
-// newer are rules that came with v1 and were never asked of v1beta1.
+// newer are checks that came with v1 and were never applied to v1beta1.
 var newer = []finding.ID{
 	"preserve-unknown-fields", "api-approval", "type-unknown",
 	"list-set-atomic", "list-map-key-optional", "list-map-key-nullable", "list-items-nullable",
 }
 
-// concede takes away what is not held against a definition that comes in
-// v1beta1.
+// concede drops the findings that do not apply to a v1beta1 CRD.
 func concede(o *object.Object, found []finding.Finding) ([]finding.Finding, error) {
 	if len(found) == 0 {
 		return found, nil
@@ -107,9 +106,9 @@ func concede(o *object.Object, found []finding.Finding) ([]finding.Finding, erro
 	kept := found[:0]
 	for _, f := range found {
 		switch {
-		case slices.Contains(newer, f.Rule), free && slices.Contains(structural, f.Rule):
+		case slices.Contains(newer, f.Check), free && slices.Contains(structural, f.Check):
 			continue
-		case f.Rule == "schema-required":
+		case f.Check == "schema-required":
 			var i int
 			if _, err := fmt.Sscanf(f.Path, "spec.versions[%d]", &i); d.PreserveUnknownFields || err != nil || i >= len(d.Versions) || !d.Versions[i].Served {
 				continue
@@ -128,15 +127,15 @@ var forStructural = []string{
 	"x-kubernetes-preserve-unknown-fields", "x-kubernetes-unions", "x-kubernetes-validations",
 }
 
-// needsStructure reports whether a schema of a definition of v1 uses what only
+// needsStructure reports whether a schema of a CRD of v1 uses what only
 // structural schemas may.
 func needsStructure(o *object.Object) (bool, error) {
-	definition, err := decode(o.JSON())
+	content, err := decode(o.JSON())
 	if err != nil {
 		return false, err
 	}
 	found := false
-	for _, s := range schemasOf(definition, stable).each {
+	for _, s := range schemasOf(content, stable).each {
 		each(s, func(s map[string]any) {
 			found = found || slices.ContainsFunc(forStructural, func(keyword string) bool { return s[keyword] != nil })
 		})

@@ -8,12 +8,12 @@ import (
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
-// compactAbove is the size of a spec above which a definition may not fit into
+// compactAbove is the size of a spec above which a CRD may not fit into
 // a request to etcd, 1.5 MiB unless configured otherwise.
 const compactAbove = 1 << 20
 
-// compacting writes large definitions to etcd in v1beta1, which says once what
-// all versions share. Upstream does so with all definitions.
+// compacting writes large CRDs to etcd in v1beta1, which has shared fields of all
+// versions only once. Upstream writes all CRDs so.
 type compacting struct{ runtime.Codec }
 
 // Encode implements runtime.Encoder.

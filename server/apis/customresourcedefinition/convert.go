@@ -10,15 +10,14 @@ import (
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
-// convertor brings definitions into a version, for the handlers and the field
+// convertor brings CRDs into a version, for the handlers and the field
 // manager. Its zero value leaves them as they are.
 type convertor struct{ version schema.GroupVersion }
 
 var _ runtime.ObjectConvertor = convertor{}
 
-// ConvertToVersion returns a definition, or a list of them, in the version of
-// target; what is something else as it is. Objects of that version are not
-// copied.
+// ConvertToVersion returns a CRD, or a list of CRDs, in the version of target. It
+// returns other objects unchanged. Objects of that version are not copied.
 func (convertor) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	gvk, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{in.GetObjectKind().GroupVersionKind()})
 	if !ok {
@@ -32,7 +31,7 @@ func (c convertor) Convert(in, out, target any) error {
 	from, ok := in.(*object.Object)
 	into, fits := out.(*object.Object)
 	if !ok || !fits {
-		return fmt.Errorf("definitions cannot be converted from %T to %T", in, out)
+		return fmt.Errorf("a CRD cannot be converted from %T to %T", in, out)
 	}
 	gv, ok := target.(runtime.GroupVersioner)
 	if !ok {
@@ -90,9 +89,8 @@ func (c convertor) list(l *object.List) (*object.List, error) {
 	return out, nil
 }
 
-// defaulter fills in what a definition leaves out, and drops what is unknown:
-// after server-side apply and strategic merge patches, objects are what the
-// patch has made of them. What it finds is noted.
+// defaulter sets defaults in a CRD, and drops unknown fields, after server-side apply
+// and strategic merge patches. It records the dropped fields.
 type defaulter struct{}
 
 // Default implements runtime.ObjectDefaulter.
@@ -119,8 +117,8 @@ func (defaulter) Default(in runtime.Object) {
 	o.SetStamp(&n)
 }
 
-// serializer writes definitions in the version that clients ask for. What it
-// reads becomes v1 in the form.
+// serializer writes CRDs in the version that clients request. The decoder converts
+// CRDs of requests to v1.
 type serializer struct {
 	runtime.NegotiatedSerializer
 	version schema.GroupVersion

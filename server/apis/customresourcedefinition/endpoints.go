@@ -13,17 +13,17 @@ import (
 	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
 )
 
-// place is where an endpoint is served.
-type place struct{ version, subresource string }
+// endpointKey identifies an endpoint.
+type endpointKey struct{ version, subresource string }
 
 // Endpoint returns the endpoint of a version, v1 or v1beta1, and of a
 // subresource, "status" or none. It is nil if there is none.
-func (d *Definitions) Endpoint(version, subresource string) *endpoints.Endpoint {
-	return d.endpoints[place{version, subresource}]
+func (d *Resource) Endpoint(version, subresource string) *endpoints.Endpoint {
+	return d.endpoints[endpointKey{version, subresource}]
 }
 
 // serve makes the endpoints.
-func (d *Definitions) serve() error {
+func (d *Resource) serve() error {
 	types, err := managedfields.NewTypeConverter(d.openAPI, false)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (d *Definitions) serve() error {
 				return err
 			}
 			scope.UnsafeConvertor = patching{convertor{scope.Kind.GroupVersion()}} // not for the field manager, which has its own by now
-			d.endpoints[place{version, subresource}] = &endpoints.Endpoint{
+			d.endpoints[endpointKey{version, subresource}] = &endpoints.Endpoint{
 				Scope: scope, Storage: s, Admission: d.options.Admission, MinRequestTimeout: d.options.MinRequestTimeout,
 				PatchTypes: patchTypes,
 			}
@@ -47,11 +47,11 @@ func (d *Definitions) serve() error {
 }
 
 // scope returns what the handlers know about a version and a subresource.
-func (d *Definitions) scope(version, subresource string, equivalent runtime.EquivalentResourceRegistry) *handlers.RequestScope {
-	form := NewForm(version)
-	gvk := form.Kind()
+func (d *Resource) scope(version, subresource string, equivalent runtime.EquivalentResourceRegistry) *handlers.RequestScope {
+	decoder := NewDecoder(version)
+	gvk := decoder.Kind()
 	c := convertor{gvk.GroupVersion()}
-	s := codec.Serializer(form)
+	s := codec.Serializer(decoder)
 	scope := &handlers.RequestScope{
 		Namer:      handlers.ContextBasedNaming{Namer: runtime.Namer(meta.NewAccessor()), ClusterScoped: true},
 		Serializer: fieldmanager.CheckedSerializer(serializer{s, gvk.GroupVersion()}), StandardSerializers: codec.Standard(s),

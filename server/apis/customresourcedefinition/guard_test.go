@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// instance writes an object of the definition into etcd, where the guard counts.
-func (s *site) instance(t *testing.T, key string) {
+// instance writes an object of the CRD into etcd, where the guard counts.
+func (s *testServer) instance(t *testing.T, key string) {
 	t.Helper()
 	if _, err := s.backend.Client().Put(t.Context(), s.prefix+key, "{}"); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func protected(t *testing.T) *site {
+func protected(t *testing.T) *testServer {
 	t.Helper()
 	return serve(t, func(o *Options) { o.ProtectInstances = true })
 }

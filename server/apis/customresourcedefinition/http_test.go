@@ -23,24 +23,24 @@ import (
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/endpoints"
 	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// site is definitions behind HTTP.
-type site struct {
-	*Definitions
+// testServer serves CRDs over HTTP.
+type testServer struct {
+	*Resource
 	backend *store.Backend
 	prefix  string
 	url     string
 }
 
-func serve(tb testing.TB, change ...func(*Options)) *site {
+func serve(tb testing.TB, change ...func(*Options)) *testServer {
 	tb.Helper()
 	prefix := etcdtest.Prefix(tb)
 	config := storagebackend.NewDefaultConfig(prefix, nil)
@@ -76,10 +76,10 @@ func serve(tb testing.TB, change ...func(*Options)) *site {
 		d.Store().Destroy()
 		_ = backend.Close()
 	})
-	return &site{d, backend, prefix, server.URL + "/apis/apiextensions.k8s.io/"}
+	return &testServer{d, backend, prefix, server.URL + "/apis/apiextensions.k8s.io/"}
 }
 
-// answer is what a request came back with.
+// answer is a response.
 type answer struct {
 	code     int
 	body     string
@@ -101,7 +101,7 @@ func (a answer) message() string {
 }
 
 // do sends a request; kind is the type of its body, or Accept of one without.
-func (s *site) do(tb testing.TB, method, path, kind string, body []byte) answer {
+func (s *testServer) do(tb testing.TB, method, path, kind string, body []byte) answer {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), method, s.url+path, bytes.NewReader(body))
 	if err != nil {
@@ -128,8 +128,8 @@ func (s *site) do(tb testing.TB, method, path, kind string, body []byte) answer 
 
 const asJSONBody, asYAMLBody = "application/json", "application/yaml"
 
-// created posts a definition in its own version.
-func (s *site) created(tb testing.TB, text string) *v1.CustomResourceDefinition {
+// created posts a CRD in its own version.
+func (s *testServer) created(tb testing.TB, text string) *v1.CustomResourceDefinition {
 	tb.Helper()
 	path := "v1/" + plural
 	if strings.Contains(text, "/v1beta1") {
@@ -142,7 +142,7 @@ func (s *site) created(tb testing.TB, text string) *v1.CustomResourceDefinition 
 	return s.stored(tb, sent(tb, text).GetName())
 }
 
-func (s *site) stored(tb testing.TB, name string) *v1.CustomResourceDefinition {
+func (s *testServer) stored(tb testing.TB, name string) *v1.CustomResourceDefinition {
 	tb.Helper()
 	a := s.do(tb, "GET", "v1/"+plural+"/"+name, "", nil)
 	if a.code != http.StatusOK {
@@ -153,7 +153,7 @@ func (s *site) stored(tb testing.TB, name string) *v1.CustomResourceDefinition {
 	return out
 }
 
-func TestLifeOfADefinition(t *testing.T) {
+func TestLifeOfACRD(t *testing.T) {
 	s := serve(t)
 	x := s.created(t, widgets)
 	if x.UID == "" || x.Generation != 1 || x.ResourceVersion == "" || x.Status.StoredVersions[0] != "v1" || x.APIVersion != "apiextensions.k8s.io/v1" {
@@ -206,8 +206,8 @@ func TestLifeOfADefinition(t *testing.T) {
 	}
 }
 
-// With rights on the status alone nobody can delete a CRD, or change what protects it:
-// nothing of metadata is written through the subresource.
+// A user with rights on the status alone cannot delete a CRD, or change the annotation
+// that protects it: the subresource does not write metadata.
 func TestStatusKeepsMetadata(t *testing.T) {
 	s := serve(t)
 	before := s.created(t, widgets)
@@ -444,7 +444,7 @@ func TestStatusWriter(t *testing.T) {
 	x := s.created(t, gadgets)
 	calls := 0
 	err := s.UpdateStatus(ctx, x.Name, func(o *object.Object) error {
-		if calls++; calls == 1 { // somebody else is faster
+		if calls++; calls == 1 { // another client writes first
 			if a := s.do(t, "PATCH", "v1/"+plural+"/"+x.Name, "application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`)); a.code != http.StatusOK {
 				t.Error(a.body)
 			}
@@ -477,7 +477,7 @@ func TestStatusWriter(t *testing.T) {
 	}
 }
 
-func TestLargeDefinitionsFitIntoEtcd(t *testing.T) {
+func TestLargeCRDsFitIntoEtcd(t *testing.T) {
 	s := serve(t)
 	text := edited(widgets, "type: integer", "type: integer, description: "+strings.Repeat("x", 500<<10))
 	version := text[strings.Index(text, "  - name: v1"):]

@@ -16,15 +16,15 @@ import (
 // of the API do not have. They survive decoding and conversion.
 var Keywords = []string{"readOnly", "x-kubernetes-unions"}
 
-// maxWork bounds what decoding a definition may cost: about two seconds. The Go
+// maxWork bounds what decoding a CRD may cost: about two seconds. The Go
 // types decode and encode a schema below items or additionalProperties by
-// scanning it once more, at every level. The most costly definition of the
+// scanning it once more, at every level. The most costly CRD of the
 // corpus, of 850 KB, takes a quarter of it.
 const maxWork = 64 << 20
 
 // survey is what is known of a document before it is decoded.
 type survey struct {
-	work     int  // the bytes of all objects and arrays, those inside of others again
+	work     int  // the bytes of all objects and arrays, with nested ones counted again
 	keywords bool // there may be some of Keywords
 }
 
@@ -53,7 +53,7 @@ func (s *survey) visit(doc *jsondoc.Doc, v jsondoc.Value) {
 	}
 }
 
-// render returns the canonical JSON of what has become of the definition after
+// render returns the canonical JSON of what has become of the CRD after
 // defaulting and conversion from one version to another, with the keywords of
 // the source that the types have lost.
 func (r *reading) render(typed runtime.Object, from, to schema.GroupVersion) ([]byte, error) {
@@ -116,18 +116,18 @@ func at(v any, path ...string) map[string]any {
 	return m
 }
 
-// shelf holds the schemas of a definition.
+// shelf holds the schemas of a CRD.
 type shelf struct {
 	shared map[string]any   // for all versions; only in v1beta1
 	each   []map[string]any // by version
 }
 
-func schemasOf(definition map[string]any, gv schema.GroupVersion) shelf {
+func schemasOf(content map[string]any, gv schema.GroupVersion) shelf {
 	var s shelf
 	if gv == beta {
-		s.shared = at(definition, "spec", "validation", "openAPIV3Schema")
+		s.shared = at(content, "spec", "validation", "openAPIV3Schema")
 	}
-	versions, _ := at(definition, "spec")["versions"].([]any)
+	versions, _ := at(content, "spec")["versions"].([]any)
 	for _, v := range versions {
 		s.each = append(s.each, at(v, "schema", "openAPIV3Schema"))
 	}
@@ -150,7 +150,7 @@ func (s shelf) differ() bool {
 	return s.shared == nil && slices.ContainsFunc(s.each, func(x map[string]any) bool { return !reflect.DeepEqual(x, s.each[0]) })
 }
 
-// carryAll carries the keywords of the schemas of a definition to what it has
+// carryAll carries the keywords of the schemas of a CRD to what it has
 // become.
 func carryAll(before, after map[string]any, from, to schema.GroupVersion) {
 	source, result := schemasOf(before, from), schemasOf(after, to)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// openAPI returns the OpenAPI v3 schemas of definitions and their lists, in both
+// openAPI returns the OpenAPI v3 schemas of CRDs and their lists, in both
 // versions, and of all that they refer to, by name.
 func openAPI() (map[string]*spec.Schema, error) {
 	config := &common.OpenAPIV3Config{
@@ -45,7 +45,7 @@ func addKeywords(props *spec.Schema) {
 		"discriminator": *spec.StringProperty().WithDescription("discriminator is the name of the field that says which member is set."),
 		"fields":        *fields,
 	}}}
-	unions := spec.ArrayProperty(union).WithDescription("x-kubernetes-unions are groups of fields of which at most one may be set.")
+	unions := spec.ArrayProperty(union).WithDescription("x-kubernetes-unions are groups of fields; an object may set at most one field of a group.")
 	unions.AddExtension("x-kubernetes-list-type", "atomic")
 	props.Properties["readOnly"] = *readOnly
 	props.Properties["x-kubernetes-unions"] = *unions

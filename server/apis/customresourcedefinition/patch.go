@@ -15,7 +15,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
-// patchTypes are the patches that definitions understand: all, as their Go
+// patchTypes are the patches that CRDs understand: all, as their Go
 // types say how lists are merged.
 var patchTypes = []string{
 	string(types.JSONPatchType),
@@ -24,11 +24,11 @@ var patchTypes = []string{
 	string(types.ApplyYAMLPatchType),
 }
 
-// blank is the stamp of an object that stands for its type: the handlers ask
-// the storage for one, and convert it, to learn how a strategic patch merges.
+// blank is the marker of an object that represents its type. The handlers get one from
+// the storage, and convert it, to find out how a strategic patch merges.
 type blank struct{}
 
-// blankObject returns what rest.Storage.New has to.
+// blankObject returns the object for rest.Storage.New.
 func blankObject() runtime.Object {
 	o := object.New(stable.WithKind(kind))
 	o.SetStamp(blank{})
@@ -70,7 +70,7 @@ func (p patching) ConvertToVersion(in runtime.Object, target runtime.GroupVersio
 type outcome struct {
 	result  []byte // the object as it was
 	unknown []error
-	err     error // it is no definition
+	err     error // it is no CRD
 }
 
 func invalidPatch(result []byte, err error) error {
@@ -79,9 +79,8 @@ func invalidPatch(result []byte, err error) error {
 	})
 }
 
-// reporting tells the client about fields that a strategic patch has set in
-// vain, in the way that it asks for. The handler itself does so for the other
-// patches, which it reads with a decoder.
+// reporting reports the unknown fields of a strategic patch according to
+// fieldValidation. For the other patches the handler does so, because it decodes them.
 func reporting(change rest.UpdatedObjectInfo, options *metav1.UpdateOptions) rest.UpdatedObjectInfo {
 	return rest.WrapUpdatedObjectInfo(change, func(ctx context.Context, obj, _ runtime.Object) (runtime.Object, error) {
 		o, ok := obj.(*object.Object)

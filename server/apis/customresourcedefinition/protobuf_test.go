@@ -52,7 +52,7 @@ func fromWire[T runtime.Object](tb testing.TB, data string) T {
 }
 
 // send is do for requests and answers that are both protobuf.
-func (s *site) send(tb testing.TB, method, path string, body runtime.Object) answer {
+func (s *testServer) send(tb testing.TB, method, path string, body runtime.Object) answer {
 	tb.Helper()
 	var data []byte
 	if body != nil {
@@ -144,7 +144,7 @@ func TestProtobufOverHTTP(t *testing.T) {
 	}
 }
 
-// asProtobuf returns a definition as a generated client sends it.
+// asProtobuf returns a CRD as a generated client sends it.
 func asProtobuf(tb testing.TB, text string) []byte {
 	tb.Helper()
 	typed, _, err := lenient.Decode(asJSON(tb, text), nil, nil)
@@ -199,7 +199,7 @@ func TestWatchInProtobuf(t *testing.T) {
 
 func TestProtobufIsWhatTheGoTypesWrite(t *testing.T) {
 	for _, c := range []struct{ text, version string }{{widgets, "v1"}, {unions, "v1"}, {gadgets, "v1beta1"}} {
-		s := serializer{codec.Serializer(NewForm(c.version)), NewForm(c.version).version}
+		s := serializer{codec.Serializer(NewDecoder(c.version)), NewDecoder(c.version).version}
 		info, _ := runtime.SerializerInfoForMediaType(s.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 		if len(codec.Standard(s)) != 3 {
 			t.Error("protobuf is not offered")
@@ -243,7 +243,7 @@ func TestProtobufIsWhatTheGoTypesWrite(t *testing.T) {
 	}
 }
 
-// nested returns a definition with a schema of so many levels, and a text at
+// nested returns a CRD with a schema of so many levels, and a text at
 // the bottom.
 func nested(tb testing.TB, levels, text int) []byte {
 	tb.Helper()
@@ -303,7 +303,7 @@ func FuzzFromProtobuf(f *testing.F) {
 	for _, text := range []string{widgets, gadgets, unions} {
 		f.Add(asProtobuf(f, text))
 	}
-	s := codec.Serializer(NewForm("v1"))
+	s := codec.Serializer(NewDecoder("v1"))
 	info, _ := runtime.SerializerInfoForMediaType(s.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 1<<16 {

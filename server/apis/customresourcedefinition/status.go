@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
-// Status returns the status of a definition.
+// Status returns the status of a CRD.
 func Status(o *object.Object) (*v1.CustomResourceDefinitionStatus, error) {
 	status := &v1.CustomResourceDefinitionStatus{}
 	raw := o.Member("status")
@@ -20,7 +20,7 @@ func Status(o *object.Object) (*v1.CustomResourceDefinitionStatus, error) {
 	return status, json.Unmarshal(raw, status)
 }
 
-// SetStatus sets the status of a definition.
+// SetStatus sets the status of a CRD.
 func SetStatus(o *object.Object, status *v1.CustomResourceDefinitionStatus) {
 	data, err := json.Marshal(status)
 	if err == nil {

@@ -23,7 +23,7 @@ import (
 // main is the resource itself.
 type main struct {
 	*genericregistry.Store
-	guard *guard // nil if definitions with instances may be deleted
+	guard *guard // nil if CRDs with instances may be deleted
 }
 
 var (
@@ -48,9 +48,8 @@ func (m main) Update(ctx context.Context, name string, change rest.UpdatedObject
 // Categories implements rest.CategoriesProvider.
 func (main) Categories() []string { return []string{"api-extensions"} }
 
-// Delete marks a definition for deletion, with the finalizer that keeps it
-// until its objects are gone. One that is marked already goes if nothing keeps
-// it any more.
+// Delete marks a CRD for deletion, with the finalizer that keeps it until its objects
+// are deleted. If it is already marked, Delete removes it once it has no finalizers.
 func (m main) Delete(ctx context.Context, name string, admit rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	obj, err := m.Get(ctx, name, &metav1.GetOptions{})
 	if err != nil {
@@ -92,8 +91,8 @@ func (m main) Delete(ctx context.Context, name string, admit rest.ValidateObject
 	return out, false, nil
 }
 
-// precondition checks what a client knows about the definition that it wants
-// to delete, and makes sure that it is this one that is going to be deleted.
+// precondition checks the preconditions of a delete request, and adds the UID, so that
+// no other CRD of the same name is deleted.
 func precondition(options *metav1.DeleteOptions, o *object.Object) error {
 	if options.Preconditions == nil {
 		options.Preconditions = &metav1.Preconditions{}
@@ -113,7 +112,7 @@ func precondition(options *metav1.DeleteOptions, o *object.Object) error {
 	return nil
 }
 
-// terminating marks a definition for deletion.
+// terminating marks a CRD for deletion.
 func terminating(o *object.Object) (runtime.Object, error) {
 	if o.GetDeletionTimestamp() == nil {
 		now := metav1.Now()
@@ -137,11 +136,11 @@ func terminating(o *object.Object) (runtime.Object, error) {
 
 func hasFinalizer(o *object.Object) bool { return slices.Contains(o.GetFinalizers(), Finalizer) }
 
-// page is how many definitions are deleted between two lists.
+// page is how many CRDs are deleted between two lists.
 const page = 500
 
-// DeleteCollection deletes definitions like Delete does. The store's own would
-// forget the finalizer, and with it the objects.
+// DeleteCollection deletes CRDs like Delete. That of the store would not add the
+// finalizer, and so would leave the objects in etcd.
 func (m main) DeleteCollection(ctx context.Context, admit rest.ValidateObjectFunc, options *metav1.DeleteOptions, list *internalversion.ListOptions) (runtime.Object, error) {
 	if list == nil {
 		list = &internalversion.ListOptions{}

@@ -23,7 +23,7 @@ import (
 	"github.com/espalier-dev/espalier/server/webhook"
 )
 
-// notes are what is remembered with a definition on its way through a request.
+// notes are the marker of a CRD during a request.
 type notes struct {
 	beta     field.ErrorList // what complain has found
 	warnings []string        // for the client
@@ -38,7 +38,7 @@ func notesOf(o *object.Object) notes {
 	return notes{}
 }
 
-// strategy has the rules for creating, changing and deleting definitions.
+// strategy is the strategy for creating, changing and deleting CRDs.
 type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
@@ -54,7 +54,7 @@ var (
 // NamespaceScoped is false.
 func (strategy) NamespaceScoped() bool { return false }
 
-// GetResetFields says that status is not the client's to set.
+// GetResetFields lists status, which clients cannot set here.
 func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set { return resetInAll("status") }
 
 func resetInAll(names ...string) map[fieldpath.APIVersion]*fieldpath.Set {
@@ -94,7 +94,7 @@ func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	o.SetStamp(&n)
 }
 
-// withStorageVersion returns stored with the storage version of a definition.
+// withStorageVersion returns stored with the storage version of a CRD.
 func withStorageVersion(o *object.Object, stored []string) []string {
 	d, err := crd.Parse(o.JSON())
 	if err != nil {
@@ -108,13 +108,12 @@ func withStorageVersion(o *object.Object, stored []string) []string {
 	return append(slices.Clip(stored), v.Name)
 }
 
-// Validate says what `espalier check` says.
+// Validate returns the errors that `espalier check` reports.
 func (strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
 	return validate(ctx, obj.(*object.Object), nil)
 }
 
-// ValidateUpdate says what `espalier check` says about a definition that takes
-// the place of another.
+// ValidateUpdate returns the errors that `espalier check` reports for a change of a CRD.
 func (strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	return validate(ctx, obj.(*object.Object), old.(*object.Object))
 }
@@ -148,7 +147,7 @@ func findings(o, old *object.Object) ([]finding.Finding, error) {
 	options := crd.ValidateOptions{Verbatim: true}
 	if old != nil {
 		if options.Old, err = crd.Parse(old.JSON()); err != nil {
-			return nil, fmt.Errorf("the CRD before the change: %w", err)
+			return nil, fmt.Errorf("failed to parse the CRD before the change: %w", err)
 		}
 		defer options.Old.Release()
 	}
@@ -172,13 +171,12 @@ func errorsOf(found []finding.Finding) field.ErrorList {
 	return list
 }
 
-// warnings returns what clients are told on success, each text once: what
-// upstream tells them. Everything else that could be said is for `espalier
-// check`, which people ask for it.
+// warnings returns the warnings of upstream for clients on success, each text once.
+// Other findings are reported only by `espalier check`.
 func warnings(found []finding.Finding) []string {
 	var formats, sets []string
 	for i := range found {
-		switch f := &found[i]; f.Rule {
+		switch f := &found[i]; f.Check {
 		case "format-unrecognized":
 			formats = append(formats, f.Detail)
 		case "list-set-objects":
@@ -204,7 +202,7 @@ func (strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string
 	return warningsFor(obj.(*object.Object), nil)
 }
 
-// WarningsOnUpdate warns of what was not so before.
+// WarningsOnUpdate returns the warnings that the former CRD did not have.
 func (strategy) WarningsOnUpdate(_ context.Context, obj, old runtime.Object) []string {
 	return warningsFor(obj.(*object.Object), old.(*object.Object))
 }
@@ -226,13 +224,13 @@ func (strategy) AllowCreateOnUpdate(context.Context) bool { return false }
 // AllowUnconditionalUpdate is false: a PUT says what it changes.
 func (strategy) AllowUnconditionalUpdate(context.Context) bool { return false }
 
-// Canonicalize does nothing: definitions are canonical from the start.
+// Canonicalize does nothing: CRDs are canonical from the start.
 func (strategy) Canonicalize(runtime.Object) {}
 
-// statusStrategy has the rules for changing the status of definitions.
+// statusStrategy is the strategy for changing the status of CRDs.
 type statusStrategy struct{ strategy }
 
-// GetResetFields says that spec and metadata are not changed here.
+// GetResetFields lists spec and metadata, which clients cannot set here.
 func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetInAll("metadata", "spec")
 }
@@ -256,8 +254,8 @@ func (controllerStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.O
 	obj.(*object.Object).SetMember("spec", old.(*object.Object).Member("spec"))
 }
 
-// ValidateUpdate looks at metadata and at the accepted names. Whether the
-// spec, which stays, would be accepted today does not matter.
+// ValidateUpdate validates metadata and the accepted names. It does not validate the
+// spec, which does not change.
 func (statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	found, err := findings(withoutVersions(obj.(*object.Object)), withoutVersions(old.(*object.Object)))
 	if err != nil {
@@ -265,12 +263,12 @@ func (statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object)
 	}
 	return errorsOf(slices.DeleteFunc(found, func(f finding.Finding) bool {
 		p := field.NewPath("status", "acceptedNames").String()
-		about := f.Rule == "object-metadata" || len(f.Path) >= len(p) && f.Path[:len(p)] == p
+		about := f.Check == "object-metadata" || len(f.Path) >= len(p) && f.Path[:len(p)] == p
 		return !about
 	}))
 }
 
-// withoutVersions returns a definition without what makes it large.
+// withoutVersions returns a CRD without what makes it large.
 func withoutVersions(o *object.Object) *object.Object {
 	o = o.DeepCopy()
 	o.SetMember("spec", []byte(`{}`))
@@ -286,7 +284,7 @@ func (statusStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.
 func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	o, ok := obj.(*object.Object)
 	if !ok {
-		return nil, nil, fmt.Errorf("a %T is not a definition", obj)
+		return nil, nil, fmt.Errorf("a %T is not a CRD", obj)
 	}
 	return o.GetLabels(), generic.ObjectMetaFieldsSet(&metav1.ObjectMeta{Name: o.GetName()}, true), nil
 }

@@ -17,7 +17,7 @@ func through(version string) context.Context {
 	return request.WithRequestInfo(context.Background(), &request.RequestInfo{APIVersion: version})
 }
 
-// refusals returns what is wrong with a definition that is created, or takes
+// refusals returns the errors of a CRD that is created, or takes
 // the place of old.
 func refusals(ctx context.Context, o, old *object.Object) string {
 	s := strategy{}
@@ -32,7 +32,7 @@ func refusals(ctx context.Context, o, old *object.Object) string {
 	return said(s.ValidateUpdate(ctx, o, old))
 }
 
-// kept returns a definition as it is stored after it was created.
+// kept returns a CRD as it is stored after it was created.
 func kept(ctx context.Context, tb testing.TB, text string) *object.Object {
 	tb.Helper()
 	o := sent(tb, text)

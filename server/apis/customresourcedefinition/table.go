@@ -29,7 +29,7 @@ var columns = []metav1.TableColumnDefinition{
 	{Name: "Established", Type: "boolean", Priority: 1, Description: "Established status"},
 }
 
-// table makes tables of definitions. The objects in the rows are of the version
+// table makes tables of CRDs. The objects in the rows are of the version
 // that the convertor gives.
 type table struct{ convertor convertor }
 
@@ -58,7 +58,7 @@ func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*
 			out.Rows = append(out.Rows, row)
 		}
 	default:
-		return nil, fmt.Errorf("a %T is not a definition", obj)
+		return nil, fmt.Errorf("a %T is not a CRD", obj)
 	}
 	return out, nil
 }

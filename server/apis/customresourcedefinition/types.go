@@ -14,12 +14,12 @@ const (
 	kind   = "CustomResourceDefinition"
 	plural = "customresourcedefinitions"
 
-	// Finalizer keeps a definition until its objects are deleted.
+	// Finalizer keeps a CRD until its objects are deleted.
 	Finalizer = "customresourcecleanup.apiextensions.k8s.io"
 )
 
 var (
-	stable = v1.SchemeGroupVersion      // what definitions are in memory and in etcd
+	stable = v1.SchemeGroupVersion      // what CRDs are in memory and in etcd
 	beta   = v1beta1.SchemeGroupVersion // what they are for old clients
 
 	groupResource = v1.Resource(plural)
@@ -41,14 +41,14 @@ var (
 	strict  = json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Strict: true})
 )
 
-// internal brings a definition of either version into the type that the
+// internal brings a CRD of either version into the type that the
 // conversions between versions go through.
 func internal(typed runtime.Object) (*apiextensions.CustomResourceDefinition, error) {
 	out := &apiextensions.CustomResourceDefinition{}
 	return out, scheme.Convert(typed, out, nil)
 }
 
-// inVersion converts a definition of either version to the one of gv.
+// inVersion converts a CRD of either version to the one of gv.
 func inVersion(typed runtime.Object, gv schema.GroupVersion) (runtime.Object, error) {
 	var out runtime.Object
 	switch x := typed.(type) {

@@ -159,7 +159,7 @@ func checkSelectors(a *authorizationv1.ResourceAttributes) field.ErrorList {
 	if s := a.FieldSelector; s != nil {
 		path := at.Child("fieldSelector")
 		errs = append(errs, checkEither(s.RawSelector, len(s.Requirements), path)...)
-		// Operators that are not known can only widen the question.
+		// Unknown operators are ignored, which only widens the review.
 		options := metavalidation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}
 		for i, requirement := range s.Requirements {
 			errs = append(errs, metavalidation.ValidateFieldSelectorRequirement(requirement, options, path.Child("requirements").Index(i))...)

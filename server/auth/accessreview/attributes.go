@@ -16,7 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// attributesOf returns what the authorizer is asked. One of resource and other is
+// attributesOf returns the attributes for the authorizer. One of resource and other is
 // not nil.
 func attributesOf(u user.Info, resource *authorizationv1.ResourceAttributes, other *authorizationv1.NonResourceAttributes) authorizer.AttributesRecord {
 	if resource == nil {
@@ -42,9 +42,8 @@ func attributesOf(u user.Info, resource *authorizationv1.ResourceAttributes, oth
 	return a
 }
 
-// fieldRequirements returns what it understands of a selector, and an error about
-// the rest. Leaving some out makes a question about more objects than were meant,
-// and so is safe.
+// fieldRequirements returns the supported requirements of a selector, and an error about
+// the others. Without these the review covers more objects than intended, which is safe.
 func fieldRequirements(s *authorizationv1.FieldSelectorAttributes) (fields.Requirements, error) {
 	if len(s.Requirements) == 0 {
 		selector, err := fields.ParseSelector(s.RawSelector)

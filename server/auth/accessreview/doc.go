@@ -1,4 +1,4 @@
-// Package accessreview answers questions about who somebody is and what they may do.
+// Package accessreview serves the reviews of users, tokens and permissions.
 //
 //	POST tokenreviews ─────────────▶ authenticator: whose token is this?
 //	POST selfsubjectreviews ───────▶ the request's user: who am I?
@@ -10,10 +10,10 @@
 //
 // # Invariants
 //
-// A question is checked, then shown to admission, then answered. Who may ask is
-// decided before, like for any other request.
+// A review is authorized like any other request, then validated, then passed to
+// admission, then answered.
 //
-// A token is looked at alone. Nothing of the request that carries it, such as a
-// client certificate, has a part in the answer, and no token makes an anonymous
+// A TokenReview checks only the token. The request's own credentials, such as a client
+// certificate, do not change the answer, and no token authenticates as the anonymous
 // user.
 package accessreview

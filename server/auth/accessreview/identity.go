@@ -47,7 +47,7 @@ func infoOf(u user.Info) authenticationv1.UserInfo {
 	return info
 }
 
-// tokens answers whose a token is.
+// tokens answers TokenReviews.
 type tokens struct {
 	authn authenticator.Request
 }
@@ -86,7 +86,7 @@ func (t tokens) answer(ctx context.Context, r *authenticationv1.TokenReview) (*a
 		return r, nil
 	}
 	if len(audiences) > 0 && len(audiences.Intersect(response.Audiences)) == 0 {
-		klog.ErrorS(errAudiences, "An authenticator has not looked at the audiences that it was asked for", "wanted", audiences, "got", response.Audiences)
+		klog.ErrorS(errAudiences, "Authenticator did not check the requested audiences", "wanted", audiences, "got", response.Audiences)
 		return nil, apierrors.NewInternalError(errAudiences)
 	}
 	if response.User != nil {
@@ -96,14 +96,14 @@ func (t tokens) answer(ctx context.Context, r *authenticationv1.TokenReview) (*a
 	return r, nil
 }
 
-// authenticate asks about a request that has nothing but a token.
+// authenticate authenticates a request that has nothing but the token.
 func (t tokens) authenticate(ctx context.Context, token string, audiences authenticator.Audiences) (*authenticator.Response, bool, error) {
 	if strings.ContainsAny(token, " \t\r\n") {
 		// In a header, what follows the space would be cut off.
 		return nil, false, errInvalidToken
 	}
-	// What authenticators note in a context is about the token, not about the
-	// request that asks.
+	// Authenticators write to the context. This must concern the token, not the request
+	// of the review.
 	bare, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()

@@ -17,8 +17,8 @@ import (
 )
 
 // Resources returns the reviews of authorization.k8s.io and
-// authentication.k8s.io. authn is the server's authentication as a whole; nil
-// means that no token is anybody's.
+// authentication.k8s.io. authn is the server's complete authenticator; nil means that
+// no token authenticates.
 func Resources(authz authorizer.UnconditionalAuthorizer, rules authorizer.RuleResolver, authn authenticator.Request) []builtin.Resource {
 	access := access{authz: authz}
 	return []builtin.Resource{

@@ -255,7 +255,7 @@ func TestTokens(t *testing.T) {
 	}{
 		{"secret", "ann", true},
 		{"wrong", "invalid bearer token", false},
-		// A header would be cut at the space: this must be nobody's.
+		// A header would be cut at the space: this must not authenticate.
 		{"secret rest", "invalid bearer token", false},
 		{" secret", "invalid bearer token", false},
 		{"\nsecret", "invalid bearer token", false},

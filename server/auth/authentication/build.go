@@ -26,10 +26,10 @@ import (
 	"github.com/espalier-dev/espalier/server/auth/token"
 )
 
-// reloadPeriod is how often files are looked at.
+// reloadPeriod is how often files are checked for changes.
 const reloadPeriod = 5 * time.Second
 
-// Parts are what Build needs beside the options.
+// Parts are the dependencies of Build.
 type Parts struct {
 	// Directory is where the key that signs tokens is kept, if no file is given.
 	Directory string
@@ -37,12 +37,12 @@ type Parts struct {
 	ExternalAddress string
 	// ServerID names this server in metrics.
 	ServerID string
-	// Live looks up what tokens of service accounts are bound to. Cached, if not nil,
-	// is asked first.
+	// Live looks up the objects that service account tokens are bound to. Cached, if
+	// not nil, is used first.
 	Cached, Live token.Getter
 }
 
-// Authentication is who is known, and how.
+// Authentication is the result of Build: the authenticators of a server.
 type Authentication struct {
 	// Authenticator is for all requests.
 	Authenticator authenticator.Request
@@ -50,21 +50,21 @@ type Authentication struct {
 	Audiences authenticator.Audiences
 	// Issuer issues and verifies tokens of service accounts.
 	Issuer *token.Issuer
-	// ClientCA and RequestHeader, if not nil, are what a server asks clients for
-	// certificates by; who serves runs their reloading.
+	// ClientCA and RequestHeader, if not nil, are the CAs that a server requests client
+	// certificates of. The server runs their reloading.
 	ClientCA      dynamiccertificates.CAContentProvider
 	RequestHeader *authenticatorfactory.RequestHeaderConfig
 
 	reloads []func(context.Context)
 }
 
-// Build makes authenticators of the options. What it starts ends with the context.
+// Build makes authenticators of the options. Its goroutines end with the context.
 func (o *Options) Build(ctx context.Context, parts Parts) (*Authentication, error) {
 	b := &builder{options: o, parts: parts, result: &Authentication{Audiences: o.Audiences}, anonymous: anonymousForHealth()}
 	if len(o.Audiences) == 0 {
 		b.result.Audiences = o.ServiceAccounts.Issuers
 	}
-	// Those who are asked first cost least: what is here before what is elsewhere.
+	// The cheapest authenticators come first: local ones before remote ones.
 	if err := errors.Join(b.frontProxy(), b.certificates(), b.tokenFile(), b.serviceAccounts(), b.providers(ctx), b.webhook()); err != nil {
 		return nil, err
 	}
@@ -95,7 +95,8 @@ type builder struct {
 	anonymous authenticator.Request
 }
 
-// frontProxy believes a proxy that has a certificate what it says of its clients.
+// frontProxy authenticates requests by the headers of a proxy with a client
+// certificate.
 func (b *builder) frontProxy() error {
 	config, err := b.options.RequestHeader.ToAuthenticationRequestHeaderConfig()
 	if err != nil {
@@ -111,8 +112,8 @@ func (b *builder) frontProxy() error {
 	return nil
 }
 
-// fromClients does not ask for requests whose certificate is not for clients: a
-// server that the same CA has signed is no proxy.
+// fromClients skips requests whose certificate is not for clients: a server certificate
+// of the same CA does not make its owner a proxy.
 func fromClients(proxy authenticator.Request) authenticator.Request {
 	return authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
 		if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 || forClients(req.TLS.PeerCertificates[0]) != nil {
@@ -126,12 +127,12 @@ func (b *builder) certificates() error {
 	if b.options.ClientCAFile == "" {
 		return nil
 	}
-	authority, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", b.options.ClientCAFile)
+	clientCA, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", b.options.ClientCAFile)
 	if err != nil {
 		return fmt.Errorf("--client-ca-file: %w", err)
 	}
-	b.result.ClientCA = authority
-	b.requests = append(b.requests, newCertificates(authority))
+	b.result.ClientCA = clientCA
+	b.requests = append(b.requests, newCertificates(clientCA))
 	return nil
 }
 
@@ -154,7 +155,7 @@ func (b *builder) serviceAccounts() error {
 	if signing == "" {
 		var err error
 		if signing, err = token.LoadOrCreateKey(b.parts.Directory); err != nil {
-			return fmt.Errorf("making a key for service account tokens in --cert-dir, since --service-account-signing-key-file is not given: %w", err)
+			return fmt.Errorf("failed to make a key for service account tokens in --cert-dir: %w; give one with --service-account-signing-key-file", err)
 		}
 	}
 	keys, err := token.LoadKeys(signing, o.KeyFiles...)
@@ -183,7 +184,7 @@ func reloadKeys(keys *token.Keys) func(context.Context) {
 	return func(context.Context) {
 		changed, err := keys.Reload()
 		if changed {
-			klog.InfoS("The keys of service account tokens were read again")
+			klog.InfoS("Reloaded the keys of service account tokens")
 		}
 		c.log(err, "The new keys of service account tokens are not used, the former ones are kept")
 	}
@@ -220,7 +221,7 @@ func (b *builder) webhook() error {
 	return nil
 }
 
-// complaint is logged when it is a new one.
+// complaint logs an error only if it differs from the last one.
 type complaint struct{ last string }
 
 func (c *complaint) log(err error, message string) {

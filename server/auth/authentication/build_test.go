@@ -24,7 +24,7 @@ import (
 )
 
 func TestOnlyCertificatesAndServiceAccountsByDefault(t *testing.T) {
-	ca, file := authority(t)
+	ca, file := clientCA(t)
 	f := serve(t, func(o *Options) { o.ClientCAFile = file })
 	certificate, key := ca.Client(t, "alice", time.Hour, "developers")
 	who := f.with(t, f.client(t, certificate, key), "/apis")
@@ -45,7 +45,7 @@ func TestOnlyCertificatesAndServiceAccountsByDefault(t *testing.T) {
 }
 
 func TestAnonymousForHealthPathsAlone(t *testing.T) {
-	_, file := authority(t)
+	_, file := clientCA(t)
 	f := serve(t, func(o *Options) { o.ClientCAFile = file })
 	for path, in := range map[string]bool{"/livez": true, "/readyz": true, "/healthz": true, "/readyz/etcd": false, "/": false, "/apis": false, "/livez/": false} {
 		who := f.with(t, f.server.Client(), path)
@@ -55,7 +55,7 @@ func TestAnonymousForHealthPathsAlone(t *testing.T) {
 		if who != nil && (who.Name != user.Anonymous || !slices.Equal(who.Groups, []string{user.AllUnauthenticated})) {
 			t.Errorf("%s: %+v", path, who)
 		}
-		// Who shows something must not show something wrong.
+		// Wrong credentials are an error, not anonymous.
 		if who := f.with(t, f.server.Client(), path, "Authorization", "Bearer garbage"); who != nil {
 			t.Errorf("%s with garbage: %+v", path, who)
 		}
@@ -63,7 +63,7 @@ func TestAnonymousForHealthPathsAlone(t *testing.T) {
 }
 
 func TestTokenOfWebSocket(t *testing.T) {
-	_, file := authority(t)
+	_, file := clientCA(t)
 	f := serve(t, func(o *Options) { o.ClientCAFile = file })
 	good := issue(t, f.Issuer, "robot", "1")
 	protocol := "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte(good))
@@ -74,7 +74,7 @@ func TestTokenOfWebSocket(t *testing.T) {
 }
 
 func TestKeysRotate(t *testing.T) {
-	_, file := authority(t)
+	_, file := clientCA(t)
 	former, err := token.LoadOrCreateKey(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -178,11 +178,11 @@ func newReviewer(t *testing.T, version string) (*reviewer, string) {
 		_ = json.NewEncoder(w).Encode(authenticationv1.TokenReview{TypeMeta: metav1.TypeMeta{APIVersion: review.APIVersion, Kind: review.Kind}, Status: status})
 	}))
 	t.Cleanup(r.Close)
-	authority := base64.StdEncoding.EncodeToString(certificateOf(r.Server))
+	clientCA := base64.StdEncoding.EncodeToString(certificateOf(r.Server))
 	return r, certtest.File(t, "webhook.yaml", []byte(`
 apiVersion: v1
 kind: Config
-clusters: [{name: w, cluster: {server: "`+r.URL+`/review", certificate-authority-data: `+authority+`}}]
+clusters: [{name: w, cluster: {server: "`+r.URL+`/review", certificate-authority-data: `+clientCA+`}}]
 users: [{name: u, user: {}}]
 contexts: [{name: c, context: {cluster: w, user: u}}]
 current-context: c
@@ -202,7 +202,7 @@ func TestWebhook(t *testing.T) {
 				t.Errorf("asked %d times", n)
 			}
 			f.refuses(t, "magic-elsewhere")
-			// Who is known here is nobody else's business.
+			// Local authenticators come first: the webhook does not see their tokens.
 			n := r.asked.Load()
 			f.knows(t, issue(t, f.Issuer, "robot", "1"), "system:serviceaccount:team:robot", "system:serviceaccounts", "system:serviceaccounts:team")
 			if r.asked.Load() != n {
@@ -216,8 +216,8 @@ func TestWebhook(t *testing.T) {
 }
 
 func TestFrontProxy(t *testing.T) {
-	clients, file := authority(t)
-	proxies, proxyFile := authority(t)
+	clients, file := clientCA(t)
+	proxies, proxyFile := clientCA(t)
 	f := serve(t, func(o *Options) {
 		o.ClientCAFile = file
 		h := o.RequestHeader
@@ -227,7 +227,7 @@ func TestFrontProxy(t *testing.T) {
 	if f.RequestHeader == nil || f.ClientCA == nil {
 		t.Fatal("the server would not ask for certificates")
 	}
-	with := func(ca *certtest.Authority, name string) *http.Client {
+	with := func(ca *certtest.CA, name string) *http.Client {
 		certificate, key := ca.Client(t, name, time.Hour)
 		return f.client(t, certificate, key)
 	}
@@ -251,7 +251,7 @@ func TestFrontProxy(t *testing.T) {
 }
 
 func TestKeyIsKept(t *testing.T) {
-	_, file := authority(t)
+	_, file := clientCA(t)
 	o := NewOptions()
 	o.ClientCAFile = file
 	dir := t.TempDir()

@@ -13,15 +13,15 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// maxRemembered bounds what is remembered. An entry is a certificate, mostly
-// of 1 to 2 KB, and only those that an authority has signed get one.
+// maxRemembered bounds the cache. An entry is a certificate, mostly of 1 to 2 KB, and
+// only certificates that a CA has signed get one.
 const maxRemembered = 4096
 
-// trust says who signs the certificates of clients.
-// dynamiccertificates.CAContentProvider is one.
+// trust is the set of CAs that sign the certificates of clients.
+// dynamiccertificates.CAContentProvider implements it.
 type trust interface {
-	// VerifyOptions returns new Roots whenever the authorities change, and
-	// false while there are none.
+	// VerifyOptions returns new Roots whenever the CAs change, and false while there
+	// are none.
 	VerifyOptions() (x509.VerifyOptions, bool)
 }
 
@@ -29,19 +29,18 @@ type trust interface {
 // connection: the common name is the user, the organizations are the groups.
 //
 // k8s.io/apiserver verifies the chain anew for every request, which is a tenth
-// of the cost of a small one. The outcome depends on the certificate, on the
-// authorities and on the time alone, so it is remembered until one of these
-// says otherwise. Refusals are not remembered.
+// of the cost of a small one. The result depends only on the certificate, the CAs and
+// the time, so it is cached until one of these changes it. Failures are not cached.
 type certificates struct {
-	authority trust
-	now       func() time.Time
+	cas trust
+	now func() time.Time
 
 	mu    sync.RWMutex
-	roots *x509.CertPool      // the authorities that all entries are verified with
+	roots *x509.CertPool      // the CAs that all entries are verified with
 	known map[string]verified // by the certificate's DER
 }
 
-// verified is what is remembered of a verification.
+// verified is a cached verification.
 type verified struct {
 	response *authenticator.Response
 	until    time.Time // the first certificate of the chain expires
@@ -49,10 +48,10 @@ type verified struct {
 
 var _ authenticator.Request = (*certificates)(nil)
 
-// newCertificates returns an authenticator for certificates that the
-// authority's members have signed.
-func newCertificates(authority trust) *certificates {
-	return &certificates{authority: authority, now: time.Now, known: map[string]verified{}}
+// newCertificates returns an authenticator for certificates that the CAs have
+// signed.
+func newCertificates(cas trust) *certificates {
+	return &certificates{cas: cas, now: time.Now, known: map[string]verified{}}
 }
 
 // AuthenticateRequest implements authenticator.Request. The response is shared
@@ -61,7 +60,7 @@ func (c *certificates) AuthenticateRequest(req *http.Request) (*authenticator.Re
 	if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 {
 		return nil, false, nil
 	}
-	options, ok := c.authority.VerifyOptions()
+	options, ok := c.cas.VerifyOptions()
 	if !ok {
 		return nil, false, nil
 	}
@@ -74,7 +73,7 @@ func (c *certificates) AuthenticateRequest(req *http.Request) (*authenticator.Re
 	return c.verify(req, options)
 }
 
-// recall returns what is known of a certificate and still true, or nil.
+// recall returns a cached verification that is still valid, or nil.
 func (c *certificates) recall(leaf *x509.Certificate, roots *x509.CertPool, now time.Time) *authenticator.Response {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -88,7 +87,7 @@ func (c *certificates) recall(leaf *x509.Certificate, roots *x509.CertPool, now 
 	return entry.response
 }
 
-// verify asks k8s.io/apiserver's authenticator, and remembers a yes.
+// verify calls k8s.io/apiserver's authenticator, and caches success.
 func (c *certificates) verify(req *http.Request, options x509.VerifyOptions) (*authenticator.Response, bool, error) {
 	var until time.Time
 	convert := func(chain []*x509.Certificate) (*authenticator.Response, bool, error) {
@@ -110,9 +109,9 @@ func (c *certificates) verify(req *http.Request, options x509.VerifyOptions) (*a
 	return response, true, nil
 }
 
-// forClients refuses a certificate that does not say that it is for clients. Go, and
-// so k8s.io/apiserver, takes one without any extended key usage as good for every
-// use: a server's certificate that the client CA has signed would name a user.
+// forClients rejects a certificate without the extended key usage clientAuth. Go, and so
+// k8s.io/apiserver, accepts a certificate without any extended key usage for every use: a
+// server certificate of the client CA would authenticate a user.
 func forClients(leaf *x509.Certificate) error {
 	if slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageClientAuth) || slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageAny) {
 		return nil
@@ -120,11 +119,11 @@ func forClients(leaf *x509.Certificate) error {
 	return fmt.Errorf("the certificate of %q is not for clients: its extended key usage must include clientAuth", leaf.Subject.CommonName)
 }
 
-// remember keeps an entry, at the cost of another one if there are too many.
+// remember adds an entry, and drops another one if there are too many.
 func (c *certificates) remember(leaf *x509.Certificate, roots *x509.CertPool, entry verified, now time.Time) {
-	// The authorities may have changed since: what a former one signed must not
-	// come back.
-	if current, ok := c.authority.VerifyOptions(); !ok || current.Roots != roots {
+	// The CAs may have changed since: certificates of a former one must not be
+	// accepted again.
+	if current, ok := c.cas.VerifyOptions(); !ok || current.Roots != roots {
 		return
 	}
 	c.mu.Lock()
@@ -160,8 +159,8 @@ func expiry(chain []*x509.Certificate) time.Time {
 	return until
 }
 
-// authenticated adds the group that all have who are known. Nobody can claim to be
-// of those who are not.
+// authenticated adds the group system:authenticated. No client can claim the group
+// system:unauthenticated.
 func authenticated(response *authenticator.Response) *authenticator.Response {
 	u := response.User
 	groups := slices.DeleteFunc(slices.Clone(u.GetGroups()), func(group string) bool {

@@ -17,18 +17,18 @@ import (
 	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
 )
 
-// authorities are what a test trusts, and can change.
-type authorities struct {
+// trustedCAs are the CAs that a test trusts. They can change.
+type trustedCAs struct {
 	options atomic.Pointer[x509.VerifyOptions]
 }
 
-func trusting(certificates ...*x509.Certificate) *authorities {
-	a := &authorities{}
+func trusting(certificates ...*x509.Certificate) *trustedCAs {
+	a := &trustedCAs{}
 	a.trust(certificates...)
 	return a
 }
 
-func (a *authorities) trust(certificates ...*x509.Certificate) {
+func (a *trustedCAs) trust(certificates ...*x509.Certificate) {
 	pool := x509.NewCertPool()
 	for _, c := range certificates {
 		pool.AddCert(c)
@@ -36,7 +36,7 @@ func (a *authorities) trust(certificates ...*x509.Certificate) {
 	a.options.Store(&x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 }
 
-func (a *authorities) VerifyOptions() (x509.VerifyOptions, bool) {
+func (a *trustedCAs) VerifyOptions() (x509.VerifyOptions, bool) {
 	options := a.options.Load()
 	if options == nil {
 		return x509.VerifyOptions{}, false
@@ -118,14 +118,14 @@ func TestStrangersAreRefused(t *testing.T) {
 
 func TestExpiredCertificateIsRefusedAlthoughRemembered(t *testing.T) {
 	for _, test := range []struct {
-		name            string
-		authority, leaf time.Duration
+		name           string
+		clientCA, leaf time.Duration
 	}{
 		{"leaf", time.Hour, time.Minute},
 		{"authority", time.Minute, time.Hour},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			ca := certtest.New(t, test.authority)
+			ca := certtest.New(t, test.clientCA)
 			c := newCertificates(trusting(ca.Certificate))
 			leaf := ca.Leaf(t, "alice", test.leaf)
 			if _, ok, err := c.AuthenticateRequest(requestWith(leaf)); !ok || err != nil {
@@ -155,21 +155,21 @@ func TestNewAuthoritiesForgetTheOld(t *testing.T) {
 		t.Errorf("got %v, %v", ok, err)
 	}
 	if _, ok, err := c.AuthenticateRequest(requestWith(later.Leaf(t, "bob", time.Hour))); !ok {
-		t.Errorf("the new authority's: %v", err)
+		t.Errorf("the new CA's: %v", err)
 	}
 	if len(c.known) != 1 {
 		t.Errorf("%d remembered", len(c.known))
 	}
 	trusted.options.Store(nil)
 	if _, ok, err := c.AuthenticateRequest(requestWith(leaf)); ok || err != nil {
-		t.Errorf("without authorities: got %v, %v", ok, err)
+		t.Errorf("without CAs: got %v, %v", ok, err)
 	}
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	authority := trusting(certtest.New(t, time.Hour).Certificate)
-	options, _ := authority.VerifyOptions()
-	c := newCertificates(authority)
+	clientCA := trusting(certtest.New(t, time.Hour).Certificate)
+	options, _ := clientCA.VerifyOptions()
+	c := newCertificates(clientCA)
 	now := time.Now()
 	for i := range maxRemembered {
 		until := now.Add(time.Hour)
@@ -190,8 +190,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse is for the race detector: clients come while the
-// authorities change.
+// TestConcurrentUse is for the race detector: clients authenticate while the CAs
+// change.
 func TestConcurrentUse(t *testing.T) {
 	a, b := certtest.New(t, time.Hour), certtest.New(t, time.Hour)
 	trusted := trusting(a.Certificate)
@@ -211,7 +211,7 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 	trusted.trust(a.Certificate)
 	if _, ok, _ := c.AuthenticateRequest(requestWith(leaves[1])); ok {
-		t.Error("bob is let in by an authority that is gone")
+		t.Error("bob is let in by an CA that is gone")
 	}
 }
 

@@ -30,8 +30,8 @@ import (
 )
 
 const (
-	// providerTTL is how long a token of a provider is known without being verified
-	// again, as kube-apiserver has it.
+	// providerTTL is how long the verification of a token is cached, as in
+	// kube-apiserver.
 	providerTTL = 10 * time.Second
 	// readyTimeout is how long the providers of a new configuration may take to
 	// answer, before the former one is kept; retryPeriod, when it is tried again.
@@ -72,13 +72,13 @@ type providers struct {
 type generation struct {
 	source    [sha256.Size]byte
 	tokens    authenticator.Token
-	anonymous authenticator.Request // nil if nobody is
+	anonymous authenticator.Request // nil if anonymous requests are off
 	checks    []func() error        // whether the providers have answered
 	stop      context.CancelFunc
 }
 
-// newProviders reads the file and starts to ask the providers for their keys. It
-// does not wait for them: until they have answered, their tokens are refused.
+// newProviders reads the file and starts to fetch the keys of the providers. It does not
+// wait for them: until they have answered, their tokens are rejected.
 func newProviders(ctx context.Context, path string, issuers []string, audiences authenticator.Audiences, serverID string) (*providers, error) {
 	p := &providers{path: path, issuers: issuers, audiences: audiences, serverID: serverID, lifetime: ctx}
 	config, source, err := loadConfiguration(path, issuers)
@@ -117,8 +117,8 @@ func (p *providers) start(config *apiserver.AuthenticationConfiguration, source 
 			JWTAuthenticator: jwt, Compiler: compiler(), SupportedSigningAlgs: oidc.AllValidSigningAlgorithms(),
 			DisallowedIssuers: p.issuers, APIServerID: p.serverID,
 		}
-		if authority := jwt.Issuer.CertificateAuthority; authority != "" {
-			content, err := dynamiccertificates.NewStaticCAContent("oidc-authenticator", []byte(authority))
+		if bundle := jwt.Issuer.CertificateAuthority; bundle != "" {
+			content, err := dynamiccertificates.NewStaticCAContent("oidc-authenticator", []byte(bundle))
 			if err != nil {
 				errs = append(errs, fmt.Errorf("jwt[%d].issuer.certificateAuthority: %w", i, err))
 				continue
@@ -141,8 +141,8 @@ func (p *providers) start(config *apiserver.AuthenticationConfiguration, source 
 	return g, nil
 }
 
-// reload takes the place of the current configuration by what the file has now, once
-// the providers have answered.
+// reload replaces the current configuration by that of the file, once the providers
+// have answered.
 func (p *providers) reload(ctx context.Context) {
 	config, source, err := loadConfiguration(p.path, p.issuers)
 	if source == p.current.Load().source || source == p.failed && time.Now().Before(p.retryAt) {
@@ -153,10 +153,10 @@ func (p *providers) reload(ctx context.Context) {
 	}
 	if err != nil {
 		p.failed, p.retryAt = source, time.Now().Add(retryPeriod)
-		klog.ErrorS(err, "The new authentication configuration is not used, the former one is kept", "file", p.path)
+		klog.ErrorS(err, "Failed to reload the authentication configuration, keeping the former one", "file", p.path)
 		return
 	}
-	klog.InfoS("The authentication configuration was read again", "file", p.path, "providers", len(config.JWT))
+	klog.InfoS("Reloaded the authentication configuration", "file", p.path, "providers", len(config.JWT))
 }
 
 func (p *providers) replace(ctx context.Context, config *apiserver.AuthenticationConfiguration, source [sha256.Size]byte) error {
@@ -220,14 +220,14 @@ func parseConfiguration(data []byte, issuers []string) (*apiserver.Authenticatio
 	return config, append(errs, checkAnonymous(config.Anonymous)...).ToAggregate()
 }
 
-// checkAnonymous refuses to let those in who are not known, but to ask whether the
-// server is alive.
+// checkAnonymous rejects anonymous authentication for other paths than the health
+// paths.
 func checkAnonymous(config *apiserver.AnonymousAuthConfig) (errs field.ErrorList) {
 	if config == nil || !config.Enabled {
 		return nil
 	}
 	path := field.NewPath("anonymous", "conditions")
-	reason := "only the health paths are open to those who are not known: " + strings.Join(open, ", ")
+	reason := "anonymous clients can use the health paths only: " + strings.Join(open, ", ")
 	if len(config.Conditions) == 0 {
 		return field.ErrorList{field.Required(path, reason+"; without conditions, all paths would be")}
 	}
@@ -239,7 +239,8 @@ func checkAnonymous(config *apiserver.AnonymousAuthConfig) (errs field.ErrorList
 	return errs
 }
 
-// anonymousOf is who may be anonymous: without a word about it, the health paths.
+// anonymousOf returns the authenticator of anonymous requests. By default it accepts
+// only the health paths.
 func anonymousOf(config *apiserver.AnonymousAuthConfig) authenticator.Request {
 	if config == nil {
 		return anonymousForHealth()

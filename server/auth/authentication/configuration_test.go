@@ -287,8 +287,8 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 	p := newProvider(t, newECKey(t, "k1"))
 	good := string(configuration("v1", p))
 	for name, test := range map[string]struct{ content, want string }{
-		"anonymous everywhere":    {good + "anonymous: {enabled: true}\n", "anonymous.conditions: Required value: only the health paths are open to those who are not known: /healthz, /livez, /readyz"},
-		"anonymous on other path": {good + "anonymous: {enabled: true, conditions: [{path: /livez}, {path: /metrics}]}\n", `anonymous.conditions[1].path: Invalid value: "/metrics": only the health paths`},
+		"anonymous everywhere":    {good + "anonymous: {enabled: true}\n", "anonymous.conditions: Required value: anonymous clients can use the health paths only: /healthz, /livez, /readyz"},
+		"anonymous on other path": {good + "anonymous: {enabled: true, conditions: [{path: /livez}, {path: /metrics}]}\n", `anonymous.conditions[1].path: Invalid value: "/metrics": anonymous clients can use the health paths only`},
 		"unknown field":           {good + "nonsense: 1\n", `unknown field "nonsense"`},
 		"alpha":                   {string(configuration("v1alpha1", p)), "apiVersion apiserver.config.k8s.io/v1alpha1 is not supported; write apiserver.config.k8s.io/v1"},
 		"another kind":            {"apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\n", "it holds a AuthorizationConfiguration"},
@@ -298,7 +298,7 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		"our own issuer":          {strings.ReplaceAll(good, p.URL, DefaultIssuer), "URL must not overlap with disallowed issuers"},
 		"no encryption":           {strings.ReplaceAll(good, "https://", "http://"), "URL scheme must be https"},
 		"broken expression":       {strings.ReplaceAll(good, "claims.sub", "claims.sub +"), "compilation failed"},
-		"broken authority":        {strings.ReplaceAll(good, "BEGIN CERTIFICATE", "BEGIN NOTHING"), "certificateAuthority"},
+		"broken CA":               {strings.ReplaceAll(good, "BEGIN CERTIFICATE", "BEGIN NOTHING"), "certificateAuthority"},
 		"too large":               {good + strings.Repeat("#", maxConfiguration), "more than the"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -77,7 +77,7 @@ func (a accounts) Secret(context.Context, string, string) (*corev1.Secret, error
 	return nil, errors.New("no secrets")
 }
 
-// with asks who one is; the answer is nil if one is nobody.
+// with authenticates a request; the user is nil if that fails.
 func (f *frontend) with(t testing.TB, client *http.Client, path string, headers ...string) *user.DefaultInfo {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.server.URL+path, nil)
@@ -116,7 +116,7 @@ func (f *frontend) bearing(t testing.TB, token string) *user.DefaultInfo {
 	return f.with(t, f.server.Client(), "/apis", "Authorization", "Bearer "+token)
 }
 
-// refuses fails the test if somebody is let in.
+// refuses fails the test if the request is authenticated.
 func (f *frontend) refuses(t testing.TB, token string) {
 	t.Helper()
 	if who := f.bearing(t, token); who != nil {
@@ -167,8 +167,8 @@ func eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// authority is a file for --client-ca-file.
-func authority(t *testing.T) (*certtest.Authority, string) {
+// clientCA is a CA and its file for --client-ca-file.
+func clientCA(t *testing.T) (*certtest.CA, string) {
 	t.Helper()
 	ca := certtest.New(t, time.Hour)
 	return ca, certtest.File(t, "ca.pem", ca.PEM())

@@ -9,9 +9,9 @@ import (
 
 // Options are what the flags set: those of kube-apiserver, with its names.
 type Options struct {
-	// ClientCAFile holds the authorities that sign the certificates of clients.
+	// ClientCAFile holds the CAs that sign the certificates of clients.
 	ClientCAFile string
-	// TokenFile is a list of tokens and who has them.
+	// TokenFile is a list of tokens and their users.
 	TokenFile string
 	// ConfigurationFile holds an AuthenticationConfiguration.
 	ConfigurationFile string
@@ -19,13 +19,13 @@ type Options struct {
 	Audiences       []string
 	ServiceAccounts ServiceAccountOptions
 	Webhook         WebhookOptions
-	// RequestHeader is about proxies that say who their clients are.
+	// RequestHeader configures proxies that authenticate users and name them in headers.
 	RequestHeader *options.RequestHeaderAuthenticationOptions
 }
 
 // ServiceAccountOptions are about tokens of service accounts.
 type ServiceAccountOptions struct {
-	// Issuers are whose tokens are accepted. The first one signs.
+	// Issuers are the accepted issuers of tokens. The first one signs.
 	Issuers []string
 	// SigningKeyFile is the private key; empty means one that is made and kept.
 	SigningKeyFile string
@@ -37,27 +37,27 @@ type ServiceAccountOptions struct {
 	JWKSURI string
 }
 
-// WebhookOptions are about a server that is asked who has a token.
+// WebhookOptions configure a webhook that authenticates tokens.
 type WebhookOptions struct {
 	// ConfigFile is a kubeconfig that says where the webhook is.
 	ConfigFile string
 	// Version is that of the TokenReview: v1 or v1beta1.
 	Version string
-	// CacheTTL is how long an answer is good.
+	// CacheTTL is how long an answer is cached.
 	CacheTTL time.Duration
 }
 
 // DefaultIssuer is the name that signs tokens if no other is given.
 const DefaultIssuer = "https://kubernetes.default.svc"
 
-// DefaultMaxTokenExpiration is the longest that tokens are issued for if nothing else
-// is said. Kubernetes has no limit, and the services that run it have a day or two:
-// there kubelet renews tokens. Here nobody does, so it is long enough for a job that
-// renews them every week to fail and be fixed.
+// DefaultMaxTokenExpiration is the default maximum lifetime of tokens. Kubernetes has
+// no limit, and managed services have a day or two, because kubelet renews tokens. This
+// server has no kubelet. So the limit leaves time to fix a weekly job that renews
+// tokens and has failed.
 const DefaultMaxTokenExpiration = 30 * 24 * time.Hour
 
-// NewOptions returns the defaults: certificates, once their authority is given, and
-// service accounts.
+// NewOptions returns the defaults: certificates, if a CA is given, and service
+// accounts.
 func NewOptions() *Options {
 	return &Options{
 		ServiceAccounts: ServiceAccountOptions{Issuers: []string{DefaultIssuer}, MaxExpiration: DefaultMaxTokenExpiration},
@@ -69,14 +69,14 @@ func NewOptions() *Options {
 // AddFlags binds the options to flags.
 func (o *Options) AddFlags(set *pflag.FlagSet) {
 	set.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile,
-		"PEM file with the authorities that sign the certificates of clients. The common name of a certificate is the user, "+
+		"PEM file with the CAs that sign the certificates of clients. The common name of a certificate is the user, "+
 			"its organizations are the groups. The file is read again when it changes.")
 	set.StringVar(&o.TokenFile, "token-auth-file", o.TokenFile,
-		"CSV file of bearer tokens: token, user, uid, and optionally the groups, quoted and separated by commas. The tokens never expire and lie in the file as they are: "+
-			"it is for tests. The file is read again when it changes.")
+		"CSV file of bearer tokens: token, user, uid, and optionally the groups, quoted and separated by commas. The tokens never expire and are not encrypted in the file: "+
+			"use it for tests only. The file is read again when it changes.")
 	set.StringVar(&o.ConfigurationFile, "authentication-config", o.ConfigurationFile,
 		"File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1 or v1beta1): the OpenID providers whose tokens are accepted, and how their claims become users and groups. "+
-			"The file is read again when it changes. It takes the place of kube-apiserver's --oidc-* flags, which are not offered.")
+			"The file is read again when it changes. It replaces kube-apiserver's --oidc-* flags, which this server does not have.")
 	set.StringSliceVar(&o.Audiences, "api-audiences", o.Audiences,
 		"The names of this server in tokens: a token of a service account must be for one of them. By default, those of --service-account-issuer.")
 	o.ServiceAccounts.addFlags(set)
@@ -89,23 +89,23 @@ func (o *ServiceAccountOptions) addFlags(set *pflag.FlagSet) {
 		"Name of the issuer of service account tokens, preferably an https URL: only then are the OpenID documents served by which others can verify the tokens. "+
 			"May be repeated: the first one signs, tokens of the others are accepted, so that the name can be changed.")
 	set.StringVar(&o.SigningKeyFile, "service-account-signing-key-file", o.SigningKeyFile,
-		"PEM file with the private key, for ECDSA or RSA, that signs the tokens of service accounts. If it is not given, a key is made and kept in --cert-dir, which is good for a single server: "+
-			"several must have the same key. The file is read again when it changes.")
+		"PEM file with the private key, for ECDSA or RSA, that signs the tokens of service accounts. Without it, the server makes a key and keeps it in --cert-dir. That works for a single replica only: "+
+			"several replicas must have the same key. The file is read again when it changes.")
 	set.StringArrayVar(&o.KeyFiles, "service-account-key-file", o.KeyFiles,
-		"PEM file with keys, public or private, whose tokens are accepted besides those of the signing key: the former one and the next one, while keys are rotated. May be repeated. "+
+		"PEM file with keys, public or private, that verify tokens in addition to the signing key: the former and the next key, while keys are rotated. May be repeated. "+
 			"The file is read again when it changes.")
 	set.DurationVar(&o.MaxExpiration, "service-account-max-token-expiration", o.MaxExpiration,
-		"The longest that a token of a service account is issued for: requests for more are shortened to it, with a warning. Tokens that were issued before keep their time. "+
+		"Maximum lifetime of service account tokens: requests for more get this lifetime, with a warning. Tokens that were issued before keep their lifetime. "+
 			"Between 1h and 2^32 seconds; 0 sets no limit.")
 	set.StringVar(&o.JWKSURI, "service-account-jwks-uri", o.JWKSURI,
-		"https URL at which others find the public keys, if that is not this server.")
+		"https URL of the public keys for other verifiers, if that is not this server.")
 }
 
 func (o *WebhookOptions) addFlags(set *pflag.FlagSet) {
 	set.StringVar(&o.ConfigFile, "authentication-token-webhook-config-file", o.ConfigFile,
-		"File, in the format of a kubeconfig, with the address and the credentials of a server that is asked who has a bearer token that nobody else knows.")
+		"File, in the format of a kubeconfig, with the address and the credentials of a webhook that authenticates bearer tokens that no other authenticator knows.")
 	set.StringVar(&o.Version, "authentication-token-webhook-version", o.Version,
 		"Version of the TokenReview that the webhook is sent: v1 or v1beta1.")
 	set.DurationVar(&o.CacheTTL, "authentication-token-webhook-cache-ttl", o.CacheTTL,
-		"How long an answer of the webhook is good.")
+		"How long to cache an answer of the webhook.")
 }

@@ -13,8 +13,8 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	_, file := authority(t)
-	_, other := authority(t)
+	_, file := clientCA(t)
+	_, other := clientCA(t)
 	missing := filepath.Join(t.TempDir(), "missing")
 	text := certtest.File(t, "text", []byte("text"))
 	for name, test := range map[string]struct {
@@ -22,9 +22,9 @@ func TestValidate(t *testing.T) {
 		want  []string // parts of errors, one each, in their order
 	}{
 		"nothing":             {nil, []string{"--client-ca-file is missing"}},
-		"an authority":        {[]string{"--client-ca-file=" + file}, nil},
-		"missing authority":   {[]string{"--client-ca-file=" + missing}, []string{"--client-ca-file: "}},
-		"broken authority":    {[]string{"--client-ca-file=" + text}, []string{"give the certificates of authorities as a PEM file"}},
+		"a CA":                {[]string{"--client-ca-file=" + file}, nil},
+		"missing CA":          {[]string{"--client-ca-file=" + missing}, []string{"--client-ca-file: "}},
+		"broken CA":           {[]string{"--client-ca-file=" + text}, []string{"give the certificates of the CAs as a PEM file"}},
 		"several at once":     {[]string{"--client-ca-file=" + text, "--token-auth-file=" + missing, "--service-account-key-file=" + missing, "--authentication-token-webhook-version=v2"}, []string{"--client-ca-file", "--token-auth-file", "--service-account-key-file", `--authentication-token-webhook-version is "v2"`}},
 		"token file":          {[]string{"--token-auth-file=" + text}, []string{"must have at least 3 columns (token, user name, user uid), found 1; give a CSV file"}},
 		"configuration":       {[]string{"--authentication-config=" + text}, []string{"--authentication-config " + text}},
@@ -32,14 +32,14 @@ func TestValidate(t *testing.T) {
 		"webhook's time":      {[]string{"--client-ca-file=" + file, "--authentication-token-webhook-cache-ttl=-1s"}, []string{"--authentication-token-webhook-cache-ttl is -1s"}},
 		"empty issuer":        {[]string{"--client-ca-file=" + file, "--service-account-issuer="}, []string{"--service-account-issuer is empty"}},
 		"issuer":              {[]string{"--client-ca-file=" + file, "--service-account-issuer=https://%"}, []string{"contained a ':' but was not a valid URL"}},
-		"issuer twice":        {[]string{"--client-ca-file=" + file, "--service-account-issuer=a", "--service-account-issuer=a"}, []string{`--service-account-issuer "a" is there twice`}},
+		"issuer twice":        {[]string{"--client-ca-file=" + file, "--service-account-issuer=a", "--service-account-issuer=a"}, []string{`--service-account-issuer "a" is given twice`}},
 		"audience":            {[]string{"--client-ca-file=" + file, "--api-audiences=a,"}, []string{"--api-audiences has an empty name"}},
 		"expiration":          {[]string{"--client-ca-file=" + file, "--service-account-max-token-expiration=59m"}, []string{"it must be between 1 hour and 2^32 seconds"}},
 		"keys elsewhere":      {[]string{"--client-ca-file=" + file, "--service-account-jwks-uri=http://a"}, []string{"--service-account-jwks-uri"}},
 		"signing key":         {[]string{"--client-ca-file=" + file, "--service-account-signing-key-file=" + text}, []string{"--service-account-signing-key-file"}},
-		"proxy, no authority": {[]string{"--client-ca-file=" + file, "--requestheader-username-headers=X-Remote-User"}, []string{"without --requestheader-client-ca-file"}},
+		"proxy, no CA":        {[]string{"--client-ca-file=" + file, "--requestheader-username-headers=X-Remote-User"}, []string{"without --requestheader-client-ca-file"}},
 		"proxy, no header":    {[]string{"--client-ca-file=" + file, "--requestheader-client-ca-file=" + other}, []string{"--requestheader-username-headers is missing"}},
-		"proxy is everybody":  {[]string{"--client-ca-file=" + file, "--requestheader-client-ca-file=" + file, "--requestheader-username-headers=X-Remote-User"}, []string{"every client could claim to be anybody"}},
+		"proxy has client CA": {[]string{"--client-ca-file=" + file, "--requestheader-client-ca-file=" + file, "--requestheader-username-headers=X-Remote-User"}, []string{"any client could impersonate any user"}},
 		"proxy is named":      {[]string{"--client-ca-file=" + file, "--requestheader-client-ca-file=" + file, "--requestheader-username-headers=X-Remote-User", "--requestheader-allowed-names=proxy"}, nil},
 		"all is well": {[]string{"--client-ca-file=" + file, "--service-account-issuer=https://a", "--service-account-issuer=b", "--api-audiences=c,d",
 			"--service-account-max-token-expiration=48h", "--service-account-jwks-uri=https://a/keys"}, nil},

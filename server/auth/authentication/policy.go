@@ -10,8 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// open are the paths that need no identity: load balancers and supervisors ask
-// them. What is below them, such as /readyz/etcd, tells more and is not open.
+// open are the paths that need no authentication: load balancers and supervisors
+// request them. Paths below them, such as /readyz/etcd, show more and need it.
 var open = []string{"/healthz", "/livez", "/readyz"}
 
 // anonymousForHealth authenticates requests without credentials, for the health
@@ -26,10 +26,10 @@ func anonymousFor(paths ...string) authenticator.Request {
 	return anonymous.NewAuthenticator(conditions)
 }
 
-// IsHealth reports whether a path is one of those that everybody may ask.
+// IsHealth reports whether a path is a health path, which all clients may request.
 func IsHealth(path string) bool { return slices.Contains(open, path) }
 
-// Health lets everybody to the health paths, and has no opinion about the rest.
+// Health allows all users the health paths, and has no opinion about the rest.
 func Health() authorizer.Authorizer {
 	return authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 		if !a.IsResourceRequest() && (a.GetVerb() == "get" || a.GetVerb() == "head") && IsHealth(a.GetPath()) {

@@ -44,7 +44,7 @@ func (t *tokens) reload(context.Context) {
 	}
 	err = t.read()
 	if err == nil {
-		klog.InfoS("The token file was read again", "file", t.path)
+		klog.InfoS("Reloaded the token file", "file", t.path)
 	}
 	t.complaint.log(err, "The new token file is not used, the former one is kept")
 }
@@ -64,7 +64,7 @@ func (t *tokens) read() error {
 	return nil
 }
 
-// unexpired refuses tokens that expire while their verification is remembered.
+// unexpired rejects tokens that expire while their verification is cached.
 type unexpired struct{ authenticator.Token }
 
 // AuthenticateToken implements authenticator.Token.
@@ -95,7 +95,7 @@ func expired(data string, now time.Time) bool {
 	return said.Expiry > 0 && float64(now.Unix()) > said.Expiry
 }
 
-// known are those whose credentials are good: all have the group for them.
+// known adds the group system:authenticated to authenticated users.
 type known struct {
 	request authenticator.Request
 	token   authenticator.Token

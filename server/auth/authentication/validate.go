@@ -22,15 +22,15 @@ const (
 	mostMaxExpiration  = (1 << 32) * time.Second
 )
 
-// Validate returns all that is wrong with the options and with the files that they
-// name: what, why, and what to do.
+// Validate returns all errors of the options and of the files that they name. An error
+// says what is wrong, why, and what to do.
 func (o *Options) Validate() []error {
 	var errs []error
 	if o.ClientCAFile == "" && o.TokenFile == "" && o.ConfigurationFile == "" && o.Webhook.ConfigFile == "" && o.RequestHeader.ClientCAFile == "" {
 		errs = append(errs, errors.New("--client-ca-file is missing, and so are --authentication-config, --authentication-token-webhook-config-file and --token-auth-file: "+
-			"nobody could come in, not even to ask for the token of a service account; give the certificate of the authority that signs the certificates of clients as a PEM file"))
+			"no client could authenticate, not even to request the token of a service account; give the certificate of the CA that signs the certificates of clients as a PEM file"))
 	}
-	errs = append(errs, authorityFile("--client-ca-file", o.ClientCAFile))
+	errs = append(errs, caFile("--client-ca-file", o.ClientCAFile))
 	if o.TokenFile != "" {
 		if _, err := tokenfile.NewCSV(o.TokenFile); err != nil {
 			errs = append(errs, fmt.Errorf("--token-auth-file: %w; give a CSV file with lines of token,user,uid,\"group,group\"", err))
@@ -49,8 +49,8 @@ func (o *Options) Validate() []error {
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
-// authorityFile says what is wrong with a file of certificates of authorities.
-func authorityFile(flag, path string) error {
+// caFile validates a file of CA certificates.
+func caFile(flag, path string) error {
 	if path == "" {
 		return nil
 	}
@@ -59,7 +59,7 @@ func authorityFile(flag, path string) error {
 		_, err = dynamiccertificates.NewStaticCAContent(flag, data)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w; give the certificates of authorities as a PEM file", flag, err)
+		return fmt.Errorf("%s: %w; give the certificates of the CAs as a PEM file", flag, err)
 	}
 	return nil
 }
@@ -67,17 +67,17 @@ func authorityFile(flag, path string) error {
 func (o *ServiceAccountOptions) validate() []error {
 	var errs []error
 	if len(o.Issuers) == 0 {
-		errs = append(errs, fmt.Errorf("--service-account-issuer is missing: tokens must say who has issued them; leave it out for %s", DefaultIssuer))
+		errs = append(errs, fmt.Errorf("--service-account-issuer is missing: tokens must name their issuer; leave it out for %s", DefaultIssuer))
 	}
 	for i, issuer := range o.Issuers {
 		_, err := url.Parse(issuer)
 		switch {
 		case issuer == "":
-			errs = append(errs, errors.New("--service-account-issuer is empty: tokens must say who has issued them; give a name, preferably an https URL"))
+			errs = append(errs, errors.New("--service-account-issuer is empty: tokens must name their issuer; give a name, preferably an https URL"))
 		case strings.Contains(issuer, ":") && err != nil:
 			errs = append(errs, fmt.Errorf("--service-account-issuer contained a ':' but was not a valid URL: %w; give an https URL, or a name without a colon", err))
 		case slices.Contains(o.Issuers[:i], issuer):
-			errs = append(errs, fmt.Errorf("--service-account-issuer %q is there twice: only one can be meant; leave one out", issuer))
+			errs = append(errs, fmt.Errorf("--service-account-issuer %q is given twice; leave one out", issuer))
 		}
 	}
 	if o.MaxExpiration != 0 && (o.MaxExpiration < leastMaxExpiration || o.MaxExpiration > mostMaxExpiration) {
@@ -105,7 +105,7 @@ func (o *WebhookOptions) validate() []error {
 		errs = append(errs, fmt.Errorf("--authentication-token-webhook-version is %q: give v1 or v1beta1", o.Version))
 	}
 	if o.CacheTTL < 0 {
-		errs = append(errs, fmt.Errorf("--authentication-token-webhook-cache-ttl is %v: an answer cannot be good for less than no time; give 0 or more", o.CacheTTL))
+		errs = append(errs, fmt.Errorf("--authentication-token-webhook-cache-ttl is %v: it must not be negative; give 0 or more", o.CacheTTL))
 	}
 	if o.ConfigFile != "" {
 		if _, err := webhook.LoadKubeconfig(o.ConfigFile, nil); err != nil {
@@ -119,17 +119,17 @@ func (o *Options) validateRequestHeader() []error {
 	h := o.RequestHeader
 	if h.ClientCAFile == "" {
 		if len(h.UsernameHeaders)+len(h.GroupHeaders)+len(h.UIDHeaders)+len(h.ExtraHeaderPrefixes)+len(h.AllowedNames) > 0 {
-			return []error{errors.New("--requestheader-* are given without --requestheader-client-ca-file: no proxy could be believed; give the authority that signs the proxy's certificate, or leave them out")}
+			return []error{errors.New("--requestheader-* are given without --requestheader-client-ca-file: no proxy could authenticate; give the CA that signs the proxy's certificate, or leave them out")}
 		}
 		return nil
 	}
-	errs := append(h.Validate(), authorityFile("--requestheader-client-ca-file", h.ClientCAFile))
+	errs := append(h.Validate(), caFile("--requestheader-client-ca-file", h.ClientCAFile))
 	if len(h.UsernameHeaders) == 0 {
-		errs = append(errs, errors.New("--requestheader-username-headers is missing: the proxy could not say who its clients are; give X-Remote-User"))
+		errs = append(errs, errors.New("--requestheader-username-headers is missing: the proxy could not name its users; give X-Remote-User"))
 	}
 	if len(h.AllowedNames) == 0 && o.ClientCAFile != "" && sameContent(h.ClientCAFile, o.ClientCAFile) {
-		errs = append(errs, errors.New("--requestheader-client-ca-file has the authorities of --client-ca-file, and --requestheader-allowed-names is empty: every client could claim to be anybody; "+
-			"give the proxy an authority of its own, or name the proxy in --requestheader-allowed-names"))
+		errs = append(errs, errors.New("--requestheader-client-ca-file has the CAs of --client-ca-file, and --requestheader-allowed-names is empty: any client could impersonate any user; "+
+			"give the proxy a CA of its own, or name the proxy in --requestheader-allowed-names"))
 	}
 	return errs
 }

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// aggregator is who manages the rules of aggregated roles.
+	// aggregator is the field manager of the rules of aggregated roles.
 	aggregator = "clusterrole-aggregation-controller"
-	// aggregationPause is between two looks at all roles. A thousand CRDs that
-	// come with roles of their own make few writes of the roles they add to.
+	// aggregationPause is between two passes over all roles. So a thousand CRDs that
+	// are installed with their roles cause few writes of the aggregated roles.
 	aggregationPause = 100 * time.Millisecond
 	// aggregationRetry is after how long what failed is tried again.
 	aggregationRetry = 2 * time.Second
@@ -31,8 +31,8 @@ const (
 
 // Aggregate gives ClusterRoles that have an aggregation rule the rules of the
 // roles that it selects, until ctx ends. The informers are the caller's to
-// start. Several servers can do this at the same time: who comes second finds
-// nothing to do.
+// start. Several servers can do this at the same time: the second one finds nothing
+// to do.
 func Aggregate(ctx context.Context, factory informers.SharedInformerFactory, client kubernetes.Interface) error {
 	clusterRoles := factory.Rbac().V1().ClusterRoles()
 	changed := make(chan struct{}, 1)
@@ -69,10 +69,10 @@ func Aggregate(ctx context.Context, factory informers.SharedInformerFactory, cli
 		pause := aggregationPause
 		switch err := a.run(ctx); {
 		case err == nil:
-		case apierrors.IsConflict(err): // somebody else was faster, mostly another server
+		case apierrors.IsConflict(err): // another writer was faster, mostly another replica
 			tell()
 		case ctx.Err() == nil:
-			klog.ErrorS(err, "Cannot aggregate cluster roles, will try again")
+			klog.ErrorS(err, "Failed to aggregate ClusterRoles, retrying")
 			pause = aggregationRetry
 			tell()
 		}
@@ -115,8 +115,8 @@ func (a *aggregation) run(ctx context.Context) error {
 		}
 		rules, err := union(role, roles)
 		if err != nil {
-			// It stays so until somebody changes the role, which will be seen.
-			klog.ErrorS(err, "Cannot aggregate a cluster role", "name", role.Name)
+			// It stays so until a client changes the role; the informer reports that.
+			klog.ErrorS(err, "Failed to aggregate a ClusterRole", "name", role.Name)
 			continue
 		}
 		if equality.Semantic.DeepEqual(rules, role.Rules) {

@@ -27,10 +27,10 @@ var (
 )
 
 const (
-	// patience is how long a request waits for roles and bindings to be there,
-	// when the server has just begun.
+	// patience is how long a request waits for the informers of roles and bindings
+	// after the start of the server.
 	patience = 5 * time.Second
-	// maxErrors is how many roles that are not there are named in a reason.
+	// maxErrors is how many missing roles are named in a reason.
 	maxErrors = 32
 
 	notLoaded = "RBAC: roles and bindings have not been loaded yet"
@@ -127,8 +127,8 @@ func (a *Authorizer) RulesFor(ctx context.Context, u user.Info, namespace string
 	return resources, others, false, err
 }
 
-// rulesOf returns all that a user may do, in the cluster and in a namespace. The
-// error is about roles that are not there; the rules hold in spite of it.
+// rulesOf returns the rules of a user, in the cluster and in a namespace. The error
+// names missing roles; the rules are valid in spite of it.
 func (a *Authorizer) rulesOf(ctx context.Context, u user.Info, namespace string) ([]rbacv1.PolicyRule, error) {
 	if !a.wait(ctx) {
 		return nil, errors.New(notLoaded)
@@ -141,7 +141,7 @@ func (a *Authorizer) rulesOf(ctx context.Context, u user.Info, namespace string)
 	return rules, x.resolutionError(u, namespace)
 }
 
-// resolutionError names the roles that are bound to a user and not there.
+// resolutionError names the missing roles that are bound to a user.
 func (x *index) resolutionError(u user.Info, namespace string) error {
 	if x.missing == 0 {
 		return nil

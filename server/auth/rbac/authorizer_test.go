@@ -17,15 +17,15 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
-// world is an index and an oracle that are told the same.
-type world struct {
+// comparison is an index and an oracle with the same roles and bindings.
+type comparison struct {
 	*rand.Rand
 	a *Authorizer
 	o *oracle
 }
 
-func newWorld(seed uint64) *world {
-	return &world{Rand: rand.New(rand.NewPCG(seed, 1)), a: &Authorizer{index: newIndex()}, o: newOracle()}
+func newComparison(seed uint64) *comparison {
+	return &comparison{Rand: rand.New(rand.NewPCG(seed, 1)), a: &Authorizer{index: newIndex()}, o: newOracle()}
 }
 
 var (
@@ -40,9 +40,9 @@ var (
 	someNamespaces = []string{"n0", "n1", "n2"}
 )
 
-func (w *world) one(list []string) string { return list[w.IntN(len(list))] }
+func (w *comparison) one(list []string) string { return list[w.IntN(len(list))] }
 
-func (w *world) some(list []string, most int) []string {
+func (w *comparison) some(list []string, most int) []string {
 	var out []string
 	for range w.IntN(most + 1) {
 		out = append(out, w.one(list))
@@ -50,7 +50,7 @@ func (w *world) some(list []string, most int) []string {
 	return out
 }
 
-func (w *world) rules() []rbacv1.PolicyRule {
+func (w *comparison) rules() []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for range w.IntN(5) {
 		rules = append(rules, rbacv1.PolicyRule{
@@ -61,7 +61,7 @@ func (w *world) rules() []rbacv1.PolicyRule {
 	return rules
 }
 
-func (w *world) subjects() []rbacv1.Subject {
+func (w *comparison) subjects() []rbacv1.Subject {
 	var subjects []rbacv1.Subject
 	for range w.IntN(7) {
 		switch w.IntN(8) {
@@ -78,15 +78,15 @@ func (w *world) subjects() []rbacv1.Subject {
 	return subjects
 }
 
-func (w *world) ref() rbacv1.RoleRef {
+func (w *comparison) ref() rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: w.one([]string{"Role", "Role", "ClusterRole", "ClusterRole", "ClusterRole", "Other"}), Name: w.roleName()}
 }
 
-func (w *world) roleName() string { return fmt.Sprint("r", w.IntN(5)) }
+func (w *comparison) roleName() string { return fmt.Sprint("r", w.IntN(5)) }
 
 // change changes or deletes a role or binding, in both. Deletions come as
 // objects or as tombstones, as informers bring them.
-func (w *world) change() {
+func (w *comparison) change() {
 	m := metav1.ObjectMeta{Name: fmt.Sprint("b", w.IntN(5)), Namespace: w.one(someNamespaces)}
 	gone := w.IntN(3) == 0
 	x, o := w.a.index, w.o
@@ -122,7 +122,7 @@ func (w *world) change() {
 	}
 }
 
-func apply(w *world, gone bool, obj metav1.Object, set, remove func(any)) bool {
+func apply(w *comparison, gone bool, obj metav1.Object, set, remove func(any)) bool {
 	switch {
 	case !gone:
 		set(obj)
@@ -134,11 +134,11 @@ func apply(w *world, gone bool, obj metav1.Object, set, remove func(any)) bool {
 	return gone
 }
 
-func (w *world) user() user.Info {
+func (w *comparison) user() user.Info {
 	return &user.DefaultInfo{Name: w.one(someUsers), Groups: w.some(someUserGroups, 3)}
 }
 
-func (w *world) attributes() authorizer.AttributesRecord {
+func (w *comparison) attributes() authorizer.AttributesRecord {
 	a := authorizer.AttributesRecord{User: w.user(), Verb: w.one(someVerbs), ResourceRequest: w.IntN(4) > 0}
 	if !a.ResourceRequest {
 		a.Path = w.one(somePaths)
@@ -151,8 +151,8 @@ func (w *world) attributes() authorizer.AttributesRecord {
 	return a
 }
 
-// check compares the verdicts and the reasons for one request.
-func (w *world) check(t *testing.T, a authorizer.AttributesRecord) (allowed bool) {
+// check compares the decisions and the reasons for one request.
+func (w *comparison) check(t *testing.T, a authorizer.AttributesRecord) (allowed bool) {
 	t.Helper()
 	want, reasons := w.o.decide(a)
 	decision, reason, err := w.a.Authorize(context.Background(), a)
@@ -180,7 +180,7 @@ func (w *world) check(t *testing.T, a authorizer.AttributesRecord) (allowed bool
 	return false
 }
 
-func (w *world) checkRules(t *testing.T, u user.Info, namespace string) {
+func (w *comparison) checkRules(t *testing.T, u user.Info, namespace string) {
 	t.Helper()
 	rules, _ := w.a.rulesOf(context.Background(), u, namespace)
 	var got []string
@@ -198,7 +198,7 @@ func TestAsOracle(t *testing.T) {
 	t.Log("seed:", seed)
 	requests, allowed := 0, 0
 	for round := range uint64(8) {
-		w := newWorld(seed + round)
+		w := newComparison(seed + round)
 		for range 100 {
 			for range 5 {
 				w.change()
@@ -220,7 +220,7 @@ func TestAsOracle(t *testing.T) {
 }
 
 // checkEmptied deletes everything and looks for what is left.
-func (w *world) checkEmptied(t *testing.T) {
+func (w *comparison) checkEmptied(t *testing.T) {
 	t.Helper()
 	x := w.a.index
 	for _, r := range w.o.roles {
@@ -274,7 +274,7 @@ func TestMissingRights(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Log("seed:", seed)
 	const comparisons = 250
-	w := newWorld(seed)
+	w := newComparison(seed)
 	short := 0
 	for range comparisons {
 		owned, wanted := w.rules(), w.rules()
@@ -295,7 +295,7 @@ func TestMissingRights(t *testing.T) {
 	}
 }
 
-// A rule that is more permissions than can be counted is refused at once.
+// A rule with too many permissions to compare is rejected at once.
 func TestMissingRightsBounded(t *testing.T) {
 	many := make([]string, 3000)
 	for i := range many {
@@ -313,7 +313,7 @@ func TestMissingRightsBounded(t *testing.T) {
 }
 
 func TestReasonNamesFewMissingRoles(t *testing.T) {
-	w := newWorld(1)
+	w := newComparison(1)
 	for i := range 1000 {
 		w.a.index.setClusterBindingObject(&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("b", i)},
@@ -334,7 +334,7 @@ func (n never) Name() string          { return "never" }
 func (n never) Done() <-chan struct{} { return n.done }
 
 func TestNothingIsAllowedBeforeAllIsLoaded(t *testing.T) {
-	w := newWorld(1)
+	w := newComparison(1)
 	w.a.index.setClusterRoleObject(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: everything})
 	w.a.index.setClusterBindingObject(&rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "b"},

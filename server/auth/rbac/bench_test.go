@@ -13,8 +13,8 @@ import (
 
 // large is 10,000 bindings: 1,000 of the cluster, and nine in each of 1,000
 // namespaces. They bind 100 roles to 2,000 users.
-func large() *world {
-	w := newWorld(1)
+func large() *comparison {
+	w := newComparison(1)
 	for i := range 100 {
 		r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("r", i)}}
 		for j := range 10 {

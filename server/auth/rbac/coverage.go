@@ -21,7 +21,7 @@ const (
 )
 
 // missingRights returns which of the wanted permissions are not among those that
-// are owned. It fails if it cannot be found out in bounded time.
+// are owned. It fails if the comparison would take too long.
 func missingRights(owned, wanted []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
 	rest := withoutEqual(owned, wanted)
 	n := 0
@@ -35,8 +35,8 @@ func missingRights(owned, wanted []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, erro
 	return missing, nil
 }
 
-// withoutEqual leaves out the rules that are owned as they are, which are most
-// when somebody binds a large role that they have themselves.
+// withoutEqual leaves out the rules that the user has in exactly this form. These are
+// most rules when a user binds a large role that is bound to them as well.
 func withoutEqual(owned, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	have := make(map[string]bool, len(owned))
 	for i := range owned {

@@ -13,11 +13,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// EnsureDefaults makes sure that the roles and bindings are there that every
-// cluster has, with at least the rules and subjects that they should have. What
-// others have added stays, and what is annotated with
-// rbac.authorization.kubernetes.io/autoupdate=false is left alone. Any number of
-// servers can do this at the same time. It tries all, and returns what went wrong.
+// EnsureDefaults creates the default roles and bindings of every cluster, and adds
+// missing rules and subjects to existing ones. It does not remove others, and does not
+// change objects with the annotation
+// rbac.authorization.kubernetes.io/autoupdate=false. Any number of replicas can do this
+// at the same time. It tries all, and returns all errors.
 func EnsureDefaults(_ context.Context, client kubernetes.Interface) error {
 	all := slices.Concat(roles(client), bindings(client))
 	errs := make([]error, len(all)) // each has a place of its own
@@ -33,7 +33,7 @@ func EnsureDefaults(_ context.Context, client kubernetes.Interface) error {
 	return errors.Join(errs...)
 }
 
-// wanted is a role or binding that there should be.
+// wanted is a default role or binding.
 type wanted struct {
 	kind, name string
 	// reconcile writes it if need be. What is protected stays as it is.
@@ -88,9 +88,9 @@ func (w *wanted) ensure() error {
 		switch {
 		case err != nil:
 		case protected && operation != reconciliation.ReconcileNone:
-			klog.InfoS("Left a default alone that is not as it should be, because of its annotation", "kind", w.kind, "name", w.name)
+			klog.InfoS("Default RBAC object was modified; not reconciling it because of its annotation", "kind", w.kind, "name", w.name)
 		case operation != reconciliation.ReconcileNone:
-			klog.V(2).InfoS("Wrote a default", "kind", w.kind, "name", w.name, "operation", operation)
+			klog.V(2).InfoS("Wrote a default RBAC object", "kind", w.kind, "name", w.name, "operation", operation)
 		}
 		return err
 	})

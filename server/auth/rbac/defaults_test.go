@@ -205,7 +205,7 @@ func TestAggregate(t *testing.T) {
 	}
 	e.eventuallyHave("crontabs", true, "view", "edit", "admin")
 
-	// Somebody changes an aggregated role, and it is made right again.
+	// A client changes an aggregated role, and the controller restores it.
 	if _, err := e.admin.RbacV1().ClusterRoles().Patch(e.ctx, "view", types.MergePatchType, []byte(`{"rules":[]}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}

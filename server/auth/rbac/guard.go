@@ -22,10 +22,10 @@ import (
 	"github.com/espalier-dev/espalier/server/endpoints"
 )
 
-// guard keeps users from granting what they do not have.
+// guard prevents privilege escalation: users cannot grant rights that they do not have.
 type guard struct {
 	held  *Authorizer                        // what users have
-	authz authorizer.UnconditionalAuthorizer // who may escalate and bind all the same
+	authz authorizer.UnconditionalAuthorizer // authorizes the verbs escalate and bind
 	// The stores of roles, where bindings look up what they would grant.
 	roles, clusterRoles *genericregistry.Store
 }
@@ -35,8 +35,8 @@ type guard struct {
 // can bind a role only if they have its rights, unless they may "bind" it.
 // Members of system:masters can do both, and so can the server itself.
 //
-// authz is the whole of the server's authorization. It is asked about the two
-// verbs; what users have comes from a.
+// authz is the server's complete authorizer. It authorizes these two verbs; a has the
+// rights of users.
 func Resources(a *Authorizer, authz authorizer.UnconditionalAuthorizer) []builtin.Resource {
 	g := &guard{held: a, authz: authz}
 	resources := builtin.Roles()
@@ -87,7 +87,7 @@ func (s *guarded) Create(ctx context.Context, obj runtime.Object, validate rest.
 	return s.Store.Create(ctx, obj, validate, options)
 }
 
-// Update implements rest.Updater. It is the way of patches and of apply, too.
+// Update implements rest.Updater. Patches and apply use it, too.
 func (s *guarded) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	if !trusted(ctx) {
 		info = rest.WrapUpdatedObjectInfo(info, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
@@ -107,8 +107,8 @@ func trusted(ctx context.Context) bool {
 	return ok && slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)
 }
 
-// onlyForCollection reports whether an update changes nothing but what garbage
-// collection changes, which must be able to with fewer rights.
+// onlyForCollection reports whether an update changes only the fields that the garbage
+// collector changes. It needs no further rights for that.
 func onlyForCollection(obj, old runtime.Object) bool {
 	if old == nil {
 		return false
@@ -126,13 +126,13 @@ func onlyForCollection(obj, old runtime.Object) bool {
 	to.SetFinalizers(from.GetFinalizers())
 	to.SetManagedFields(from.GetManagedFields())
 	to.SetSelfLink(from.GetSelfLink())
-	// Objects of the store may say what they are, and those of requests not.
+	// Objects of the store may have a kind, and those of requests none.
 	changed.GetObjectKind().SetGroupVersionKind(old.GetObjectKind().GroupVersionKind())
 	return equality.Semantic.DeepEqual(changed, old)
 }
 
-// everything is what who sets an aggregation rule has to have: it can gather
-// anything.
+// everything is the right that a user needs to set an aggregation rule: the rule can
+// select any role.
 var everything = []rbacv1.PolicyRule{
 	{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
@@ -162,7 +162,7 @@ func rulesIn(obj runtime.Object) (name string, rules []rbacv1.PolicyRule) {
 	case *rbacv1.ClusterRole:
 		return r.Name, r.Rules
 	}
-	return "", everything // whatever it is, nobody but an administrator may write it
+	return "", everything // unknown type: only a cluster administrator may write it
 }
 
 func aggregates(obj runtime.Object) bool {
@@ -210,7 +210,7 @@ func (g *guard) mayBind(ctx context.Context, ref rbacv1.RoleRef, namespace strin
 		g.allows(ctx, authorizer.AttributesRecord{Verb: "bind", Resource: resource, Name: ref.Name, Namespace: namespace})
 }
 
-// allows asks whether the user of a request may do more than their roles say.
+// allows reports whether the user of a request has the verb escalate or bind.
 func (g *guard) allows(ctx context.Context, a authorizer.AttributesRecord) bool {
 	u, ok := genericapirequest.UserFrom(ctx)
 	if !ok {

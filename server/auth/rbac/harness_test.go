@@ -23,18 +23,18 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	restclient "k8s.io/client-go/rest"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server/apis/builtin"
 	"github.com/espalier-dev/espalier/server/auth/accessreview"
 	"github.com/espalier-dev/espalier/server/auth/rbac"
 	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// env is a server with roles, reviews and the standard resources, over etcd. Who
-// somebody is they say themselves: this is about what they may do.
+// env is a server with roles, reviews and the standard resources, over etcd. Clients
+// name their user in a header: the tests are about authorization only.
 type env struct {
 	t         *testing.T
 	ctx       context.Context

@@ -29,8 +29,7 @@ type scope struct {
 	users, groups map[string][]*grant
 }
 
-// grant is one subject of a binding. Its reason is written when somebody first
-// asks for it.
+// grant is one subject of a binding. Its reason is formatted on first use.
 type grant struct {
 	binding *binding
 	subject int
@@ -52,8 +51,8 @@ type roleKey struct {
 	kind, namespace, name string
 }
 
-// role is shared by all bindings that refer to it, and there before the role is
-// and after it, as long as one does.
+// role is shared by all bindings that refer to it. It exists before the role is created
+// and after it is deleted, while a binding refers to it.
 type role struct {
 	roleKey
 	known    bool
@@ -83,7 +82,7 @@ func keyOf(ref rbacv1.RoleRef, namespace string) roleKey {
 	return roleKey{kind: ref.Kind, namespace: namespace, name: ref.Name}
 }
 
-// err says that the role is not there, as kube-apiserver's listers say it.
+// err is the error of kube-apiserver's listers for a missing role.
 func (r *role) err() error {
 	switch r.kind {
 	case kindRole, kindClusterRole:
@@ -136,7 +135,7 @@ func (x *index) role(key roleKey) *role {
 	return r
 }
 
-// release forgets a role that is not there and that nothing refers to.
+// release removes a missing role that no binding refers to.
 func (x *index) release(r *role) {
 	if !r.known && r.bindings == 0 {
 		delete(x.roles, r.roleKey)
@@ -193,7 +192,7 @@ func (x *index) remove(b *binding) {
 	defer x.release(b.role)
 	s, ok := x.scopes[b.namespace]
 	if !ok {
-		return // nobody was bound
+		return // it had no subjects
 	}
 	for i := range b.subjects {
 		holders, name := s.holders(&b.subjects[i], b.namespace)
@@ -213,7 +212,7 @@ func (x *index) remove(b *binding) {
 }
 
 // holders returns where the grants of a subject are, and under which name. It is
-// nil for subjects that can be nobody.
+// nil for subjects that no user can match.
 func (s *scope) holders(subject *rbacv1.Subject, namespace string) (map[string][]*grant, string) {
 	switch subject.Kind {
 	case rbacv1.UserKind:

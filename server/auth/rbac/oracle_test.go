@@ -10,8 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// oracle decides in the plainest way: it goes through everything, each time. It is
-// what the index is compared with, in verdicts and in time.
+// oracle decides in the simplest way: it goes through all bindings each time. Tests
+// compare its decisions and its time with those of the index.
 type oracle struct {
 	roles           map[string]*rbacv1.Role // by namespace/name
 	clusterRoles    map[string]*rbacv1.ClusterRole

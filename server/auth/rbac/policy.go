@@ -112,7 +112,7 @@ func bootstrapMeta(name string) metav1.ObjectMeta {
 
 func clusterRole(name string, rules ...rbacv1.PolicyRule) rbacv1.ClusterRole {
 	r := rbacv1.ClusterRole{ObjectMeta: bootstrapMeta(name), Rules: rules}
-	return *r.DeepCopy() // the lists of verbs are everybody's
+	return *r.DeepCopy() // all roles share the lists of verbs
 }
 
 // labelled makes a role part of another one.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// claims are what a token says. Those of everybody's tokens are in jwt.Claims.
+// claims are the claims of a token. The standard ones are in jwt.Claims.
 type claims struct {
 	jwt.Claims
 	private
@@ -51,14 +51,14 @@ type others struct {
 func (o others) check() error {
 	for _, name := range slices.Sorted(maps.Keys(o.Bound)) {
 		if !slices.Contains(members, name) {
-			return fmt.Errorf("service account token is bound to a %s, of which there are none here", name)
+			return fmt.Errorf("service account token is bound to a %s, but this server has no %[1]ss", name)
 		}
 	}
 	return nil
 }
 
-// complete refuses what no issuer of such tokens leaves out. Without an expiry, a
-// token would be for ever; without audiences, for everybody.
+// complete rejects tokens without the required claims. A token without expiry would be
+// valid for ever, and one without audiences for all of them.
 func (c *claims) complete() error {
 	switch {
 	case c.Expiry == nil:

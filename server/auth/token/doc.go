@@ -1,5 +1,5 @@
 // Package token issues and verifies the bearer tokens of service accounts, as
-// kube-apiserver does: the claims, their names and what they mean are the same.
+// kube-apiserver does, with the same claims.
 //
 //	POST …/serviceaccounts/NAME/token ── TokenRequest ──▶ Issuer.Issue ──▶ a JWT, signed
 //	                                                          ▲
@@ -9,20 +9,22 @@
 //	                             and what it is bound to, looked up ──▶ user and groups
 //	/.well-known/openid-configuration, /openid/v1/jwks ── Issuer.Install ──▶ the public keys
 //
-// To rotate: add the public half of the new key to the files that verify, on all
-// servers; an hour later, when nobody remembers the older documents, replace the key
-// that signs; remove the public half of the old one when the last token that it has
-// signed has expired.
+// To rotate the key:
+//
+//  1. Add the new public key to the verification files on all replicas.
+//  2. Wait an hour, until no client caches the older OpenID documents. Then replace the
+//     signing key.
+//  3. Remove the old public key when the last token that it has signed has expired.
 //
 // # Invariants
 //
-// Only the signature is remembered, and only for the keys that are there now. The
-// time, the service account and the secret are looked at for every request: a token
-// ends when it expires, and when what it is bound to goes.
+// Only the signature check is cached, and only for the current keys. Every request
+// checks the time, the service account and the secret: a token is invalid when it has
+// expired, or when an object that it is bound to is deleted.
 //
-// A key verifies one algorithm, its own; what a token says of itself chooses among
-// the keys and nothing else. A token has one spelling.
+// A key verifies one algorithm. The header of a token selects among the keys and
+// nothing else. Only one encoding of a token is valid.
 //
-// What is cached may let a request in a moment too late. It never turns one away: a
-// refusal is that of the live store.
+// A stale cache may accept a token for a moment after its object is deleted. It never
+// causes a rejection: before a token is rejected, the server reads storage.
 package token

@@ -27,7 +27,7 @@ func encoded(t testing.TB, value any) string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// signed is a token of anybody's making.
+// signed is a token with arbitrary claims and any key.
 func signed(t testing.TB, algorithm jose.SignatureAlgorithm, key crypto.PrivateKey, kid string, claims any, headers ...func(*jose.SignerOptions)) string {
 	t.Helper()
 	options := &jose.SignerOptions{}
@@ -153,8 +153,8 @@ func TestClaimsThatNoIssuerWrites(t *testing.T) {
 		"no uid":            {func(_, b claims) { b["serviceaccount"] = claims{"name": "robot"} }, "service account token names no service account"},
 		"another subject":   {func(c, _ claims) { c["sub"] = "system:admin" }, `service account token is about "system:admin" and names the service account team/robot`},
 		"uid of another":    {func(_, b claims) { b["serviceaccount"] = claims{"name": "robot", "uid": other.UID} }, "service account UID (" + string(account.UID) + ") does not match claim (" + string(other.UID) + ")"},
-		"bound to a pod":    {func(_, b claims) { b["pod"] = claims{"name": "p", "uid": "u"} }, "service account token is bound to a pod, of which there are none here"},
-		"bound to a node":   {func(_, b claims) { b["node"] = claims{"name": "n"} }, "service account token is bound to a node, of which there are none here"},
+		"bound to a pod":    {func(_, b claims) { b["pod"] = claims{"name": "p", "uid": "u"} }, "service account token is bound to a pod, but this server has no pods"},
+		"bound to a node":   {func(_, b claims) { b["node"] = claims{"name": "n"} }, "service account token is bound to a node, but this server has no nodes"},
 		"an empty secret":   {func(_, b claims) { b["secret"] = claims{} }, "service account token has been invalidated"},
 		"issued later":      {func(c, _ claims) { c["iat"] = time.Now().Add(time.Hour).Unix() }, "service account token is issued in the future"},
 		"names that differ": {func(c, _ claims) { c["ISS"] = testIssuer; c["iss"] = "somebody else" }, ""},
@@ -163,7 +163,8 @@ func TestClaimsThatNoIssuerWrites(t *testing.T) {
 	}
 }
 
-// FuzzAuthenticateToken never panics, and lets in only what was issued.
+// FuzzAuthenticateToken checks that authentication never panics, and accepts only
+// issued tokens.
 func FuzzAuthenticateToken(f *testing.F) {
 	path, err := LoadOrCreateKey(f.TempDir())
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/keyutil"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
@@ -173,7 +173,7 @@ func (f *fixture) issue(t testing.TB, account *corev1.ServiceAccount, change ...
 	return issued.Token
 }
 
-// accepted fails the test unless a token is let in.
+// accepted fails the test unless a token authenticates.
 func (f *fixture) accepted(t testing.TB, token string) *authenticator.Response {
 	t.Helper()
 	response, ok, err := f.AuthenticateToken(t.Context(), token)
@@ -183,7 +183,7 @@ func (f *fixture) accepted(t testing.TB, token string) *authenticator.Response {
 	return response
 }
 
-// refused fails the test if a token is let in, or for another reason.
+// refused fails the test if a token authenticates, or fails for another reason.
 func (f *fixture) refused(t testing.TB, token, reason string) {
 	t.Helper()
 	response, ok, err := f.AuthenticateToken(t.Context(), token)

@@ -58,8 +58,8 @@ type key struct {
 }
 
 // LoadKeys reads the key that signs, if a file for it is named, and those that verify
-// beside it. The files are PEM; those that verify may have several keys each, and
-// private ones, of which the public half counts.
+// beside it. The files are PEM. Files of verification keys may have several keys each;
+// of a private key, only the public half is used.
 func LoadKeys(signing string, verifying ...string) (*Keys, error) {
 	k := &Keys{signing: signing, verifying: slices.Clone(verifying)}
 	if _, err := k.Reload(); err != nil {
@@ -68,8 +68,8 @@ func LoadKeys(signing string, verifying ...string) (*Keys, error) {
 	return k, nil
 }
 
-// Reload reads the files again, and reports whether they have changed. If one of
-// them is not as it should be, everything stays as it was.
+// Reload reads the files again, and reports whether they have changed. If one of them is
+// invalid, the former keys stay.
 func (k *Keys) Reload() (changed bool, err error) {
 	var contents [][]byte
 	var errs []error
@@ -156,7 +156,7 @@ func (s *keySet) verify(data []byte) error {
 	return nil
 }
 
-// add has a public key verify. The same key may come from several files.
+// add adds a public key that verifies. The same key may come from several files.
 func (s *keySet) add(public crypto.PublicKey) (key, error) {
 	algorithm, err := algorithmOf(public)
 	if err != nil {
@@ -245,8 +245,8 @@ func LoadOrCreateKey(dir string) (path string, err error) {
 	return path, create(path, data)
 }
 
-// create writes a file that is whole as soon as it is there. Of two processes that
-// do so, the first one wins, and both go on with its file.
+// create writes a file atomically. If two processes do so, the first one wins, and both
+// use its file.
 func create(path string, data []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(path), "."+keyFile+"-*") // for the owner alone
 	if err != nil {
@@ -275,7 +275,7 @@ func read(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// digest says whether contents are the same, without keeping them.
+// digest is a hash of the contents, to compare them without keeping them.
 func digest(contents [][]byte) [sha256.Size]byte {
 	h := sha256.New()
 	for _, data := range contents {

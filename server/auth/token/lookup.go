@@ -16,48 +16,48 @@ import (
 	"github.com/espalier-dev/espalier/server/endpoints"
 )
 
-// A Getter looks up what tokens are bound to. What it returns is not changed.
+// A Getter looks up the objects that tokens are bound to. Callers do not change them.
 type Getter interface {
 	ServiceAccount(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error)
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
-// Stores look up service accounts and secrets in their storages. These may be
-// bound later than tokens are first asked for: until then, all are refused.
+// Stores look up service accounts and secrets in their storages. Until Bind is called,
+// all tokens are rejected.
 type Stores struct {
 	bound atomic.Pointer[storages]
 }
 
 type storages struct{ accounts, secrets rest.Getter }
 
-// Bind says where service accounts and secrets are.
+// Bind sets the stores of service accounts and secrets.
 func (s *Stores) Bind(accounts, secrets rest.Getter) {
 	s.bound.Store(&storages{accounts: accounts, secrets: secrets})
 }
 
-// Cached looks up what a watch cache has, if there is one, and may be late.
-func (s *Stores) Cached() Getter { return view{s, metav1.GetOptions{ResourceVersion: "0"}} }
+// Cached looks up objects in the watch cache, if there is one. It may be behind.
+func (s *Stores) Cached() Getter { return storeGetter{s, metav1.GetOptions{ResourceVersion: "0"}} }
 
-// Live looks up what etcd has.
-func (s *Stores) Live() Getter { return view{s, metav1.GetOptions{}} }
+// Live looks up objects in etcd.
+func (s *Stores) Live() Getter { return storeGetter{s, metav1.GetOptions{}} }
 
-// view is a way to look into stores.
-type view struct {
+// storeGetter implements Getter, with reads from the cache or from etcd.
+type storeGetter struct {
 	stores  *Stores
 	options metav1.GetOptions
 }
 
 // ServiceAccount implements Getter.
-func (v view) ServiceAccount(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
+func (v storeGetter) ServiceAccount(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
 	return get[*corev1.ServiceAccount](ctx, v, "serviceaccounts", func(s *storages) rest.Getter { return s.accounts }, namespace, name)
 }
 
 // Secret implements Getter.
-func (v view) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+func (v storeGetter) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	return get[*corev1.Secret](ctx, v, "secrets", func(s *storages) rest.Getter { return s.secrets }, namespace, name)
 }
 
-func get[T runtime.Object](ctx context.Context, v view, plural string, from func(*storages) rest.Getter, namespace, name string) (found T, err error) {
+func get[T runtime.Object](ctx context.Context, v storeGetter, plural string, from func(*storages) rest.Getter, namespace, name string) (found T, err error) {
 	bound := v.stores.bound.Load()
 	if bound == nil {
 		return found, errors.New("service accounts cannot be looked up yet: the server is starting")
@@ -74,9 +74,9 @@ func get[T runtime.Object](ctx context.Context, v view, plural string, from func
 	return found, nil
 }
 
-// exists refuses a token whose service account or secret is gone, or is another one
-// of the same name. What is being deleted counts as gone a minute later, so that
-// the last words of a controller are heard.
+// exists rejects a token whose service account or secret is deleted, or is another one
+// of the same name. An object marked for deletion counts as deleted a minute later, so
+// that a controller can finish its work.
 func (c *claims) exists(ctx context.Context, getter Getter, now time.Time) error {
 	deadline := now.Add(-jwt.DefaultLeeway)
 	namespace, account := c.Bound.Namespace, c.Bound.Account

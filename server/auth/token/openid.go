@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// ConfigurationPath is where others learn where the keys are.
+	// ConfigurationPath is the path of the OpenID discovery document.
 	ConfigurationPath = "/.well-known/openid-configuration"
 	// KeysPath is where the keys are.
 	KeysPath = "/openid/v1/jwks"
@@ -21,13 +21,12 @@ type Mux interface {
 	Handle(path string, handler http.Handler)
 }
 
-// Install serves the documents by which others verify our tokens. They are for
-// issuers that are https URLs, as OpenID has it: without one, they are not served,
-// and that is logged.
+// Install serves the OpenID documents with which other servers verify our tokens. OpenID
+// requires an https URL as issuer: without one, Install logs that it does not serve them.
 func (i *Issuer) Install(mux Mux) {
 	issuer := i.options.Issuers[0]
 	if err := discoverable(issuer, i.options.JWKSURI); err != nil {
-		klog.InfoS("Service accounts cannot be known to others: their tokens work here, the OpenID documents are not served", "reason", err.Error())
+		klog.InfoS("Not serving the OpenID documents: other verifiers cannot check service account tokens; set --service-account-issuer to an https URL", "reason", err.Error())
 		return
 	}
 	mux.Handle(ConfigurationPath, document("application/json", func() ([]byte, error) {
@@ -51,7 +50,7 @@ type configuration struct {
 	Algorithms    []string `json:"id_token_signing_alg_values_supported"`
 }
 
-// discoverable says why there can be no documents for an issuer.
+// discoverable returns why an issuer cannot have OpenID documents.
 func discoverable(issuer, keys string) error {
 	u, err := url.Parse(issuer)
 	switch {
@@ -70,8 +69,8 @@ func discoverable(issuer, keys string) error {
 	return nil
 }
 
-// document serves JSON that may be kept for an hour: so long, a key must be
-// published before it signs.
+// document serves JSON that clients may cache for an hour. So a key must be published an
+// hour before it signs.
 func document(contentType string, content func() ([]byte, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodGet && req.Method != http.MethodHead {

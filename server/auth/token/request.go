@@ -50,7 +50,7 @@ func (i *Issuer) Storage(accounts *genericregistry.Store) rest.Storage {
 // New implements rest.Storage.
 func (r *requests) New() runtime.Object { return &authenticationv1.TokenRequest{} }
 
-// Destroy implements rest.Storage. The store is somebody else's.
+// Destroy implements rest.Storage. The store belongs to the resource.
 func (r *requests) Destroy() {}
 
 // GroupVersionKind implements rest.GroupVersionKindProvider.
@@ -102,7 +102,7 @@ func (r *requests) account(ctx context.Context, name string) (*corev1.ServiceAcc
 	return account, nil
 }
 
-// sameName refuses a body that is about another service account than the URL.
+// sameName rejects a body with another service account than the URL.
 func sameName(in *authenticationv1.TokenRequest, namespace, name string) (errs field.ErrorList) {
 	metadata := field.NewPath("metadata")
 	if in.Name != "" && in.Name != name {
@@ -114,7 +114,7 @@ func sameName(in *authenticationv1.TokenRequest, namespace, name string) (errs f
 	return nil
 }
 
-// complete fills in what the request leaves out, and drops what it may not say.
+// complete sets defaults in the request, and drops fields that it may not set.
 func (r *requests) complete(out *authenticationv1.TokenRequest, account *corev1.ServiceAccount) {
 	if len(out.Spec.Audiences) == 0 {
 		out.Spec.Audiences = r.issuer.options.Audiences
@@ -142,7 +142,7 @@ func valid(spec *authenticationv1.TokenRequestSpec) (errs field.ErrorList) {
 	return errs
 }
 
-// secret returns what the token is to end with, or nil if that is nothing.
+// secret returns the secret that the token is bound to, or nil if there is none.
 func (r *requests) secret(ctx context.Context, namespace string, ref *authenticationv1.BoundObjectReference) (*corev1.Secret, error) {
 	if ref == nil {
 		return nil, nil

@@ -15,26 +15,26 @@ import (
 	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
-// Definitions is a storage of definitions with a prefix of its own.
-type Definitions struct {
+// CRDStorage is a storage of CRDs with a prefix of its own.
+type CRDStorage struct {
 	Storage storage.Interface
 	Client  *clientv3.Client
 	Prefix  string
 }
 
-// Open returns the storage of definitions below a fresh prefix.
-func Open(tb testing.TB) *Definitions {
+// Open returns the storage of CRDs below a fresh prefix.
+func Open(tb testing.TB) *CRDStorage {
 	tb.Helper()
 	client, prefix := etcdtest.Client(tb)
-	return &Definitions{Storage: At(tb, client, prefix), Client: client, Prefix: prefix}
+	return &CRDStorage{Storage: At(tb, client, prefix), Client: client, Prefix: prefix}
 }
 
-// At returns the storage of definitions below a prefix.
+// At returns the storage of CRDs below a prefix.
 func At(tb testing.TB, client *clientv3.Client, prefix string) storage.Interface {
 	tb.Helper()
 	newObject := func() runtime.Object { return &object.Object{} }
@@ -49,8 +49,8 @@ func At(tb testing.TB, client *clientv3.Client, prefix string) storage.Interface
 	return s
 }
 
-// Create stores a definition and returns it with its resourceVersion.
-func (d *Definitions) Create(tb testing.TB, definition string) *object.Object {
+// Create stores a CRD and returns it with its resourceVersion.
+func (d *CRDStorage) Create(tb testing.TB, definition string) *object.Object {
 	tb.Helper()
 	o, err := object.FromJSON([]byte(definition))
 	if err != nil {
@@ -63,8 +63,8 @@ func (d *Definitions) Create(tb testing.TB, definition string) *object.Object {
 	return out
 }
 
-// Update changes a definition and returns it with its resourceVersion.
-func (d *Definitions) Update(tb testing.TB, name string, mutate func(o *object.Object)) *object.Object {
+// Update changes a CRD and returns it with its resourceVersion.
+func (d *CRDStorage) Update(tb testing.TB, name string, mutate func(o *object.Object)) *object.Object {
 	tb.Helper()
 	out := &object.Object{}
 	err := d.Storage.GuaranteedUpdate(tb.Context(), catalog.Key+"/"+name, out, false, nil,
@@ -78,8 +78,8 @@ func (d *Definitions) Update(tb testing.TB, name string, mutate func(o *object.O
 	return out
 }
 
-// Delete removes a definition from storage, whatever its finalizers.
-func (d *Definitions) Delete(tb testing.TB, name string) {
+// Delete removes a CRD from storage, whatever its finalizers.
+func (d *CRDStorage) Delete(tb testing.TB, name string) {
 	tb.Helper()
 	err := d.Storage.Delete(context.WithoutCancel(tb.Context()), catalog.Key+"/"+name, &object.Object{}, nil,
 		storage.ValidateAllObjectFunc, nil, storage.DeleteOptions{})
@@ -88,9 +88,9 @@ func (d *Definitions) Delete(tb testing.TB, name string) {
 	}
 }
 
-// Definition returns a new definition with one version, as a registry stores
+// CRD returns a new CRD with one version, as a registry stores
 // it. The kind is the plural in title case without its last letter.
-func Definition(plural, group string) string {
+func CRD(plural, group string) string {
 	singular := strings.TrimSuffix(plural, "s")
 	kind := strings.ToUpper(singular[:1]) + singular[1:]
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",`+

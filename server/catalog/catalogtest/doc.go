@@ -1,12 +1,12 @@
-// Package catalogtest opens the storage of definitions on the etcd of a test.
+// Package catalogtest opens the storage of CRDs on the etcd of a test.
 //
 //	func TestMain(m *testing.M) { etcdtest.Main(m) }
 //	…
-//	definitions := catalogtest.Open(t)
-//	definitions.Create(t, catalogtest.Definition("things", "example.com")) ──▶ etcd ──▶ catalog.New(definitions.Storage)
+//	crds := catalogtest.Open(t)
+//	crds.Create(t, catalogtest.CRD("things", "example.com")) ──▶ etcd ──▶ catalog.New(crds.Storage)
 //
 // # Invariants
 //
-// Nothing is checked and no status is given: what a test writes is what the
-// catalog reads.
+// The storage does not validate and does not set a status: the catalog reads exactly
+// what a test writes.
 package catalogtest

@@ -7,9 +7,9 @@ import (
 	"github.com/espalier-dev/espalier/server/catalog"
 )
 
-// ByVersionKind returns the resource of a kind, with the version asked for. It
-// finds none if that version is not served: whoever asks is about to make requests
-// in it, or to authorize them.
+// ByVersionKind returns the resource of a kind in the given version. It finds none if
+// that version is not served: callers make requests in this version, or authorize
+// them.
 func (k *Kinds) ByVersionKind(gvk schema.GroupVersionKind) (Kind, bool) {
 	if i, ok := k.byKind[gvk.GroupKind()]; ok {
 		return k.builtin[i], k.builtin[i].Resource.Version == gvk.Version
@@ -31,7 +31,7 @@ func (k *Kinds) ByVersionKind(gvk schema.GroupVersionKind) (Kind, bool) {
 // reads all CRDs whenever it has forgotten them, and does not know new ones until
 // then.
 type Mapper struct {
-	// RESTMapper answers what is not asked by kind: admission plugins ask nothing else.
+	// RESTMapper serves the other methods, which admission plugins do not call.
 	meta.RESTMapper
 	// Kinds returns the resources, nil while they are not known: admission is built
 	// before the resources that it admits to.

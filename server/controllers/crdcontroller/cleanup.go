@@ -37,35 +37,35 @@ func (e *ListError) Unwrap() error { return e.Err }
 
 const (
 	// The time between two looks at what remains grows from the first to the
-	// last: most resources are empty at once, and some wait for somebody.
+	// last: most resources are empty at once, and some wait for finalizers.
 	firstPoll, lastPoll = 50 * time.Millisecond, 5 * time.Second
 	// patience is how long a deletion takes before the status says that it
 	// takes long, and for how long a single attempt may go on.
 	patience = time.Minute
 )
 
-// overlapping are resources of the server itself whose keys a definition of
-// the same name would share: deleting that must not delete them.
+// overlapping are resources of the server itself. A CRD of the same name would share
+// their keys: deleting the CRD must not delete them.
 var overlapping = map[schema.GroupResource]bool{
 	{Group: "apiregistration.k8s.io", Resource: "apiservices"}:             true,
 	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}: true,
 }
 
-// cleanup is how far the deletion of a definition's instances is, in this
-// process. It is lost with it, and begins anew.
+// cleanup is how far the deletion of a CRD's instances is, in this process. A new process
+// begins anew.
 type cleanup struct {
 	uid   types.UID
 	since time.Time
 	polls int
 }
 
-// renewed reports whether a definition that is being deleted has to be looked
-// at now. What the controller itself writes meanwhile must not hasten it.
+// renewed reports whether a CRD that is being deleted has to be processed now. The
+// controller's own writes must not hasten it.
 func renewed(old, updated *catalog.Entry) bool {
 	return old == nil || !old.Deleting || old.Generation != updated.Generation || old.Established != updated.Established
 }
 
-// clean takes a deleted definition one step further: it deletes the instances
+// clean takes a deleted CRD one step further: it deletes the instances
 // and, when there are none, the finalizer that was waiting for that.
 func (c *Controller) clean(ctx context.Context, name string) error {
 	e := c.catalog.Get(name)
@@ -110,7 +110,7 @@ func (c *Controller) clean(ctx context.Context, name string) error {
 	return nil
 }
 
-// progress returns how far the cleaning up of a definition is. Only the worker
+// progress returns how far the cleaning up of a CRD is. Only the worker
 // that has its name from the queue uses the result.
 func (c *Controller) progress(e *catalog.Entry) *cleanup {
 	c.mu.Lock()
@@ -129,8 +129,8 @@ func (c *Controller) forget(name string) {
 	delete(c.cleanups, name)
 }
 
-// begin makes sure that everybody can see that the definition is terminating,
-// so that no more instances are created, and that deletion has begun.
+// begin makes sure that all replicas see that the CRD is terminating, so that no more
+// instances are created, and that deletion has begun.
 func (c *Controller) begin(ctx context.Context, e *catalog.Entry) error {
 	data, err := e.JSON()
 	if err != nil {
@@ -145,7 +145,7 @@ func (c *Controller) begin(ctx context.Context, e *catalog.Entry) error {
 		return err
 	}
 	if t := find(status, v1.Terminating); t != nil && t.Status == v1.ConditionTrue && t.Reason != "InstanceDeletionPending" {
-		return nil // somebody has begun before
+		return nil // another process has begun before
 	}
 	err = c.terminating(ctx, e, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
 	if err != nil {
@@ -176,10 +176,10 @@ func (c *Controller) deleteInstances(ctx context.Context, e *catalog.Entry) (int
 	return 0, errors.Join(err, ignoreGone(c.terminating(ctx, e, reason, message)))
 }
 
-// errUnchanged keeps a definition from being written.
+// errUnchanged keeps a CRD from being written.
 var errUnchanged = errors.New("nothing to change")
 
-// terminating writes the condition of a definition whose deletion goes on.
+// terminating writes the condition of a CRD whose deletion goes on.
 func (c *Controller) terminating(ctx context.Context, e *catalog.Entry, reason, message string) error {
 	err := c.update(ctx, e, v1.CustomResourceDefinitionCondition{
 		Type: v1.Terminating, Status: v1.ConditionTrue, Reason: reason, Message: shorten(message),
@@ -205,7 +205,7 @@ func (c *Controller) finish(ctx context.Context, e *catalog.Entry, reason, messa
 	return err
 }
 
-// update changes a definition that is being cleaned up, whatever else has
+// update changes a CRD that is being cleaned up, whatever else has
 // changed about it. If it is another one by now there is nothing to do.
 func (c *Controller) update(ctx context.Context, e *catalog.Entry, condition v1.CustomResourceDefinitionCondition, more func(*object.Object)) error {
 	return c.statuses.UpdateStatus(ctx, e.Name, func(o *object.Object) error {

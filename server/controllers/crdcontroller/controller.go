@@ -20,30 +20,30 @@ import (
 	"github.com/espalier-dev/espalier/server/catalog"
 )
 
-// Statuses writes the status of definitions.
+// Statuses writes the status of CRDs.
 type Statuses interface {
-	// UpdateStatus has mutate change the definition as it is stored now, with
-	// its resourceVersion, and stores the result, if nobody else has changed it
-	// meanwhile; otherwise it calls mutate again or fails. It returns mutate's
-	// error as it is. mutate changes the status and removes finalizers; a
-	// definition that is being deleted and loses its last finalizer is gone.
+	// UpdateStatus has mutate change the CRD as it is stored now, with its
+	// resourceVersion, and stores the result, unless it was changed meanwhile; then
+	// it calls mutate again or fails. It returns mutate's error as it is. mutate
+	// changes the status and removes finalizers; a CRD that is being deleted and
+	// loses its last finalizer is gone.
 	UpdateStatus(ctx context.Context, name string, mutate func(o *object.Object) error) error
 }
 
 // Options are what a controller can be given besides.
 type Options struct {
 	// Barrier returns when every process that serves requests knows the
-	// definition as entry has it. Before it has, the definition is not
+	// CRD as entry has it. Before it has, the CRD is not
 	// established, no generation counts as observed, and instances are not
 	// counted as gone. The catalog of this process knows by itself. If it fails
 	// it is tried again.
 	Barrier func(ctx context.Context, entry *catalog.Entry) error
-	// Workers is how many definitions are settled at a time, and how many are
+	// Workers is how many CRDs are settled at a time, and how many are
 	// cleaned up; 4 if it is 0.
 	Workers int
 }
 
-// Controller keeps the status of all definitions.
+// Controller keeps the status of all CRDs.
 type Controller struct {
 	catalog   *catalog.Catalog
 	statuses  Statuses
@@ -52,11 +52,11 @@ type Controller struct {
 	workers   int
 	now       func() time.Time
 
-	// Deleting instances takes as long as it takes; new definitions do not
+	// Deleting instances takes as long as it takes; new CRDs do not
 	// wait for it.
 	settling, cleaning workqueue.TypedRateLimitingInterface[string]
 
-	// groups serialize the decisions about names that more than one definition
+	// groups serialize the decisions about names that more than one CRD
 	// of a group asks for.
 	groups [64]sync.Mutex
 	seed   maphash.Seed
@@ -65,7 +65,7 @@ type Controller struct {
 	cleanups map[string]*cleanup
 }
 
-// New returns a controller of the definitions in a catalog.
+// New returns a controller of the CRDs in a catalog.
 func New(c *catalog.Catalog, statuses Statuses, instances Instances, o Options) *Controller {
 	if o.Barrier == nil {
 		o.Barrier = func(context.Context, *catalog.Entry) error { return nil }
@@ -91,7 +91,7 @@ func newQueue(name string, firstDelay time.Duration) workqueue.TypedRateLimiting
 // Run works until the context ends, whose error it returns. It is called once.
 func (c *Controller) Run(ctx context.Context) error {
 	select {
-	case <-c.catalog.Synced(): // who has a name can be said only of all definitions
+	case <-c.catalog.Synced(): // whether a name is taken depends on all CRDs
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -118,14 +118,14 @@ func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string
 		if err := do(ctx, name); err == nil {
 			queue.Forget(name)
 		} else if ctx.Err() == nil {
-			klog.FromContext(ctx).V(2).Info("Definition is looked at again", "name", name, "reason", err.Error())
+			klog.FromContext(ctx).V(2).Info("Failed to update the status of a CRD, retrying", "name", name, "reason", err.Error())
 			queue.AddRateLimited(name)
 		}
 		queue.Done(name)
 	}
 }
 
-// notice queues what a change may concern: the definition itself, and those
+// notice queues what a change may concern: the CRD itself, and those
 // that wait for a name which it had or was asking for.
 func (c *Controller) notice(old, updated *catalog.Entry) {
 	if updated != nil {
@@ -155,19 +155,19 @@ func (c *Controller) notice(old, updated *catalog.Entry) {
 	})
 }
 
-// settled reports, without unpacking it, whether a definition has the status
+// settled reports, without unpacking it, whether a CRD has the status
 // that it is to have. The approval of protected groups is an annotation, which
 // entries do not show.
 func settled(e *catalog.Entry) bool {
 	return e.ObservedGeneration == e.Generation && e.NamesAccepted && e.Established && !waiting(e) && !protected(e.Group)
 }
 
-// errStale says that a definition is no longer the one that was decided about.
+// errStale says that a CRD is no longer the one that was decided about.
 type errStale struct{ revision string }
 
-func (e *errStale) Error() string { return "definition has changed, its revision is " + e.revision }
+func (e *errStale) Error() string { return "the CRD has changed, its revision is " + e.revision }
 
-// settle gives a definition the status that it is to have.
+// settle gives a CRD the status that it is to have.
 func (c *Controller) settle(ctx context.Context, name string) error {
 	for {
 		e := c.catalog.Get(name)
@@ -228,7 +228,7 @@ func (c *Controller) pass(ctx context.Context, e *catalog.Entry) error {
 	return nil
 }
 
-// WaitFor returns when the status of a definition speaks of it as it has just
+// WaitFor returns when the status of a CRD speaks of it as it has just
 // been written, or it is being deleted.
 func (c *Controller) WaitFor(ctx context.Context, o *object.Object) error {
 	revision, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
@@ -255,14 +255,14 @@ func isTrue(status *v1.CustomResourceDefinitionStatus, t v1.CustomResourceDefini
 	return c != nil && c.Status == v1.ConditionTrue
 }
 
-func (c *Controller) next(d *definition) (status *v1.CustomResourceDefinitionStatus, contended bool) {
+func (c *Controller) next(d *decoded) (status *v1.CustomResourceDefinitionStatus, contended bool) {
 	c.catalog.View(d.entry.Group, func(claims catalog.Claims) {
 		status, contended = next(claims, d, c.now())
 	})
 	return status, contended
 }
 
-// write stores a status that was decided for an entry, if the definition still
+// write stores a status that was decided for an entry, if the CRD still
 // is that.
 func (c *Controller) write(ctx context.Context, e *catalog.Entry, status *v1.CustomResourceDefinitionStatus) error {
 	return c.statuses.UpdateStatus(ctx, e.Name, func(o *object.Object) error {
@@ -303,7 +303,7 @@ func (c *Controller) awaitChange(ctx context.Context, e *catalog.Entry) error {
 	}
 }
 
-// ignoreGone drops the errors after which a definition needs no more work, or
+// ignoreGone drops the errors after which a CRD needs no more work, or
 // is going to be queued by a change that is on its way.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || storage.IsNotFound(err) {

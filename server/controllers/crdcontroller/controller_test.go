@@ -19,25 +19,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// world is definitions and instances in etcd, and processes that work on them.
-type world struct {
-	*catalogtest.Definitions
+// testEnv is CRDs and instances in etcd, and processes that work on them.
+type testEnv struct {
+	*catalogtest.CRDStorage
 	writes atomic.Int64
 }
 
-func newWorld(t *testing.T) *world { return &world{Definitions: catalogtest.Open(t)} }
+func newWorld(t *testing.T) *testEnv { return &testEnv{CRDStorage: catalogtest.Open(t)} }
 
 // UpdateStatus is the least that a registry does: compare and swap, and the
-// end of a definition that has lost its last finalizer.
-func (w *world) UpdateStatus(ctx context.Context, name string, mutate func(o *object.Object) error) error {
+// end of a CRD that has lost its last finalizer.
+func (w *testEnv) UpdateStatus(ctx context.Context, name string, mutate func(o *object.Object) error) error {
 	key, out := catalog.Key+"/"+name, &object.Object{}
 	err := w.Storage.GuaranteedUpdate(ctx, key, out, false, nil, storage.SimpleUpdate(func(o runtime.Object) (runtime.Object, error) {
 		return o, mutate(o.(*object.Object))
@@ -53,13 +53,13 @@ func (w *world) UpdateStatus(ctx context.Context, name string, mutate func(o *ob
 	return w.Storage.Delete(ctx, key, &object.Object{}, &storage.Preconditions{ResourceVersion: &version}, storage.ValidateAllObjectFunc, nil, storage.DeleteOptions{})
 }
 
-func (w *world) instances(e *catalog.Entry) string {
+func (w *testEnv) instances(e *catalog.Entry) string {
 	return path.Join(w.Prefix, "instances", e.Group, e.Names.Plural) + "/"
 }
 
 // DeleteInstances deletes the keys of instances page by page, but for those
 // that hold a finalizer.
-func (w *world) DeleteInstances(ctx context.Context, e *catalog.Entry) (remaining int, err error) {
+func (w *testEnv) DeleteInstances(ctx context.Context, e *catalog.Entry) (remaining int, err error) {
 	prefix := w.instances(e)
 	for from := prefix; ; {
 		page, err := w.Client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(10))
@@ -82,16 +82,16 @@ func (w *world) DeleteInstances(ctx context.Context, e *catalog.Entry) (remainin
 
 // process is one catalog and one controller, as one server has them.
 type process struct {
-	*world
+	*testEnv
 	catalog    *catalog.Catalog
 	controller *Controller
 	stop       func()
 }
 
-func (w *world) start(t *testing.T, instances Instances, o Options) *process {
+func (w *testEnv) start(t *testing.T, instances Instances, o Options) *process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	p := &process{world: w, catalog: catalog.New(w.Storage)}
+	p := &process{testEnv: w, catalog: catalog.New(w.Storage)}
 	p.controller = New(p.catalog, w, instances, o)
 	var running sync.WaitGroup
 	running.Go(func() { _ = p.catalog.Run(ctx) })
@@ -140,8 +140,8 @@ func (p *process) untilGone(t *testing.T, name string) {
 	p.until(t, name, "gone", func(e *catalog.Entry) bool { return e == nil })
 }
 
-// delete marks a definition for deletion as a registry does.
-func (w *world) delete(t *testing.T, name string, finalizers ...string) {
+// delete marks a CRD for deletion as a registry does.
+func (w *testEnv) delete(t *testing.T, name string, finalizers ...string) {
 	t.Helper()
 	w.Update(t, name, func(o *object.Object) {
 		now := metav1.Now()
@@ -188,7 +188,7 @@ func TestEstablish(t *testing.T) {
 		return nil
 	}})
 	start := time.Now()
-	w.Create(t, catalogtest.Definition("apples", "example.com"))
+	w.Create(t, catalogtest.CRD("apples", "example.com"))
 	e := p.untilEstablished(t, "apples.example.com")
 	t.Logf("established after %v", time.Since(start))
 	if got, want := conditions(t, e), "NamesAccepted=True NoConflicts 1; Established=True InitialNamesAccepted 1"; got != want {
@@ -214,7 +214,7 @@ func TestWaitFor(t *testing.T) {
 	defer cancel()
 	for i, plural := range []string{"apples", "pears"} {
 		// Both want to be of the same kind.
-		o := w.Create(t, strings.ReplaceAll(catalogtest.Definition(plural, "example.com"), `"Pear`, `"Apple`))
+		o := w.Create(t, strings.ReplaceAll(catalogtest.CRD(plural, "example.com"), `"Pear`, `"Apple`))
 		if err := p.controller.WaitFor(ctx, o); err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func TestWaitFor(t *testing.T) {
 
 func TestEstablishMany(t *testing.T) {
 	w := newWorld(t)
-	// Two processes work on the same definitions, as replicas do.
+	// Two processes work on the same CRDs, as replicas do.
 	p, q := w.start(t, w, Options{}), w.start(t, w, Options{})
 	const n = 200
 	start := time.Now()
@@ -235,7 +235,7 @@ func TestEstablishMany(t *testing.T) {
 	for i := range 4 {
 		creating.Go(func() {
 			for j := range n / 4 {
-				w.Create(t, catalogtest.Definition(fmt.Sprintf("apples%03d", i*n/4+j), fmt.Sprintf("g%d.example.com", j%2)))
+				w.Create(t, catalogtest.CRD(fmt.Sprintf("apples%03d", i*n/4+j), fmt.Sprintf("g%d.example.com", j%2)))
 			}
 		})
 	}
@@ -253,7 +253,7 @@ func TestEstablishMany(t *testing.T) {
 	// A process that begins when everything is done has nothing to do.
 	r := w.start(t, w, Options{})
 	r.untilEstablished(t, "apples000.g0.example.com")
-	w.Create(t, catalogtest.Definition("last", "example.com"))
+	w.Create(t, catalogtest.CRD("last", "example.com"))
 	r.untilEstablished(t, "last.example.com")
 	if writes := w.writes.Load(); writes != n+1 {
 		t.Errorf("%d writes after a restart", writes-n)
@@ -263,19 +263,19 @@ func TestEstablishMany(t *testing.T) {
 func TestConflictAndRelease(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, w, Options{})
-	w.Create(t, withShortNames(catalogtest.Definition("apples", "example.com"), "fruit"))
+	w.Create(t, withShortNames(catalogtest.CRD("apples", "example.com"), "fruit"))
 	p.untilEstablished(t, "apples.example.com")
 	refused := func(e *catalog.Entry) bool {
 		return e != nil && e.ObservedGeneration == e.Generation && !e.NamesAccepted
 	}
 	for _, name := range []string{"pears", "plums"} {
-		w.Create(t, withShortNames(catalogtest.Definition(name, "example.com"), "fruit"))
+		w.Create(t, withShortNames(catalogtest.CRD(name, "example.com"), "fruit"))
 		e := p.until(t, name+".example.com", "refused", refused)
 		if got, want := conditions(t, e), "NamesAccepted=False ShortNamesConflict 1; Established=False NotAccepted 1"; got != want {
 			t.Errorf("conditions %s, want %s", got, want)
 		}
 	}
-	w.Create(t, withShortNames(catalogtest.Definition("plums", "example.org"), "fruit"))
+	w.Create(t, withShortNames(catalogtest.CRD("plums", "example.org"), "fruit"))
 	p.untilEstablished(t, "plums.example.org")
 
 	// The one that asked first gets the name when it is given up.
@@ -296,14 +296,14 @@ func TestConflictAndRelease(t *testing.T) {
 	}
 }
 
-// Many definitions that all ask for one name, in two processes: one gets it,
+// Many CRDs that all ask for one name, in two processes: one gets it,
 // and each time it is deleted exactly one other.
 func TestConflictCrowd(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.start(t, w, Options{}), w.start(t, w, Options{})
 	const n = 12
 	for i := range n {
-		w.Create(t, withShortNames(catalogtest.Definition(fmt.Sprintf("apples%02d", i), "example.com"), "fruit"))
+		w.Create(t, withShortNames(catalogtest.CRD(fmt.Sprintf("apples%02d", i), "example.com"), "fruit"))
 	}
 	for left := n; left > 0; left-- {
 		var owner *catalog.Entry
@@ -336,7 +336,7 @@ func TestConflictCrowd(t *testing.T) {
 func TestDelete(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, w, Options{})
-	w.Create(t, catalogtest.Definition("apples", "example.com"))
+	w.Create(t, catalogtest.CRD("apples", "example.com"))
 	e := p.untilEstablished(t, "apples.example.com")
 	for i := range 35 {
 		value := "free"
@@ -381,15 +381,15 @@ func TestDeleteWithoutInstances(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t, failing{errors.New("nobody is to be asked")}, Options{})
 	// Never established: its name is taken.
-	w.Create(t, withShortNames(catalogtest.Definition("apples", "example.com"), "fruit"))
+	w.Create(t, withShortNames(catalogtest.CRD("apples", "example.com"), "fruit"))
 	p.untilEstablished(t, "apples.example.com")
-	w.Create(t, withShortNames(catalogtest.Definition("pears", "example.com"), "fruit"))
+	w.Create(t, withShortNames(catalogtest.CRD("pears", "example.com"), "fruit"))
 	p.until(t, "pears.example.com", "refused", func(e *catalog.Entry) bool { return e != nil && e.ObservedGeneration == 1 })
 	w.delete(t, "pears.example.com")
 	p.untilGone(t, "pears.example.com")
-	// The server's own resources, with a finalizer of somebody else's, so that there is something left to be seen.
+	// The server's own resources, with a finalizer of another controller, so that something remains to be seen.
 	const own = "customresourcedefinitions.apiextensions.k8s.io"
-	w.Create(t, catalogtest.Definition("customresourcedefinitions", "apiextensions.k8s.io"))
+	w.Create(t, catalogtest.CRD("customresourcedefinitions", "apiextensions.k8s.io"))
 	p.untilEstablished(t, own)
 	w.delete(t, own, "example.com/keep")
 	e := p.until(t, own, "released", func(e *catalog.Entry) bool { return e.Deleting && len(e.Finalizers) == 1 })
@@ -412,7 +412,7 @@ func TestDeleteFails(t *testing.T) {
 	} {
 		w := newWorld(t)
 		p := w.start(t, failing{test.err}, Options{})
-		w.Create(t, catalogtest.Definition("apples", "example.com"))
+		w.Create(t, catalogtest.CRD("apples", "example.com"))
 		p.untilEstablished(t, "apples.example.com")
 		w.delete(t, "apples.example.com")
 		e := p.until(t, "apples.example.com", "failed", func(e *catalog.Entry) bool {
@@ -426,7 +426,7 @@ func TestDeleteFails(t *testing.T) {
 			t.Errorf("%s is not in %s", test.want, data)
 		}
 		// Others are not held up.
-		w.Create(t, catalogtest.Definition("pears", "example.com"))
+		w.Create(t, catalogtest.CRD("pears", "example.com"))
 		p.untilEstablished(t, "pears.example.com")
 	}
 }

@@ -1,28 +1,25 @@
-// Package crdcontroller brings definitions from creation into service, and out of
-// it.
+// Package crdcontroller manages the lifecycle of CRDs, from creation to deletion.
 //
-// One controller does what five do upstream: it gives a definition its names,
-// says whether its schemas are structural and its group approved, establishes
-// it, and when it is deleted deletes its instances first.
+// One controller does the work of five upstream: it accepts the names of a CRD, sets
+// the conditions about structural schemas and API approval, establishes the CRD, and
+// deletes its instances before the CRD itself is deleted.
 //
-//	catalog ── change ──▶ queue ──▶ next(names of the group, definition) ──▶ status, if it differs ──▶ etcd
+//	catalog ── change ──▶ queue ──▶ next(names of the group, CRD) ──▶ status, if it differs ──▶ etcd
 //	                      └───────▶ delete instances until none remains ──▶ finalizer removed ──────▶ etcd
 //
-// What a status is to be, next decides; it does no I/O. Everything that stands
-// in a definition's status at the end is written at once.
+// next computes the status; it does no I/O. The controller writes everything that
+// changes in a CRD's status in one update.
 //
 // # Invariants
 //
-// A name of a group belongs to one definition. Of those that ask for the same
-// one, the definition whose last change has the lowest revision gets it; the
-// others keep what they had, and are looked at again when the name is free. A
-// status is written only onto the revision that it was decided for, so that
-// several processes that see the same revisions come to the same result
-// without talking to each other.
+// A name of a group belongs to one CRD. If several CRDs ask for a name, the one whose
+// last change has the lowest revision gets it; the others keep the names that they have,
+// and are processed again when the name is free. The controller writes a status only onto
+// the revision that it was computed from, so that several processes that see the same
+// revisions come to the same result without talking to each other.
 //
-// Established and observedGeneration are written after the barrier has been
-// passed: whoever reads them finds the resource served.
+// The controller writes Established and observedGeneration after the barrier: when a
+// client reads them, all replicas serve the resource.
 //
-// The work can be interrupted anywhere and is taken up again from what etcd
-// holds.
+// The work can be interrupted anywhere; a new process continues from the state in etcd.
 package crdcontroller

@@ -10,17 +10,17 @@ import (
 	"github.com/espalier-dev/espalier/server/catalog"
 )
 
-// claims tells which definitions of a group have or ask for a name.
+// claims tells which CRDs of a group have or ask for a name.
 type claims interface {
 	On(s catalog.Space, name string) []*catalog.Entry
 }
 
-// award is the names that a definition gets, and what is said about it.
+// award is the names that a CRD gets, and the condition about them.
 type award struct {
 	names     catalog.Names
 	condition v1.CustomResourceDefinitionCondition
-	// contended says that somebody else has or wants one of the names that the
-	// definition asks for and has not.
+	// contended says that another CRD has or wants one of the names that this CRD asks
+	// for and does not have.
 	contended bool
 }
 
@@ -31,7 +31,7 @@ type registrar struct {
 	sets   map[*catalog.Names]nameSet // of those that have many
 }
 
-// nameSet is a set of names. A definition may have as many short names as fit into
+// nameSet is a set of names. A CRD may have as many short names as fit into
 // a request, and so may the next one, which asks for the same.
 type nameSet map[string]struct{}
 
@@ -47,11 +47,11 @@ func newRegistrar(c claims) *registrar {
 	return &registrar{claims: c, awards: map[string]*award{}, sets: map[*catalog.Names]nameSet{}}
 }
 
-// waiting reports whether a definition has not got all the names it asks for.
+// waiting reports whether a CRD has not got all the names it asks for.
 // One that is being deleted gets no more.
 func waiting(e *catalog.Entry) bool { return !e.Deleting && !e.Accepted.Equal(&e.Names) }
 
-// award decides which names a definition gets. Those of several kinds are
+// award decides which names a CRD gets. Those of several kinds are
 // given independently of each other, short names all or none. Of several
 // conflicts the condition names the last, as upstream's does.
 func (r *registrar) award(e *catalog.Entry) *award {
@@ -102,7 +102,7 @@ func inUse(name string) string { return fmt.Sprintf("%q is already in use", name
 
 // taken reports whether a name that e asks for and has not in that place is in
 // use: accepted, be it for e itself under another heading, as upstream counts
-// it, or about to be awarded to a definition that asked before e.
+// it, or about to be awarded to a CRD that asked before e.
 func (r *registrar) taken(e *catalog.Entry, a *award, s catalog.Space, name string) bool {
 	others := r.claims.On(s, name)
 	taken := false

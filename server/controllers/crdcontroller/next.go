@@ -14,18 +14,18 @@ import (
 	"github.com/espalier-dev/espalier/server/catalog"
 )
 
-// definition is what a status is decided by: an entry, and what has to be
-// unpacked for it.
-type definition struct {
+// decoded is the input of next: an entry, and the parts of the CRD that the entry
+// does not have.
+type decoded struct {
 	entry  *catalog.Entry
 	status *v1.CustomResourceDefinitionStatus
-	// The conditions that depend on nothing but the definition; nil for none.
+	// The conditions that depend on nothing but the CRD; nil for none.
 	approval, unstructural *v1.CustomResourceDefinitionCondition
 	invalidBundle          bool
 }
 
-// unpack reads a definition.
-func unpack(e *catalog.Entry) (*definition, error) {
+// unpack reads a CRD.
+func unpack(e *catalog.Entry) (*decoded, error) {
 	data, err := e.JSON()
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func unpack(e *catalog.Entry) (*definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &definition{entry: e, approval: approval(e.Group, o.GetAnnotations())}
+	d := &decoded{entry: e, approval: approval(e.Group, o.GetAnnotations())}
 	if d.status, err = statusOf(o); err != nil {
 		return nil, err
 	}
@@ -45,10 +45,10 @@ func unpack(e *catalog.Entry) (*definition, error) {
 	return d, nil
 }
 
-// next is what the status of a definition is to be, given who has and wants
-// the names of its group. The versions that objects are stored in are not its
-// concern. contended says that the outcome may depend on other definitions.
-func next(c claims, d *definition, now time.Time) (status *v1.CustomResourceDefinitionStatus, contended bool) {
+// next computes the status of a CRD from the names that CRDs of its group have and ask
+// for. It does not set storedVersions. contended says that the outcome may depend on
+// other CRDs.
+func next(c claims, d *decoded, now time.Time) (status *v1.CustomResourceDefinitionStatus, contended bool) {
 	generation := d.entry.Generation
 	status = d.status.DeepCopy()
 	award := newRegistrar(c).award(d.entry)
@@ -95,7 +95,7 @@ func established(status *v1.CustomResourceDefinitionStatus, invalidBundle bool) 
 	}
 }
 
-// invalidBundle reports whether the definition has a conversion webhook whose
+// invalidBundle reports whether the CRD has a conversion webhook whose
 // caBundle cannot be used.
 func invalidBundle(o *object.Object) bool {
 	raw := o.Lookup("spec", "conversion", "webhook", "clientConfig")
@@ -121,8 +121,8 @@ func protected(group string) bool {
 	return false
 }
 
-// approval says whether a definition of a protected group names who approved
-// of it.
+// approval returns the condition about the api-approved annotation of a CRD in a
+// protected group.
 func approval(group string, annotations map[string]string) *v1.CustomResourceDefinitionCondition {
 	if !protected(group) {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/server/catalog"
 )
 
-// group is the names of a few definitions.
+// group is the names of a few CRDs.
 type group []*catalog.Entry
 
 func (g group) On(s catalog.Space, name string) (on []*catalog.Entry) {
@@ -26,14 +26,14 @@ func (g group) On(s catalog.Space, name string) (on []*catalog.Entry) {
 	return on
 }
 
-// asking is a definition that has not been looked at. names are plural,
+// asking is a CRD that has not been looked at. names are plural,
 // singular, kind, list kind and then short names.
 func asking(revision uint64, names string) *catalog.Entry {
 	n := named(names)
 	return &catalog.Entry{Name: n.Plural + ".example.com", Group: "example.com", Revision: revision, Generation: 1, Names: n}
 }
 
-// having is a definition that got all its names.
+// having is a CRD that got all its names.
 func having(revision uint64, names string) *catalog.Entry {
 	e := asking(revision, names)
 	e.Accepted = e.Names
@@ -115,14 +115,14 @@ func TestAward(t *testing.T) {
 	}
 }
 
-// named0 is named for names some of which are missing: two spaces in a row.
+// named0 is named for incomplete names: two spaces in a row stand for a missing one.
 func named0(names string) catalog.Names {
 	f := strings.Split(names, " ")
 	return catalog.Names{Plural: f[0], Singular: f[1], Kind: f[2], ListKind: f[3], ShortNames: f[4:]}
 }
 
-// Of definitions that ask for the same names in any order of looking at them,
-// the same ones get them, and no name is given twice.
+// In any order of processing CRDs that ask for the same names, the same ones get them,
+// and no name is given twice.
 func TestAwardIsTheSameForAll(t *testing.T) {
 	const n = 60
 	var g group
@@ -167,8 +167,8 @@ type byName map[string][]*catalog.Entry
 
 func (b byName) On(_ catalog.Space, name string) []*catalog.Entry { return b[name] }
 
-// Names cost what they take to read, however many there are and whoever else
-// asks for the same.
+// Names cost the time to read them, however many there are and however many CRDs ask for
+// the same.
 func TestAwardOfManyNames(t *testing.T) {
 	const n = 100_000
 	var many strings.Builder
@@ -212,11 +212,11 @@ func TestNext(t *testing.T) {
 		others group
 		e      *catalog.Entry
 		before []v1.CustomResourceDefinitionCondition
-		d      definition
+		d      decoded
 		want   string
 	}{
 		{name: "new", e: asking(9, apples), want: "NamesAccepted=True NoConflicts new; Established=True InitialNamesAccepted new"},
-		{name: "new, with all there is to say", e: asking(9, apples), d: definition{unstructural: &violations, approval: &approved},
+		{name: "new, with all there is to say", e: asking(9, apples), d: decoded{unstructural: &violations, approval: &approved},
 			want: "NamesAccepted=True NoConflicts new; Established=True InitialNamesAccepted new; NonStructuralSchema=True Violations new; KubernetesAPIApprovalPolicyConformant=True ApprovedAnnotation new"},
 		{name: "conflict at first", others: rival, e: asking(9, apples), want: "NamesAccepted=False SingularConflict new; Established=False NotAccepted new"},
 		{name: "conflict solved", e: asking(9, apples),
@@ -228,14 +228,14 @@ func TestNext(t *testing.T) {
 		{name: "taken over from upstream in the middle", e: having(9, apples),
 			before: []v1.CustomResourceDefinitionCondition{accepted, condition(v1.Established, v1.ConditionFalse, "Installing")},
 			want:   "NamesAccepted=True NoConflicts; Established=True InitialNamesAccepted new"},
-		{name: "the order of conditions stays", e: having(9, apples), d: definition{unstructural: &violations},
+		{name: "the order of conditions stays", e: having(9, apples), d: decoded{unstructural: &violations},
 			before: []v1.CustomResourceDefinitionCondition{violations, established, accepted},
 			want:   "NonStructuralSchema=True Violations; Established=True InitialNamesAccepted; NamesAccepted=True NoConflicts"},
 		{name: "schema mended", e: having(9, apples), before: []v1.CustomResourceDefinitionCondition{accepted, violations, established},
 			want: "NamesAccepted=True NoConflicts; Established=True InitialNamesAccepted"},
-		{name: "bundle that is none", e: asking(9, apples), d: definition{invalidBundle: true},
+		{name: "bundle that is none", e: asking(9, apples), d: decoded{invalidBundle: true},
 			want: "NamesAccepted=True NoConflicts new; Established=False InvalidCABundle new"},
-		{name: "bundle broken later", e: having(9, apples), d: definition{invalidBundle: true}, before: []v1.CustomResourceDefinitionCondition{accepted, established},
+		{name: "bundle broken later", e: having(9, apples), d: decoded{invalidBundle: true}, before: []v1.CustomResourceDefinitionCondition{accepted, established},
 			want: "NamesAccepted=True NoConflicts; Established=True InitialNamesAccepted"},
 		{name: "bundle mended", e: having(9, apples), before: []v1.CustomResourceDefinitionCondition{accepted, condition(v1.Established, v1.ConditionFalse, "InvalidCABundle")},
 			want: "NamesAccepted=True NoConflicts; Established=True InitialNamesAccepted new"},

@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/server/catalog"
 )
 
-// statusOf reads the status of a definition.
+// statusOf reads the status of a CRD.
 func statusOf(o *object.Object) (*v1.CustomResourceDefinitionStatus, error) {
 	status := &v1.CustomResourceDefinitionStatus{}
 	raw := o.Member("status")
@@ -22,12 +22,12 @@ func statusOf(o *object.Object) (*v1.CustomResourceDefinitionStatus, error) {
 		return status, nil
 	}
 	if err := json.Unmarshal(raw, status); err != nil {
-		return nil, fmt.Errorf("status of definition %q: %w", o.GetName(), err)
+		return nil, fmt.Errorf("status of CRD %q: %w", o.GetName(), err)
 	}
 	return status, nil
 }
 
-// setStatus writes the status of a definition.
+// setStatus writes the status of a CRD.
 func setStatus(o *object.Object, status *v1.CustomResourceDefinitionStatus) error {
 	data, err := json.Marshal(status)
 	if err != nil {

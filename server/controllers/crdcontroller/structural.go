@@ -17,13 +17,12 @@ import (
 	"github.com/espalier-dev/espalier/server/catalog"
 )
 
-// maxMessage bounds the message of a condition, which every reader of the
-// definition gets. It is what Kubernetes permits the conditions of others.
+// maxMessage bounds the message of a condition, which every client that reads the CRD
+// gets. Kubernetes has the same bound for metav1.Condition.
 const maxMessage = 32 << 10
 
-// unstructural says what keeps the schemas of a definition from being
-// structural, or nothing. Only definitions that come from before
-// apiextensions.k8s.io/v1 have such.
+// unstructural returns the condition about schemas that are not structural, or nil. Only
+// CRDs from before apiextensions.k8s.io/v1 have such.
 func unstructural(e *catalog.Entry, data []byte) (*v1.CustomResourceDefinitionCondition, error) {
 	d, err := crd.Parse(data)
 	if err != nil {
@@ -57,18 +56,18 @@ func unstructural(e *catalog.Entry, data []byte) (*v1.CustomResourceDefinitionCo
 	return c, nil
 }
 
-// violations returns what the rules for structural schemas have against a
-// schema, or why it cannot be judged by them.
+// violations returns the violations of the rules for structural schemas, or the reason
+// why the schema cannot be checked.
 func violations(path *field.Path, s *syntax.Schema) (faults []string, problem string) {
 	if problem := compile.ConversionProblem(s); problem != "" {
 		return nil, problem
 	}
-	verdict := compile.Judge(s, compile.CheckOptions{Path: path, UncheckedDefaults: true})
-	if !verdict.Unstructural {
+	result := compile.Validate(s, compile.CheckOptions{Path: path, UncheckedDefaults: true})
+	if !result.Unstructural {
 		return nil, ""
 	}
-	for i := range verdict.Findings {
-		if f := &verdict.Findings[i]; aboutStructure(f) {
+	for i := range result.Findings {
+		if f := &result.Findings[i]; aboutStructure(f) {
 			faults = append(faults, f.Error())
 		}
 	}
@@ -82,14 +81,14 @@ func aboutStructure(f *finding.Finding) bool {
 	if f.Severity != finding.Error {
 		return false
 	}
-	switch f.Rule {
+	switch f.Check {
 	case "type-required", "root-type-object", "items-required", "root-additional-properties",
 		"embedded-type", "embedded-additional-properties", "embedded-properties",
 		"type-meta-string", "metadata-object", "root-metadata",
 		"int-or-string-exclusive", "pattern-invalid", "incomplete":
 		return true
 	}
-	return strings.HasPrefix(string(f.Rule), "junctor-")
+	return strings.HasPrefix(string(f.Check), "junctor-")
 }
 
 // aggregate lists faults as upstream lists several errors, each once. It stops

@@ -24,7 +24,7 @@ const (
 
 // delete deletes an object as it has been read: if it has changed since, its
 // references may have, and it is looked at again.
-func (r *run) delete(ctx context.Context, place restmapping.Place, o *metav1.PartialObjectMetadata, policy metav1.DeletionPropagation) error {
+func (r *run) delete(ctx context.Context, place restmapping.ObjectKey, o *metav1.PartialObjectMetadata, policy metav1.DeletionPropagation) error {
 	conditions := &metav1.Preconditions{UID: &o.UID}
 	if o.ResourceVersion != "" {
 		conditions.ResourceVersion = &o.ResourceVersion
@@ -57,7 +57,7 @@ type finalizers struct {
 	Finalizers []string `json:"finalizers"`
 }
 
-func (r *run) patch(ctx context.Context, place restmapping.Place, o *metav1.PartialObjectMetadata, p patch, action string) error {
+func (r *run) patch(ctx context.Context, place restmapping.ObjectKey, o *metav1.PartialObjectMetadata, p patch, action string) error {
 	p.UID, p.ResourceVersion = o.UID, o.ResourceVersion
 	body, err := json.Marshal(map[string]patch{"metadata": p})
 	if err != nil {
@@ -74,12 +74,12 @@ func (r *run) patch(ctx context.Context, place restmapping.Place, o *metav1.Part
 }
 
 // disown leaves an object those references that lead somewhere.
-func (r *run) disown(ctx context.Context, place restmapping.Place, o *metav1.PartialObjectMetadata, solid []metav1.OwnerReference) error {
+func (r *run) disown(ctx context.Context, place restmapping.ObjectKey, o *metav1.PartialObjectMetadata, solid []metav1.OwnerReference) error {
 	return r.patch(ctx, place, o, patch{references: &references{solid}}, "disowned")
 }
 
-// unblock has an object not block its owners any more, all of which wait for each other.
-func (r *run) unblock(ctx context.Context, place restmapping.Place, o *metav1.PartialObjectMetadata) error {
+// unblock clears blockOwnerDeletion of an object whose owners all wait for each other.
+func (r *run) unblock(ctx context.Context, place restmapping.ObjectKey, o *metav1.PartialObjectMetadata) error {
 	refs := slices.Clone(o.OwnerReferences)
 	changed := false
 	for i := range refs {
@@ -95,7 +95,7 @@ func (r *run) unblock(ctx context.Context, place restmapping.Place, o *metav1.Pa
 }
 
 // release removes a finalizer of an object that has waited for its dependents.
-func (r *run) release(ctx context.Context, place restmapping.Place, o *metav1.PartialObjectMetadata, finalizer string) error {
+func (r *run) release(ctx context.Context, place restmapping.ObjectKey, o *metav1.PartialObjectMetadata, finalizer string) error {
 	for n := 0; ; n++ {
 		left := slices.DeleteFunc(slices.Clone(o.Finalizers), func(f string) bool { return f == finalizer })
 		if len(left) == len(o.Finalizers) {

@@ -18,7 +18,7 @@ import (
 // check looks at an object and its owners as they are now, and does what is to
 // be done: nothing, delete it, remove references that lead nowhere, or let it go
 // that has waited for its dependents.
-func (r *run) check(ctx context.Context, i id, v view, place restmapping.Place) error {
+func (r *run) check(ctx context.Context, i id, v view, place restmapping.ObjectKey) error {
 	if v.state&deleting != 0 && !v.state.waits(foreground) {
 		return nil // its end will be seen
 	}
@@ -62,15 +62,15 @@ func policyOf(o *metav1.PartialObjectMetadata) metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-func (r *run) resource(p restmapping.Place) clientmetadata.ResourceInterface {
+func (r *run) resource(p restmapping.ObjectKey) clientmetadata.ResourceInterface {
 	if p.Namespaced {
 		return r.config.Client.Resource(p.Resource).Namespace(p.Namespace)
 	}
 	return r.config.Client.Resource(p.Resource)
 }
 
-// get reads an object, or nil if it is not there, or another of the same name is.
-func (r *run) get(ctx context.Context, i id, place restmapping.Place) (*metav1.PartialObjectMetadata, error) {
+// get reads an object. It returns nil if the object does not exist or has another UID.
+func (r *run) get(ctx context.Context, i id, place restmapping.ObjectKey) (*metav1.PartialObjectMetadata, error) {
 	o, err := r.resource(place).Get(ctx, place.Name, metav1.GetOptions{})
 	if absent(err, place.Name) {
 		return nil, nil
@@ -109,7 +109,7 @@ type found struct {
 var errImpossible = errors.New("cluster-scoped objects cannot have owners in a namespace")
 
 // classify asks for the owners of an object.
-func (r *run) classify(ctx context.Context, place restmapping.Place, o *metav1.PartialObjectMetadata) (f found, err error) {
+func (r *run) classify(ctx context.Context, place restmapping.ObjectKey, o *metav1.PartialObjectMetadata) (f found, err error) {
 	for i := range o.OwnerReferences {
 		ref := &o.OwnerReferences[i]
 		owner, err := r.owner(ctx, place, o, ref)
@@ -127,11 +127,11 @@ func (r *run) classify(ctx context.Context, place restmapping.Place, o *metav1.P
 }
 
 // owner returns the object that a reference is to, or nil if it does not exist.
-func (r *run) owner(ctx context.Context, place restmapping.Place, o *metav1.PartialObjectMetadata, ref *metav1.OwnerReference) (*metav1.PartialObjectMetadata, error) {
+func (r *run) owner(ctx context.Context, place restmapping.ObjectKey, o *metav1.PartialObjectMetadata, ref *metav1.OwnerReference) (*metav1.PartialObjectMetadata, error) {
 	i := idOf(ref.UID)
 	kind, ok := r.config.Kinds.ByOwner(ref.APIVersion, ref.Kind)
 	if !ok || !kind.Served() {
-		// Whether it exists nobody can say, so it counts as if it did.
+		// The owner may exist, so it counts as existing.
 		return nil, fmt.Errorf("owner %s %q: no such kind is served", ref.Kind+"."+ref.APIVersion, ref.Name)
 	}
 	if kind.Namespaced && !place.Namespaced {
@@ -141,7 +141,7 @@ func (r *run) owner(ctx context.Context, place restmapping.Place, o *metav1.Part
 	if r.graph.gone(i) {
 		return nil, nil
 	}
-	at := restmapping.Place{Kind: kind, Namespace: place.Namespace, Name: ref.Name}
+	at := restmapping.ObjectKey{Kind: kind, Namespace: place.Namespace, Name: ref.Name}
 	owner, err := r.get(ctx, i, at)
 	if err != nil {
 		return nil, fmt.Errorf("owner %s %q: %w", kind, ref.Name, err)
@@ -157,8 +157,8 @@ func (r *run) owner(ctx context.Context, place restmapping.Place, o *metav1.Part
 }
 
 // complain tells of a reference that cannot be.
-func (r *run) complain(ctx context.Context, place restmapping.Place, o *metav1.PartialObjectMetadata, ref *metav1.OwnerReference) {
-	klog.FromContext(ctx).Info("An owner reference is to an object that is not in the namespace of the dependent", "object", klog.KObj(o), "resource", place.Kind.String(), "ownerKind", ref.Kind, "ownerName", ref.Name)
+func (r *run) complain(ctx context.Context, place restmapping.ObjectKey, o *metav1.PartialObjectMetadata, ref *metav1.OwnerReference) {
+	klog.FromContext(ctx).Info("Owner reference refers to an object in another namespace", "object", klog.KObj(o), "resource", place.Kind.String(), "ownerKind", ref.Kind, "ownerName", ref.Name)
 	if r.events == nil {
 		return
 	}
@@ -171,7 +171,7 @@ func (r *run) complain(ctx context.Context, place restmapping.Place, o *metav1.P
 
 // waiting is for an object that waits for its dependents: they are looked at, and
 // if there are none any more, it may go. One that waits for itself stops blocking others.
-func (r *run) waiting(ctx context.Context, i id, place restmapping.Place, o *metav1.PartialObjectMetadata) error {
+func (r *run) waiting(ctx context.Context, i id, place restmapping.ObjectKey, o *metav1.PartialObjectMetadata) error {
 	blocked, cycle := r.graph.blockers(i)
 	if !blocked {
 		return r.release(ctx, place, o, metav1.FinalizerDeleteDependents)
@@ -183,7 +183,7 @@ func (r *run) waiting(ctx context.Context, i id, place restmapping.Place, o *met
 }
 
 // orphan removes the references to an object that waits for it, and then lets it go.
-func (r *run) orphan(ctx context.Context, i id, v view, place restmapping.Place) error {
+func (r *run) orphan(ctx context.Context, i id, v view, place restmapping.ObjectKey) error {
 	if !v.state.waits(orphaning) {
 		return nil
 	}

@@ -36,8 +36,8 @@ type Config struct {
 	Transformers value.ResourceTransformers
 
 	Kinds *restmapping.Kinds
-	// Client makes the requests. Its own rate limit ought to be off: there are as many
-	// requests at a time as Workers, and failures are repeated ever more slowly.
+	// Client makes the requests. Turn its own rate limit off: there are as many requests
+	// at a time as Workers, and failures are repeated ever more slowly.
 	Client metadata.Interface
 	// Events, if not nil, records events about references that cannot be.
 	Events kubernetes.Interface
@@ -133,8 +133,8 @@ func newRun(c *Config, events record.EventRecorder) *run {
 	return r
 }
 
-// near reports whether the object of one key may be owned by that of another. What
-// nobody knows may be.
+// near reports whether the object of one key may be owned by that of another. An unknown
+// key counts as near.
 func (r *run) near(dependent, owner string) bool {
 	o, ok := r.config.Kinds.ByKey(owner)
 	if !ok || !o.Namespaced {
@@ -175,7 +175,7 @@ func (r *run) report(ctx context.Context) {
 }
 
 // task is what is done to an object.
-type task func(context.Context, id, view, restmapping.Place) error
+type task func(context.Context, id, view, restmapping.ObjectKey) error
 
 // start starts a worker, which takes objects from a queue, one after the other,
 // until it is shut down.
@@ -224,7 +224,7 @@ func (r *run) one(ctx context.Context, q queue, i id, do task) (replaced bool) {
 	}
 	place, ok := r.config.Kinds.ByKey(v.key)
 	if !ok || !place.Served() {
-		q.AddRateLimited(i) // its definition is on its way, or about to be served again
+		q.AddRateLimited(i) // its CRD will be served soon, or again
 		return false
 	}
 	resource := place.Resource.GroupResource()
@@ -240,7 +240,7 @@ func (r *run) one(ctx context.Context, q queue, i id, do task) (replaced bool) {
 	}
 	if ctx.Err() == nil {
 		failures.Inc()
-		klog.FromContext(ctx).V(2).Info("Owner references could not be followed; trying again", "object", v.key, "attempts", q.NumRequeues(i), "reason", strings.TrimSpace(err.Error()))
+		klog.FromContext(ctx).V(2).Info("Failed to process owner references, retrying", "object", v.key, "attempts", q.NumRequeues(i), "reason", strings.TrimSpace(err.Error()))
 	}
 	q.AddRateLimited(i)
 	return replaced

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 	"github.com/espalier-dev/espalier/server/restmappingtest"
 )
 
@@ -30,8 +30,8 @@ const group = "example.com/v1"
 func start(t *testing.T, change ...func(*Config)) *site {
 	t.Helper()
 	s := &site{Server: restmappingtest.Start(t, restmappingtest.Options{})}
-	s.Define(t, restmappingtest.Definition("widgets", "example.com", true))
-	s.Define(t, restmappingtest.Definition("stars", "example.com", false))
+	s.Define(t, restmappingtest.CRD("widgets", "example.com", true))
+	s.Define(t, restmappingtest.CRD("stars", "example.com", false))
 	s.config = Config{
 		Etcd: s.Backend.Client(), Prefix: s.Prefix, Kinds: s.Kinds, Client: s.Metadata, Events: s.Client, Workers: 8,
 	}
@@ -109,7 +109,7 @@ func TestBackground(t *testing.T) {
 	s.gone(t, d)
 }
 
-// TestBeforeTheCollector has objects that lost their owners while nobody looked.
+// TestBeforeTheCollector has objects that lost their owners before the collector ran.
 func TestBeforeTheCollector(t *testing.T) {
 	s := start(t)
 	a := s.widget(t, "a")
@@ -169,7 +169,7 @@ func TestForeground(t *testing.T) {
 }
 
 // An object cannot keep one in another namespace from being deleted, nor can one
-// without a namespace: anybody can write a UID into a reference.
+// without a namespace: any user can write a UID into a reference.
 func TestForegroundIsNotBlockedFromElsewhere(t *testing.T) {
 	s := start(t)
 	s.collect(t)
@@ -266,7 +266,7 @@ func TestReferencesThatCannotBe(t *testing.T) {
 	// The kind comes to be known, and has no such object. One that has been waiting for
 	// long is looked at rarely, so this is about one that has not.
 	late := s.Object(t, group, "Widget", "default", "late", unknown.GetOwnerReferences()...)
-	s.Define(t, restmappingtest.Definition("nothings", "nowhere.com", true))
+	s.Define(t, restmappingtest.CRD("nothings", "nowhere.com", true))
 	s.gone(t, late)
 }
 
@@ -281,8 +281,8 @@ func TestBuiltIns(t *testing.T) {
 	s.stays(t, owner, widget, secret)
 	s.Delete(t, owner, metav1.DeletePropagationForeground)
 	s.gone(t, owner, widget, secret)
-	// A definition owns, too.
-	d := restmappingtest.Definition("gadgets", "example.com", true)
+	// A CRD can be an owner, too.
+	d := restmappingtest.CRD("gadgets", "example.com", true)
 	s.Define(t, d)
 	d, err := s.Of(t, d).Get(t.Context(), d.GetName(), metav1.GetOptions{})
 	if err != nil {
@@ -296,7 +296,7 @@ func TestBuiltIns(t *testing.T) {
 // TestFailuresStayWithTheirKind has a kind whose conversion never answers.
 func TestFailuresStayWithTheirKind(t *testing.T) {
 	s := start(t, func(c *Config) { c.Workers = 2 })
-	broken := restmappingtest.Definition("things", "example.com", true)
+	broken := restmappingtest.CRD("things", "example.com", true)
 	s.Define(t, broken)
 	a := s.widget(t, "a")
 	var things []*unstructured.Unstructured
@@ -312,7 +312,7 @@ func TestFailuresStayWithTheirKind(t *testing.T) {
 	s.Delete(t, a, metav1.DeletePropagationBackground)
 	s.gone(t, a, b)
 	s.settled(t)
-	// Mended, they go as well.
+	// After the fix they are deleted as well.
 	s.merge(t, broken, `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`)
 	restmappingtest.Eventually(t, "the definition is mended", func() bool { return s.Catalog.Get("things.example.com").Conversion == "None" })
 	s.gone(t, things...)

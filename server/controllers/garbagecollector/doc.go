@@ -13,34 +13,36 @@
 //
 // An object is in the graph if it has owner references, or is being deleted and
 // waits for its dependents. All others, most of a million, cost the scan and a few bytes while
-// it lasts. Of an object its key, 16 bytes of its UID and an edge for each reference are kept:
-// about 250 bytes with a key of 60 and an owner for ten of them, which TestBytesPerObject measures. An owner that nobody knows yet is what upstream calls a
-// virtual node: an id that edges lead to. Whether it exists is asked once for all its dependents.
+// it lasts. The collector keeps the key of an object, 16 bytes of its UID and an edge for each
+// reference: about 250 bytes with a key of 60 and one owner per ten objects, which
+// TestBytesPerObject measures. An unknown owner is what upstream calls a virtual node: an id
+// that edges lead to. The collector asks once for all its dependents whether it exists.
 //
 // # Invariants
 //
-// Nothing is deleted because of what the graph says alone. It says whom to look at; the
-// object and its owners are then read through the API, by name, namespace and UID, and the
-// object is deleted as it was read, or not at all. An owner counts as gone without being asked for only
-// if its end has been seen in etcd.
+// The graph alone never causes a deletion. It selects objects to check; the collector then
+// reads the object and its owners through the API, by name, namespace and UID, and deletes
+// the object as it was read, or not at all. An owner counts as gone without a request only
+// if the watch of etcd has shown its deletion.
 //
 // Changes reach the graph in the order of etcd's revisions. So when an object begins to
 // wait, the graph has all dependents that were written before.
 //
-// Nothing is converted to be read. Requests are made in the version that objects are
-// stored in (see [kinds.Kinds]). A kind whose requests fail all the same, or hang, has
-// one worker until it has recovered, and keeps nobody else from being deleted.
+// Objects are not converted to be read: requests use the version that objects are stored
+// in (see [restmapping.Kinds]). A kind whose requests fail all the same, or hang, has one
+// worker until it has recovered, and does not delay the deletion of other kinds.
 //
-// # References that cannot be
+// # Invalid references
 //
-// An owner that has a namespace is looked for in the namespace of its dependent. If it is in
-// another, it counts as absent, as it does upstream, and if the graph knows where it is there is an event. An object without a
-// namespace cannot have an owner with one: it is never deleted, and there is an event. An owner whose kind
-// is not known may exist: the object stays, and is looked at ever more rarely.
+// The collector looks for a namespaced owner in the namespace of its dependent. An owner in
+// another namespace counts as absent, as upstream, and if the graph knows where it is the
+// collector writes an event. An object without a namespace cannot have a namespaced owner:
+// it is never deleted, and there is an event. An owner of an unknown kind may exist: the
+// object stays, and is checked ever more rarely.
 //
 // # Cycles
 //
-// Objects that are deleted in the foreground and own each other would wait for
-// ever. Upstream guesses that from the neighbours of an object. The graph here is exact, and one is told only
-// if it really waits for itself: then it stops blocking its owners.
+// Objects that are deleted in the foreground and own each other would wait for ever.
+// Upstream guesses that from the neighbours of an object. The graph here is exact: an
+// object that really waits for itself stops blocking its owners.
 package garbagecollector

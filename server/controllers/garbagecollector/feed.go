@@ -37,7 +37,7 @@ type feed struct {
 
 // run does so until the context ends.
 func (f *feed) run(ctx context.Context) {
-	// Nobody waits for it, and it waits for nobody.
+	// No other request waits for this stream, and it waits for none.
 	ctx = store.OwnStream(ctx, "garbage")
 	for failures := 0; ctx.Err() == nil; {
 		revision, err := f.scan(ctx)
@@ -49,7 +49,7 @@ func (f *feed) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		klog.FromContext(ctx).V(2).Info("Owner references are going to be read again", "reason", err)
+		klog.FromContext(ctx).V(2).Info("Reading owner references again", "reason", err)
 		delay := min(firstDelay<<min(failures, 20), lastDelay)
 		failures++
 		select {
@@ -95,7 +95,7 @@ func (f *feed) scan(ctx context.Context) (revision int64, err error) {
 		}
 	}
 	f.graph.end(all)
-	klog.FromContext(ctx).V(2).Info("Owner references have been read", "objects", len(all), "kept", f.graph.len(), "revision", revision, "took", time.Since(began))
+	klog.FromContext(ctx).V(2).Info("Read owner references", "objects", len(all), "kept", f.graph.len(), "revision", revision, "took", time.Since(began))
 	return revision, nil
 }
 
@@ -106,7 +106,7 @@ func (f *feed) follow(ctx context.Context, revision int64) error {
 		if ended || ctx.Err() != nil {
 			return err
 		}
-		klog.FromContext(ctx).V(2).Info("The watch for owner references goes on", "revision", revision, "reason", err)
+		klog.FromContext(ctx).V(2).Info("Resumed the watch for owner references", "revision", revision, "reason", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(firstDelay):
@@ -115,7 +115,7 @@ func (f *feed) follow(ctx context.Context, revision int64) error {
 }
 
 // errNoPast says that etcd does not know any more what has been deleted.
-var errNoPast = errors.New("an object has been deleted of which etcd has no former value")
+var errNoPast = errors.New("etcd has no previous value of a deleted object")
 
 // watch follows changes and moves the revision along. ended means that another
 // watch from there would be of no use.
@@ -160,9 +160,9 @@ func (f *feed) apply(ctx context.Context, event *clientv3.Event) error {
 	return nil
 }
 
-// read returns what matters of an object, and its key without the prefix. What is
-// not an object, and what cannot be decrypted, is passed over: nobody is deleted for it,
-// because owners are asked for before.
+// read returns the relevant parts of an object, and its key without the prefix. It skips
+// values that are no object or that it cannot decrypt: the collector reads owners again
+// before it deletes dependents.
 func (f *feed) read(ctx context.Context, kv *mvccpb.KeyValue) (s seen, key string, ok bool) {
 	key = strings.TrimPrefix(string(kv.Key), strings.TrimSuffix(f.folder, "/"))
 	if strings.HasPrefix(key, "/"+replica.OwnFolder) {
@@ -193,5 +193,5 @@ func (f *feed) read(ctx context.Context, kv *mvccpb.KeyValue) (s seen, key strin
 
 func unreadable(ctx context.Context, kv *mvccpb.KeyValue, err error) {
 	unread.Inc()
-	klog.FromContext(ctx).V(4).Info("A value in etcd has no owner references that could be read", "key", string(kv.Key), "reason", err)
+	klog.FromContext(ctx).V(4).Info("Failed to read owner references from a value in etcd", "key", string(kv.Key), "reason", err)
 }

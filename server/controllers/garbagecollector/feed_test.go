@@ -44,7 +44,7 @@ func TestEncrypted(t *testing.T) {
 	}
 	all := transformers{schema.GroupResource{Group: "example.com", Resource: "widgets"}, gcm}
 	s := &site{Server: restmappingtest.Start(t, restmappingtest.Options{Transformers: all})}
-	s.Define(t, restmappingtest.Definition("widgets", "example.com", true))
+	s.Define(t, restmappingtest.CRD("widgets", "example.com", true))
 	s.config = Config{Etcd: s.Backend.Client(), Prefix: s.Prefix, Kinds: s.Kinds, Client: s.Metadata, Transformers: all}
 	s.collect(t)
 	a := s.widget(t, "a")

@@ -44,15 +44,15 @@ type edge struct {
 	from       *node
 	to         *owner
 	prev, next *edge  // in the owner's list
-	want       uint64 // a sum of the key that the owner ought to have; 0 if its kind is not known
+	want       uint64 // a hash of the key that the owner should have; 0 if its kind is not known
 	blocking   bool
 }
 
-// owner is what others refer to. It is there as long as somebody does.
+// owner is the target of references. It exists as long as there is a reference to it.
 type owner struct {
 	id         id
 	dependents *edge  // the first
-	at         uint64 // a sum of the key that it exists at; 0 if nobody knows
+	at         uint64 // a hash of the key that it exists at; 0 if it is unknown
 	gone       bool   // its end has been seen
 }
 
@@ -240,8 +240,8 @@ func (g *graph) lose(o *owner) {
 	}
 }
 
-// begin starts a scan, in which objects come in any order: nobody is looked at
-// before its end.
+// begin starts a scan, in which objects come in any order: no object is checked before
+// its end.
 func (g *graph) begin() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -249,10 +249,9 @@ func (g *graph) begin() {
 	g.scanning = true
 }
 
-// end ends a scan that has seen the objects in all, with sums of their keys.
-// A node that it has not seen is gone. An owner that it has not seen may be one that
-// could not be read, so it has to be asked for. Whoever may have something to do is
-// looked at.
+// end ends a scan that has seen the objects in all, with hashes of their keys. A node that
+// it has not seen is gone. An owner that it has not seen may be unreadable, so the collector
+// has to ask the server for it. Every object that may need work is checked.
 func (g *graph) end(all map[id]uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -315,9 +314,9 @@ func (g *graph) elsewhere(i id, key string) bool {
 	return o != nil && o.at != 0 && o.at != g.sum(key)
 }
 
-// leadsTo reports whether a reference with the UID of an object is one to it. One
-// from another namespace, or with another name, is not: anybody who knows the UID can
-// write it, and its owner has no say in what becomes of the object.
+// leadsTo reports whether a reference with the UID of an object refers to it. One from
+// another namespace, or with another name, does not: any user who knows the UID can write
+// it, and must not decide about the object.
 func (g *graph) leadsTo(e *edge, n *node) bool {
 	switch {
 	case n == nil:

@@ -116,7 +116,7 @@ func (m *model) step(r *rand.Rand, n int) (must map[id]bool) {
 				must[d] = true
 			}
 		}
-		for _, was := range before.owners { // who has been blocked may go on
+		for _, was := range before.owners { // a blocked owner may go on
 			if w, ok := m.objects[idOf(was.UID)]; ok && w.state.waits(foreground) && *was.BlockOwnerDeletion && !slices.ContainsFunc(s.owners, func(now metav1.OwnerReference) bool { return now.UID == was.UID && *now.BlockOwnerDeletion }) {
 				must[w.id] = true
 			}

@@ -11,8 +11,8 @@ import (
 const (
 	// patience is how long the work on one object may take.
 	patience = time.Minute
-	// slowness is how long the work on one object may take before another worker
-	// takes the place of the one who waits, up to maxRelief of them.
+	// slowness is how long the work on one object may take before another worker takes
+	// the place of the waiting one, up to maxRelief of them.
 	slowness  = time.Second
 	maxRelief = 200
 	// busyDelay is when an object is tried again whose kind makes trouble.

@@ -59,17 +59,17 @@ func (o oracle) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// world is a random graph of objects of several kinds.
-type world struct {
+// randomGraph is a random graph of objects of several kinds.
+type randomGraph struct {
 	*site
 	objects map[string]*unstructured.Unstructured
 	oracle  oracle
 }
 
 // fill creates objects, and then references between them, so that there are cycles.
-func fill(t *testing.T, s *site, r *rand.Rand, count int) *world {
+func fill(t *testing.T, s *site, r *rand.Rand, count int) *randomGraph {
 	t.Helper()
-	w := &world{s, map[string]*unstructured.Unstructured{}, oracle{}}
+	w := &randomGraph{s, map[string]*unstructured.Unstructured{}, oracle{}}
 	var names, stars []string
 	for n := range count {
 		name := fmt.Sprint("o", n)
@@ -94,7 +94,7 @@ func fill(t *testing.T, s *site, r *rand.Rand, count int) *world {
 	return w
 }
 
-func (w *world) refer(t *testing.T, r *rand.Rand, name string, from []string) {
+func (w *randomGraph) refer(t *testing.T, r *rand.Rand, name string, from []string) {
 	t.Helper()
 	refs := []metav1.OwnerReference{}
 	for range r.IntN(3) {
@@ -115,7 +115,7 @@ func (w *world) refer(t *testing.T, r *rand.Rand, name string, from []string) {
 }
 
 // state is what the server has.
-func (w *world) state(t *testing.T) oracle {
+func (w *randomGraph) state(t *testing.T) oracle {
 	t.Helper()
 	now, names := oracle{}, map[string]string{}
 	for name, o := range w.objects {
@@ -135,7 +135,7 @@ func (w *world) state(t *testing.T) oracle {
 }
 
 // agrees waits until the server has what the oracle says, and that it stays so.
-func (w *world) agrees(t *testing.T, after string) {
+func (w *randomGraph) agrees(t *testing.T, after string) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
@@ -190,7 +190,7 @@ func TestLikeTheOracle(t *testing.T) {
 	}
 }
 
-func (w *world) any(r *rand.Rand) string {
+func (w *randomGraph) any(r *rand.Rand) string {
 	names := slices.Sorted(maps.Keys(w.oracle))
 	return names[r.IntN(len(names))]
 }

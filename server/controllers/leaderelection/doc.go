@@ -5,7 +5,7 @@
 //
 // # Invariants
 //
-// The lease is given up only after the tasks have ended. Who loses it ends its
-// tasks before it tries again. A leader that cannot reach the lease has lost it, by its own
-// clock, before another can have it.
+// A leader releases the lease only after its tasks have ended. A server that loses the
+// lease ends its tasks before it tries again. A leader that cannot reach the lease has lost
+// it, by its own clock, before another can have it.
 package leaderelection

@@ -10,13 +10,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 	"github.com/espalier-dev/espalier/server/restmappingtest"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// TestOneAtATime has three servers, each of which is stopped while it leads.
+// TestOneAtATime has three servers, and stops each of them while it leads.
 func TestOneAtATime(t *testing.T) {
 	s := restmappingtest.Start(t, restmappingtest.Options{})
 	var leading, most atomic.Int32

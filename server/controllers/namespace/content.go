@@ -34,7 +34,7 @@ type remains struct {
 	count      map[string]int64 // by resource as upstream writes it
 	finalizers map[string]int
 	failures   []error
-	unknown    []*catalog.Unreadable // CRDs that cannot be read: nobody can delete their objects
+	unknown    []*catalog.Unreadable // CRDs that cannot be read: their objects cannot be deleted
 }
 
 // nothing reports whether the namespace is empty.
@@ -44,19 +44,19 @@ func (r *remains) nothing() bool {
 
 // empty deletes all that is in a namespace, and returns what is left: what has
 // finalizers, and what could not be deleted.
-func (v *Vacater) empty(ctx context.Context, namespace string) (*remains, error) {
+func (nc *Controller) empty(ctx context.Context, namespace string) (*remains, error) {
 	var all []restmapping.Kind
-	for k := range v.config.Kinds.Namespaced() {
+	for k := range nc.config.Kinds.Namespaced() {
 		all = append(all, k)
 	}
-	r := &remains{count: map[string]int64{}, finalizers: map[string]int{}, unknown: v.config.Kinds.Unknown()}
+	r := &remains{count: map[string]int64{}, finalizers: map[string]int{}, unknown: nc.config.Kinds.Unknown()}
 	for _, u := range r.unknown {
 		plural, group := u.Split()
 		all = append(all, restmapping.Kind{
 			Resource: schema.GroupVersionResource{Group: group, Resource: plural}, Prefix: "/" + group + "/" + plural, Namespaced: true,
 		})
 	}
-	some, err := v.count(ctx, namespace, all)
+	some, err := nc.count(ctx, namespace, all)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (v *Vacater) empty(ctx context.Context, namespace string) (*remains, error)
 			continue
 		}
 		group.Go(func() error {
-			v.delete(ctx, namespace, c, r)
+			nc.delete(ctx, namespace, c, r)
 			return nil
 		})
 	}
@@ -84,7 +84,7 @@ type counted struct {
 }
 
 // count returns the kinds that have objects in a namespace.
-func (v *Vacater) count(ctx context.Context, namespace string, all []restmapping.Kind) (some []counted, err error) {
+func (nc *Controller) count(ctx context.Context, namespace string, all []restmapping.Kind) (some []counted, err error) {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(countWorkers)
@@ -94,10 +94,10 @@ func (v *Vacater) count(ctx context.Context, namespace string, all []restmapping
 		group.Go(func() error {
 			ops := make([]clientv3.Op, len(batch))
 			for i, k := range batch {
-				folder := path.Join("/", v.config.Prefix, k.Prefix, namespace) + "/"
+				folder := path.Join("/", nc.config.Prefix, k.Prefix, namespace) + "/"
 				ops[i] = clientv3.OpGet(folder, clientv3.WithPrefix(), clientv3.WithCountOnly())
 			}
-			answer, err := v.config.Etcd.Txn(ctx).Then(ops...).Commit()
+			answer, err := nc.config.Etcd.Txn(ctx).Then(ops...).Commit()
 			if err != nil {
 				return fmt.Errorf("counting objects in namespace %s: %w", namespace, err)
 			}
@@ -115,18 +115,18 @@ func (v *Vacater) count(ctx context.Context, namespace string, all []restmapping
 }
 
 // delete deletes the objects of a kind, and notes what is left.
-func (v *Vacater) delete(ctx context.Context, namespace string, c counted, r *remains) {
-	err := v.deleteCollection(ctx, namespace, c.Kind)
-	left, countErr := v.count(ctx, namespace, []restmapping.Kind{c.Kind})
+func (nc *Controller) delete(ctx context.Context, namespace string, c counted, r *remains) {
+	err := nc.deleteCollection(ctx, namespace, c.Kind)
+	left, countErr := nc.count(ctx, namespace, []restmapping.Kind{c.Kind})
 	if countErr != nil {
-		left = []counted{c} // as far as anybody knows
+		left = []counted{c} // as far as is known
 	}
 	var finalizers map[string]int
 	if len(left) > 0 && err == nil {
-		finalizers, err = v.finalizers(ctx, namespace, c.Kind)
+		finalizers, err = nc.finalizers(ctx, namespace, c.Kind)
 	}
-	if len(left) > 0 && err == nil && v.config.Unreadable != nil {
-		err = v.config.Unreadable(ctx, c.Kind, namespace)
+	if len(left) > 0 && err == nil && nc.config.Unreadable != nil {
+		err = nc.config.Unreadable(ctx, c.Kind, namespace)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,21 +141,21 @@ func (v *Vacater) delete(ctx context.Context, namespace string, c counted, r *re
 	}
 }
 
-func (v *Vacater) deleteCollection(ctx context.Context, namespace string, k restmapping.Kind) error {
+func (nc *Controller) deleteCollection(ctx context.Context, namespace string, k restmapping.Kind) error {
 	if !k.Served() {
-		return fmt.Errorf("no version is served, so that its objects cannot be deleted: have the definition serve one")
+		return fmt.Errorf("no version is served, so that its objects cannot be deleted: serve a version of the CRD")
 	}
 	policy := metav1.DeletePropagationBackground
-	return v.config.Metadata.Resource(k.Resource).Namespace(namespace).
+	return nc.config.Metadata.Resource(k.Resource).Namespace(namespace).
 		DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &policy}, metav1.ListOptions{})
 }
 
 // finalizers returns how many objects of a kind have each finalizer.
-func (v *Vacater) finalizers(ctx context.Context, namespace string, k restmapping.Kind) (map[string]int, error) {
+func (nc *Controller) finalizers(ctx context.Context, namespace string, k restmapping.Kind) (map[string]int, error) {
 	found := map[string]int{}
 	options := metav1.ListOptions{Limit: listPage}
 	for listed := 0; listed < maxListed; {
-		page, err := v.config.Metadata.Resource(k.Resource).Namespace(namespace).List(ctx, options)
+		page, err := nc.config.Metadata.Resource(k.Resource).Namespace(namespace).List(ctx, options)
 		if err != nil {
 			return found, err
 		}

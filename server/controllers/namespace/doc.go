@@ -20,7 +20,7 @@
 // version of it is served, keeps the namespace, and is named in a condition. It does not keep the
 // objects of other kinds from being deleted.
 //
-// While a CRD cannot be read and its resource is not known from before, no namespace
-// goes: there may be objects that nobody can find. NamespaceDeletionDiscoveryFailure
-// names the CRD.
+// While a CRD cannot be read and its resource is not known from before, no namespace is
+// removed: it may have objects of that CRD. The condition
+// NamespaceDeletionDiscoveryFailure names the CRD.
 package namespace

@@ -41,7 +41,7 @@ func Run(ctx context.Context, client kubernetes.Interface, namespaces coreinform
 	informer := namespaces.Informer()
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: add,
-		// One that went and came again while nobody watched is seen as a change.
+		// The informer reports deletion and recreation during a lost watch as an update.
 		UpdateFunc: func(old, obj any) {
 			if before, ok := old.(*corev1.Namespace); ok && before.UID != obj.(*corev1.Namespace).UID {
 				add(obj)
@@ -55,8 +55,8 @@ func Run(ctx context.Context, client kubernetes.Interface, namespaces coreinform
 	accounts := watch(client, q)
 	var running sync.WaitGroup
 	running.Go(func() { accounts.RunWithContext(ctx) })
-	// An account that goes before the watch has begun is missed by the watch. Nobody
-	// creates one here until then, so that those that are missed are created below.
+	// The watch misses an account that is deleted before the watch begins. The controller
+	// creates none until then; the loop below creates the missed ones.
 	if cache.WaitForCacheSync(ctx.Done(), accounts.HasSynced) {
 		for range workers {
 			running.Go(func() { work(ctx, client, namespaces, q) })
@@ -99,7 +99,7 @@ func work(ctx context.Context, client kubernetes.Interface, namespaces coreinfor
 			return
 		}
 		if err := ensure(ctx, client, namespaces, namespace); err != nil && ctx.Err() == nil {
-			klog.V(2).InfoS("The default service account was not created yet", "namespace", namespace, "err", err)
+			klog.V(2).InfoS("Failed to create the default service account, retrying", "namespace", namespace, "err", err)
 			q.AddRateLimited(namespace)
 		} else {
 			q.Forget(namespace)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 	"github.com/espalier-dev/espalier/server/restmappingtest"
 )
 
@@ -101,7 +101,7 @@ func (s *site) again(t *testing.T, namespace string) {
 	})
 }
 
-// end marks a namespace for deletion. Nobody empties it, so it stays like that.
+// end marks a namespace for deletion. No controller empties it, so it stays terminating.
 func (s *site) end(t *testing.T, namespace string) {
 	t.Helper()
 	must(t, s.Client.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}))
@@ -143,7 +143,7 @@ func TestNoneWhereTheNamespaceEnds(t *testing.T) {
 	}
 }
 
-// Other accounts are nobody's business here.
+// The controller ignores other accounts.
 func TestOthersStayAway(t *testing.T) {
 	s, begin := start(t)
 	begin()
@@ -177,7 +177,7 @@ func (h held) RoundTrip(req *http.Request) (*http.Response, error) {
 	return h.RoundTripper.RoundTrip(req)
 }
 
-// An account that goes before anybody watches accounts comes back.
+// An account that is deleted before the watch of accounts begins is created again.
 func TestGoneBeforeTheWatch(t *testing.T) {
 	s, begin := start(t)
 	until := make(chan struct{})

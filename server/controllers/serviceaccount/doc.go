@@ -2,8 +2,8 @@
 //
 //	a namespace comes, or its account goes ──▶ queue ──▶ create
 //
-// Who asks for a token for a controller finds an account to ask it for, as in any
-// Kubernetes cluster.
+// A controller that asks for a token finds an account to ask for, as in any Kubernetes
+// cluster.
 //
 // # Invariants
 //

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Answer is what the server says.
+// Answer is a response of the server.
 type Answer struct {
 	tb       testing.TB
 	Code     int
@@ -79,8 +79,8 @@ func (a Answer) At(path string) any {
 	return value
 }
 
-// Has fails the test unless the value at a dotted path is, as JSON, the one that
-// is wanted.
+// Has fails the test unless the value at a dotted path equals, as JSON, the wanted
+// one.
 func (a Answer) Has(path string, want any) Answer {
 	a.tb.Helper()
 	got, err := json.Marshal(a.At(path))

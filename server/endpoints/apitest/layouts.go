@@ -19,7 +19,7 @@ import (
 // is built as a whole is larger than that in these tests.
 const largestPiece = 300 << 10
 
-// kinds are the forms that a list can be asked for in.
+// kinds are the Accept parameters for the kinds of a list: items, table, metadata.
 var kinds = map[string]string{
 	"list":          "",
 	"table":         ";as=Table;v=v1;g=meta.k8s.io",
@@ -28,9 +28,9 @@ var kinds = map[string]string{
 	"beta metadata": ";as=PartialObjectMetadataList;v=v1beta1;g=meta.k8s.io",
 }
 
-// Layouts asks for a list, which must be larger than a MB in each of its forms,
-// in all forms and layouts. Each is to be what k8s.io/apiserver makes of the
-// same list, to be written in pieces, and to end with its request.
+// Layouts requests a list, which must be larger than a MB in each kind, in all kinds
+// and layouts. Each response must equal that of k8s.io/apiserver for the same list, must
+// be written in pieces, and must end with its request.
 func Layouts(t *testing.T, handler http.Handler, path string) {
 	for name, form := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -93,8 +93,8 @@ func checkTable(t *testing.T, data []byte) {
 	}
 }
 
-// ask returns a list that comes in pieces, and asks a second time to see that
-// nothing is written after the client has gone.
+// ask requests a list that is written in pieces. It sends the request a second time to
+// check that nothing is written after the client has gone.
 func ask(t *testing.T, handler http.Handler, path, accept string, headers ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

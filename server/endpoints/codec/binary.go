@@ -21,11 +21,11 @@ import (
 // protobufInfo returns the media type protobuf. It has no strict reading, as
 // fields that a message does not know are part of the format; but without an
 // entry for it the handlers would call nil.
-func protobufInfo(f Form) runtime.SerializerInfo {
+func protobufInfo(f Decoder) runtime.SerializerInfo {
 	ordinary := protobuf.NewSerializerWithOptions(known, known, protobuf.SerializerOptions{StreamingCollectionsEncoding: true})
 	var s runtime.Serializer = untyped{ordinary}
 	if t, ok := f.(Typed); ok {
-		s = &typed{form: t, ordinary: ordinary, types: protobuf.NewSerializer(t.Types(), t.Types())}
+		s = &typed{decoder: t, ordinary: ordinary, types: protobuf.NewSerializer(t.Types(), t.Types())}
 	}
 	return runtime.SerializerInfo{
 		MediaType:        runtime.ContentTypeProtobuf,
@@ -42,7 +42,7 @@ func protobufInfo(f Form) runtime.SerializerInfo {
 }
 
 // untyped is a protobuf serializer that says of objects what upstream says of
-// them: that they have no such form.
+// them: that they have no protobuf encoding.
 type untyped struct{ runtime.Serializer }
 
 // Encode implements runtime.Encoder.
@@ -76,14 +76,14 @@ func (u untyped) Identifier() runtime.Identifier {
 
 // typed is a protobuf serializer for objects that have Go types.
 type typed struct {
-	form     Typed
-	ordinary *protobuf.Serializer // for all that are not objects of the form
-	types    *protobuf.Serializer // for the Go types of the form
+	decoder  Typed
+	ordinary *protobuf.Serializer // for everything but objects of the resource
+	types    *protobuf.Serializer // for the Go types of the resource
 }
 
 // Identifier implements runtime.Encoder.
 func (t *typed) Identifier() runtime.Identifier {
-	return identifier("protobuf "+t.form.Kind().String(), t.form)
+	return identifier("protobuf "+t.decoder.Kind().String(), t.decoder)
 }
 
 // Encode implements runtime.Encoder.
@@ -110,11 +110,11 @@ func (t *typed) encode(obj runtime.Object, w io.Writer) error {
 
 // value returns an object as a value of its Go type.
 func (t *typed) value(o *object.Object) (runtime.Object, error) {
-	value, err := t.form.Types().New(o.GroupVersionKind())
+	value, err := t.decoder.Types().New(o.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
-	return value, kjson.UnmarshalCaseSensitivePreserveInts(current(t.form, o).JSON(), value)
+	return value, kjson.UnmarshalCaseSensitivePreserveInts(current(t.decoder, o).JSON(), value)
 }
 
 // The fields of all lists of the API, and their wire type.
@@ -129,10 +129,10 @@ const (
 	unknownRaw  = 2<<3 | 2
 )
 
-// writeList writes a list of which no more than one item is a Go value at a
-// time: these are many times as large as their bytes. Lengths come before what
-// they are of, and so the items are made twice: once to measure them. A message
-// in memory would be as large as all of them, and its envelope once more.
+// writeList writes a list with only one item decoded into a Go value at a time: Go
+// values are many times as large as their bytes. Protobuf puts lengths first, so each
+// item is decoded twice, once to measure it. The whole message in memory would be as
+// large as all items, and its envelope as large again.
 func (t *typed) writeList(l *object.List, w io.Writer) error {
 	metadata, err := l.ListMeta.Marshal()
 	if err != nil {
@@ -182,13 +182,13 @@ func (t *typed) writeList(l *object.List, w io.Writer) error {
 	})
 }
 
-// protobufMessage is a value that has a protobuf form.
+// protobufMessage is a value that has a protobuf encoding.
 type protobufMessage interface {
 	Size() int
 	Marshal() ([]byte, error)
 }
 
-// message returns an object as a value that has a protobuf form; nil if its type
+// message returns an object as a value that has a protobuf encoding; nil if its type
 // has none.
 func (t *typed) message(o *object.Object) (protobufMessage, error) {
 	value, err := t.value(o)
@@ -241,7 +241,7 @@ func (t *typed) Decode(data []byte, defaults *schema.GroupVersionKind, into runt
 	if into == nil && known.Recognizes(*gvk) {
 		return t.ordinary.Decode(data, defaults, nil)
 	}
-	if message, err := t.form.Types().New(*gvk); err == nil && !layoutOf(reflect.TypeOf(message)).bears(envelope.Raw) {
+	if message, err := t.decoder.Types().New(*gvk); err == nil && !layoutOf(reflect.TypeOf(message)).checkNesting(envelope.Raw) {
 		return nil, gvk, errCostly
 	}
 	value, gvk, err := t.types.Decode(data, defaults, nil)
@@ -252,7 +252,7 @@ func (t *typed) Decode(data []byte, defaults *schema.GroupVersionKind, into runt
 	if err != nil {
 		return nil, gvk, err
 	}
-	o, named, _, err := t.form.FromRequest(body, gvk, false)
+	o, named, _, err := t.decoder.FromRequest(body, gvk, false)
 	if err != nil {
 		return nil, gvk, err
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
-// A Form reads and writes the objects of one version of one resource. It is
-// safe for concurrent use.
+// A Decoder decodes the objects of one version of one resource. It is safe for
+// concurrent use.
 //
-// A Form whose shape changes during its life, or that stands beside another one
-// of the same kind, should also have a method Identifier() string that tells
-// the shapes apart: responses to watches are cached by it.
-type Form interface {
-	// Kind is what objects in this form are.
+// If the schema of a Decoder can change, or another Decoder has the same kind, it
+// should also have a method Identifier() string that differs between the schemas:
+// responses to watches are cached by it.
+type Decoder interface {
+	// Kind is the kind of the objects.
 	Kind() schema.GroupVersionKind
 	// FromRequest reads the JSON of a request body (YAML has been turned into
 	// JSON before). strict asks for unknown and duplicate fields, returned as
@@ -29,23 +29,23 @@ type Form interface {
 	// FromStorage reads what etcd holds, in whatever version it was stored; the
 	// result is in that version.
 	FromStorage(data []byte) (*object.Object, error)
-	// Fresh returns o itself if it is in this form's current shape, otherwise a
-	// normalized copy.
-	Fresh(o *object.Object) *object.Object
+	// Renormalize returns o itself if the current schema has normalized it, otherwise
+	// a normalized copy.
+	Renormalize(o *object.Object) *object.Object
 }
 
-// Rereading is a Form that need not normalize what it has normalized before.
+// Rereading is a Decoder that can skip normalizing what it has normalized before.
 type Rereading interface {
-	Form
-	// FromWritten reads what an object was encoded to that was normalized by a schema. It reports false if
-	// that is not the present one.
+	Decoder
+	// FromWritten decodes what was encoded from an object that a schema has normalized. It reports false if
+	// that is not the current schema.
 	FromWritten(data []byte, schema any) (*object.Object, bool)
 }
 
-// Typed is a Form whose objects have Go types beside their bytes, and through
-// these a protobuf form. What the Go types do not have is not in it.
+// Typed is a Decoder whose objects also have Go types, and through these a protobuf
+// encoding. The encoding omits fields that the Go types do not have.
 type Typed interface {
-	Form
+	Decoder
 	// Types has the Go types of all versions that objects may be in.
 	Types() *runtime.Scheme
 }
@@ -61,10 +61,9 @@ var known = func() *runtime.Scheme {
 // negotiated implements runtime.NegotiatedSerializer.
 type negotiated struct{ mediaTypes []runtime.SerializerInfo }
 
-// Serializer returns what handlers read requests with and write responses with.
-// Objects have a protobuf form if the form is [Typed]; statuses and metadata
-// always have.
-func Serializer(f Form) runtime.NegotiatedSerializer {
+// Serializer returns the serializer of requests and responses. Objects have a protobuf
+// encoding if the decoder is [Typed]; statuses and metadata always have one.
+func Serializer(f Decoder) runtime.NegotiatedSerializer {
 	return &negotiated{mediaTypes: []runtime.SerializerInfo{
 		{
 			MediaType:        runtime.ContentTypeJSON,
@@ -92,9 +91,9 @@ func Serializer(f Form) runtime.NegotiatedSerializer {
 	}}
 }
 
-// Standard returns those of a serializer's media types that objects can be
-// written in: not protobuf, unless they have Go types. It is what
-// RequestScope.StandardSerializers wants.
+// Standard returns the media types of a serializer that objects can be written in:
+// without protobuf, unless they have Go types. It is the value for
+// RequestScope.StandardSerializers.
 func Standard(s runtime.NegotiatedSerializer) []runtime.SerializerInfo {
 	var standard []runtime.SerializerInfo
 	for _, info := range s.SupportedMediaTypes() {
@@ -108,8 +107,8 @@ func Standard(s runtime.NegotiatedSerializer) []runtime.SerializerInfo {
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
 func (n *negotiated) SupportedMediaTypes() []runtime.SerializerInfo { return n.mediaTypes }
 
-// EncoderForVersion implements runtime.NegotiatedSerializer. Objects are in the
-// version of their form already.
+// EncoderForVersion implements runtime.NegotiatedSerializer. Objects already have the
+// version of their decoder.
 func (n *negotiated) EncoderForVersion(encoder runtime.Encoder, _ runtime.GroupVersioner) runtime.Encoder {
 	return naming{encoder}
 }

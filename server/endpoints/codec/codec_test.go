@@ -26,27 +26,27 @@ import (
 
 var widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 
-// form is the smallest form of custom resources.
-type form struct {
+// decoder is the smallest decoder of custom resources.
+type decoder struct {
 	schema *espalier.Schema
 	shape  string
 }
 
-func newForm(t testing.TB, replicas int) *form {
+func newDecoder(t testing.TB, replicas int) *decoder {
 	t.Helper()
 	s, err := espalier.Compile(fmt.Appendf(nil, `{"type":"object","properties":{"spec":{"type":"object","properties":{
 		"text":{"type":"string"},"replicas":{"type":"integer","default":%d},"any":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}`, replicas), espalier.CompileOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &form{s, fmt.Sprint(replicas)}
+	return &decoder{s, fmt.Sprint(replicas)}
 }
 
-func (f *form) Kind() schema.GroupVersionKind { return widget }
+func (f *decoder) Kind() schema.GroupVersionKind { return widget }
 
-func (f *form) Identifier() string { return f.shape }
+func (f *decoder) Identifier() string { return f.shape }
 
-func (f *form) FromRequest(data []byte, _ *schema.GroupVersionKind, strict bool) (*object.Object, schema.GroupVersionKind, []error, error) {
+func (f *decoder) FromRequest(data []byte, _ *schema.GroupVersionKind, strict bool) (*object.Object, schema.GroupVersionKind, []error, error) {
 	gvk, err := codec.Meta(data, nil)
 	if err != nil {
 		return nil, gvk, nil, err
@@ -73,7 +73,7 @@ func (f *form) FromRequest(data []byte, _ *schema.GroupVersionKind, strict bool)
 	return o, gvk, complaints, nil
 }
 
-func (f *form) FromStorage(data []byte) (*object.Object, error) {
+func (f *decoder) FromStorage(data []byte) (*object.Object, error) {
 	result, err := f.schema.Normalize(data, espalier.NormalizeOptions{Source: espalier.Storage})
 	if err != nil {
 		return nil, err
@@ -85,18 +85,18 @@ func (f *form) FromStorage(data []byte) (*object.Object, error) {
 	return o, err
 }
 
-func (f *form) Fresh(o *object.Object) *object.Object {
+func (f *decoder) Renormalize(o *object.Object) *object.Object {
 	if o.Stamp() == any(f) {
 		return o
 	}
-	fresh, err := f.FromStorage(o.JSON())
+	renormalized, err := f.FromStorage(o.JSON())
 	if err != nil {
 		return o
 	}
-	return fresh
+	return renormalized
 }
 
-func info(t testing.TB, f codec.Form, mediaType string) (runtime.NegotiatedSerializer, runtime.SerializerInfo) {
+func info(t testing.TB, f codec.Decoder, mediaType string) (runtime.NegotiatedSerializer, runtime.SerializerInfo) {
 	t.Helper()
 	s := codec.Serializer(f)
 	i, ok := runtime.SerializerInfoForMediaType(s.SupportedMediaTypes(), mediaType)
@@ -127,7 +127,7 @@ var bodies = []string{
 }
 
 func TestBytesAreUpstreams(t *testing.T) {
-	f := newForm(t, 3)
+	f := newDecoder(t, 3)
 	list, theirList := &object.List{}, &unstructured.UnstructuredList{}
 	for _, l := range []runtime.Object{list, theirList} {
 		l.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "WidgetList"})
@@ -179,7 +179,7 @@ func TestBytesAreUpstreams(t *testing.T) {
 }
 
 func TestLargeListIsCompressed(t *testing.T) {
-	f := newForm(t, 3)
+	f := newDecoder(t, 3)
 	s, i := info(t, f, runtime.ContentTypeJSON)
 	list := &object.List{}
 	for n := range 2000 {
@@ -221,7 +221,7 @@ func (f *failing) Write(p []byte) (int, error) {
 }
 
 func TestErrorsOfTheConnectionAreReturned(t *testing.T) {
-	f := newForm(t, 3)
+	f := newDecoder(t, 3)
 	_, i := info(t, f, runtime.ContentTypeJSON)
 	list := &object.List{Items: make([]object.Object, 50_000)}
 	for _, left := range []int{0, 1, 70_000} {
@@ -235,7 +235,7 @@ func TestErrorsOfTheConnectionAreReturned(t *testing.T) {
 }
 
 func TestOldShapesAreBroughtUpToDate(t *testing.T) {
-	before, after := newForm(t, 3), newForm(t, 4)
+	before, after := newDecoder(t, 3), newDecoder(t, 4)
 	o, err := before.FromStorage([]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"generation":1,"name":"a"},"spec":{}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func (s *shared) CacheEncode(id runtime.Identifier, encode func(runtime.Object, 
 }
 
 func TestEncodingsAreShared(t *testing.T) {
-	f := newForm(t, 3)
+	f := newDecoder(t, 3)
 	o, err := f.FromStorage([]byte(bodies[0]))
 	if err != nil {
 		t.Fatal(err)
@@ -313,7 +313,7 @@ func TestEncodingsAreShared(t *testing.T) {
 }
 
 func TestOtherTypes(t *testing.T) {
-	f := newForm(t, 3)
+	f := newDecoder(t, 3)
 	s, i := info(t, f, runtime.ContentTypeJSON)
 	e := s.EncoderForVersion(i.Serializer, widget.GroupVersion())
 	status := &metav1.Status{Status: "Failure", Code: 404, Message: "<none>"}
@@ -344,8 +344,8 @@ func TestOtherTypes(t *testing.T) {
 	}
 }
 
-func TestObjectsHaveNoBinaryForm(t *testing.T) {
-	f := newForm(t, 3)
+func TestObjectsHaveNoProtobufEncoding(t *testing.T) {
+	f := newDecoder(t, 3)
 	s, i := info(t, f, runtime.ContentTypeProtobuf)
 	e := s.EncoderForVersion(i.Serializer, widget.GroupVersion())
 	const want = "object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message"

@@ -16,7 +16,7 @@ import (
 )
 
 func TestStrictErrors(t *testing.T) {
-	f := newForm(t, 3)
+	f := newDecoder(t, 3)
 	for _, c := range []struct{ mediaType, body, want string }{
 		{runtime.ContentTypeJSON, bodies[0], ""},
 		{runtime.ContentTypeJSON, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"a":1,"text":"b","text":"c"}}`, `strict decoding error: unknown field "spec.a", duplicate field "spec.text"`},
@@ -53,7 +53,7 @@ func message(err error) string {
 
 // TestErrorsAreUpstreams compares the errors for bodies that are no objects.
 func TestErrorsAreUpstreams(t *testing.T) {
-	f := newForm(t, 3)
+	f := newDecoder(t, 3)
 	for _, body := range []string{
 		``, `{`, `nope`, `[]`, `"x"`, `1`, `null`, `{}`, `{"apiVersion":"example.com/v1"}`, `{"kind":1}`, `{"kind":"Widget","apiVersion":1}`, `{"kind":"Widget","apiVersion":"a/b/c"}`,
 		`{"kind":"Widget","KIND":1}`, `{"Kind":"Widget"}`, `{"kind":null}`, `{"kind":""}`, "a: b", "a: [", "\tx", "kind: 1", "a: &a [1]\nb: *c\n", "a: b: c",
@@ -106,7 +106,7 @@ func TestMeta(t *testing.T) {
 
 // TestPatchCodec does what the handler of JSON patches does.
 func TestPatchCodec(t *testing.T) {
-	s, i := info(t, newForm(t, 3), runtime.ContentTypeJSON)
+	s, i := info(t, newDecoder(t, 3), runtime.ContentTypeJSON)
 	c := runtime.NewCodec(s.EncoderForVersion(i.Serializer, widget.GroupVersion()), s.DecoderToVersion(i.StrictSerializer, widget.GroupVersion()))
 	o := &object.Object{}
 	if err := runtime.DecodeInto(c, []byte(bodies[2]), o); err != nil {
@@ -119,7 +119,7 @@ func TestPatchCodec(t *testing.T) {
 }
 
 func TestStorage(t *testing.T) {
-	f := newForm(t, 3)
+	f := newDecoder(t, 3)
 	c := codec.Storage(f)
 	if err := runtime.CheckCodec(c, object.New(widget)); err != nil {
 		t.Error(err)
@@ -189,9 +189,9 @@ func FuzzDecode(f *testing.F) {
 	for _, body := range append(bodies, "kind: Widget\nspec: {a: &x [1,2], b: *x}\n", "a: 1\na: 2\n", "{", "\x00", "? a", "- b", "!!binary x", "kind: Widget\n<<: {a: b}\n") {
 		f.Add([]byte(body))
 	}
-	form := newForm(f, 3)
-	_, jsonInfo := info(f, form, runtime.ContentTypeJSON)
-	_, yamlInfo := info(f, form, runtime.ContentTypeYAML)
+	decoder := newDecoder(f, 3)
+	_, jsonInfo := info(f, decoder, runtime.ContentTypeJSON)
+	_, yamlInfo := info(f, decoder, runtime.ContentTypeYAML)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, s := range []runtime.Serializer{jsonInfo.StrictSerializer, jsonInfo.Serializer, yamlInfo.StrictSerializer} {
 			o := &object.Object{}

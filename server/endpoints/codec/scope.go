@@ -22,14 +22,14 @@ func parameterScheme(gv schema.GroupVersion) *runtime.Scheme {
 	return scheme
 }
 
-// Parameters returns what query parameters are read with.
+// Parameters returns the codec of query parameters.
 func Parameters(gv schema.GroupVersion) runtime.ParameterCodec {
 	return runtime.NewParameterCodec(parameterScheme(gv))
 }
 
 type creater struct{}
 
-// Creater returns what makes empty objects of any kind.
+// Creater makes empty objects of any kind.
 func Creater() runtime.ObjectCreater { return creater{} }
 
 // New implements runtime.ObjectCreater.
@@ -40,8 +40,7 @@ type typer struct {
 	options *runtime.Scheme
 }
 
-// Typer returns what knows the kinds of objects. An object that does not say
-// what it is, is a gvk.
+// Typer returns the kinds of objects. An object without a kind is a gvk.
 func Typer(gvk schema.GroupVersionKind) runtime.ObjectTyper {
 	return typer{gvk, parameterScheme(gvk.GroupVersion())}
 }
@@ -72,21 +71,21 @@ func (t typer) Recognizes(gvk schema.GroupVersionKind) bool {
 	return gvk == t.gvk || t.options.Recognizes(gvk)
 }
 
-type defaulter struct{ form Form }
+type defaulter struct{ decoder Decoder }
 
-// Defaulter returns what completes objects that have been changed by others,
-// admission webhooks for example.
-func Defaulter(f Form) runtime.ObjectDefaulter { return defaulter{f} }
+// Defaulter normalizes objects that others have changed, admission webhooks for
+// example.
+func Defaulter(f Decoder) runtime.ObjectDefaulter { return defaulter{f} }
 
 // Default implements runtime.ObjectDefaulter.
 func (d defaulter) Default(in runtime.Object) {
-	if in.GetObjectKind().GroupVersionKind().GroupKind() != d.form.Kind().GroupKind() {
+	if in.GetObjectKind().GroupVersionKind().GroupKind() != d.decoder.Kind().GroupKind() {
 		return
 	}
 	switch in := in.(type) {
 	case *object.Object:
-		if fresh := d.form.Fresh(in); fresh != in {
-			*in = *fresh
+		if renormalized := d.decoder.Renormalize(in); renormalized != in {
+			*in = *renormalized
 		}
 	case *unstructured.Unstructured:
 		d.defaultMap(in)
@@ -105,7 +104,7 @@ func (d defaulter) defaultMap(u *unstructured.Unstructured) {
 		return
 	}
 	content := map[string]any{}
-	if kjson.UnmarshalCaseSensitivePreserveInts(d.form.Fresh(o).JSON(), &content) == nil {
+	if kjson.UnmarshalCaseSensitivePreserveInts(d.decoder.Renormalize(o).JSON(), &content) == nil {
 		u.Object = content
 	}
 }

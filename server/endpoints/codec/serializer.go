@@ -14,23 +14,23 @@ import (
 
 // serializer reads and writes one media type.
 type serializer struct {
-	form     Form
+	decoder  Decoder
 	options  json.SerializerOptions
-	ordinary *json.Serializer // for all that are not objects of the form
+	ordinary *json.Serializer // for everything but objects of the resource
 	name     string           // for the identifier
 }
 
-func newSerializer(f Form, options json.SerializerOptions) *serializer {
+func newSerializer(f Decoder, options json.SerializerOptions) *serializer {
 	ordinary := json.NewSerializerWithOptions(json.DefaultMetaFactory, known, known, options)
-	return &serializer{form: f, options: options, ordinary: ordinary, name: string(ordinary.Identifier()) + " " + f.Kind().String()}
+	return &serializer{decoder: f, options: options, ordinary: ordinary, name: string(ordinary.Identifier()) + " " + f.Kind().String()}
 }
 
 // Identifier implements runtime.Encoder. Watchers share what has been encoded
 // under the same identifier.
-func (s *serializer) Identifier() runtime.Identifier { return identifier(s.name, s.form) }
+func (s *serializer) Identifier() runtime.Identifier { return identifier(s.name, s.decoder) }
 
-// identifier tells the shapes of a form apart.
-func identifier(name string, f Form) runtime.Identifier {
+// identifier distinguishes the schemas of a decoder.
+func identifier(name string, f Decoder) runtime.Identifier {
 	if f, ok := f.(interface{ Identifier() string }); ok {
 		name += " " + f.Identifier()
 	}
@@ -62,8 +62,8 @@ func (s *serializer) encode(obj runtime.Object, w io.Writer) error {
 	return s.ordinary.Encode(obj, w)
 }
 
-// Decode implements runtime.Decoder. The objects of the form are read by it;
-// others, such as the options of a request, by the ordinary decoder.
+// Decode implements runtime.Decoder. The [Decoder] reads objects of the resource; the
+// ordinary serializer reads others, such as the options of a request.
 func (s *serializer) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	target, ours := into.(*object.Object)
 	if into != nil && !ours {
@@ -82,7 +82,7 @@ func (s *serializer) Decode(data []byte, defaults *schema.GroupVersionKind, into
 			return s.ordinary.Decode(data, defaults, nil)
 		}
 	}
-	o, gvk, complaints, err := s.form.FromRequest(body, defaults, s.options.Strict)
+	o, gvk, complaints, err := s.decoder.FromRequest(body, defaults, s.options.Strict)
 	if err != nil {
 		gvk, err = s.unkind(data, gvk, defaults, err)
 		return nil, &gvk, err
@@ -97,10 +97,9 @@ func (s *serializer) Decode(data []byte, defaults *schema.GroupVersionKind, into
 	return o, &gvk, nil
 }
 
-// unkind gives the error for a body that does not say its kind the form that it
-// has upstream: there it comes from different decoders, of which the strict one
-// quotes the body as it was sent, and the other one the JSON that was made of
-// it, saying what the kind should have been.
+// unkind returns upstream's error for a body without a kind. Upstream has two decoders.
+// The strict one quotes the body as it was sent. The other one quotes the JSON that was
+// made of it, and returns the kind that was expected.
 func (s *serializer) unkind(data []byte, gvk schema.GroupVersionKind, defaults *schema.GroupVersionKind, err error) (schema.GroupVersionKind, error) {
 	switch {
 	case !runtime.IsMissingKind(err):

@@ -12,16 +12,16 @@ import (
 )
 
 // storage implements runtime.Codec.
-type storage struct{ form Form }
+type storage struct{ decoder Decoder }
 
-// Storage returns what objects are written to etcd with, and read from it. An
-// object is written as it is, with a newline at the end as upstream writes it:
-// an update that changes nothing is known by its bytes.
-func Storage(f Form) runtime.Codec { return storage{f} }
+// Storage returns the codec of values in etcd. It writes an object unchanged, with a
+// newline at the end like upstream: an update that changes nothing is recognized by
+// its bytes.
+func Storage(f Decoder) runtime.Codec { return storage{f} }
 
 // Identifier implements runtime.Encoder.
 func (s storage) Identifier() runtime.Identifier {
-	return runtime.Identifier("storage of " + s.form.Kind().String())
+	return runtime.Identifier("storage of " + s.decoder.Kind().String())
 }
 
 // Encode implements runtime.Encoder.
@@ -45,7 +45,7 @@ func (s storage) Encode(obj runtime.Object, w io.Writer) error {
 func (s storage) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	target, ok := into.(*object.Object)
 	if into != nil && !ok {
-		return nil, nil, fmt.Errorf("what is stored cannot be read into an object of type %T", into)
+		return nil, nil, fmt.Errorf("a stored value cannot be decoded into an object of type %T", into)
 	}
 	o, err := s.read(bytes.TrimRight(data, "\n"), target)
 	if err != nil {
@@ -60,10 +60,10 @@ func (s storage) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Ob
 }
 
 func (s storage) read(data []byte, target *object.Object) (*object.Object, error) {
-	if form, ok := s.form.(Rereading); ok && target != nil && target.Stamp() != nil {
-		if o, ok := form.FromWritten(data, target.Stamp()); ok {
+	if decoder, ok := s.decoder.(Rereading); ok && target != nil && target.Stamp() != nil {
+		if o, ok := decoder.FromWritten(data, target.Stamp()); ok {
 			return o, nil
 		}
 	}
-	return s.form.FromStorage(data)
+	return s.decoder.FromStorage(data)
 }

@@ -11,8 +11,8 @@ const (
 	// maxNesting is how deeply messages may be nested. Each level takes about
 	// 2 KB of stack to decode, and more to encode as JSON.
 	maxNesting = 10_000
-	// maxWire bounds the sizes of all messages, those inside of others again: Go
-	// types that write their own JSON have it scanned once more at every level.
+	// maxWire bounds the sum of the sizes of all messages, with nested ones counted
+	// again: the JSON of Go types with MarshalJSON is scanned again at every level.
 	maxWire = 128 << 20
 )
 
@@ -75,10 +75,9 @@ type message struct {
 	end    int
 }
 
-// bears reports whether data may be decoded: whether that takes a bounded stack
-// and time. Where the data is malformed it says yes, as the decoder will get no
-// further either, and has the words for it.
-func (l *layout) bears(data []byte) bool {
+// checkNesting reports whether decoding data takes a bounded stack and time. It
+// accepts malformed data: the decoder stops at the same place and returns its error.
+func (l *layout) checkNesting(data []byte) bool {
 	stack := []message{{l, len(data)}}
 	at, work := 0, len(data)
 	for len(stack) > 0 {

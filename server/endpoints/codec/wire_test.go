@@ -65,7 +65,7 @@ func TestDeepMessagesAreKnownBeforehand(t *testing.T) {
 		"odd properties": {2, func(n *nest) { n.in(2, 0, 0).before(8, 3, 0xff, 0xff, 0xff).in(propertiesField, 2, 0) }},
 	} {
 		shallow, deep := newNest().times(100, c.wrap), newNest().times(maxNesting/c.levels+1, c.wrap)
-		if !schema.bears(shallow) {
+		if !schema.checkNesting(shallow) {
 			t.Errorf("%s: refused", name)
 		}
 		var s v1.JSONSchemaProps
@@ -75,26 +75,26 @@ func TestDeepMessagesAreKnownBeforehand(t *testing.T) {
 		if got := depth(&s); got != 101 {
 			t.Errorf("%s: the test's data has %d levels", name, got)
 		}
-		if schema.bears(deep) {
+		if schema.checkNesting(deep) {
 			t.Errorf("%s: %d levels have not been noticed", name, maxNesting+1)
 		}
 	}
 	text := make([]byte, 1<<20)
-	if schema.bears(newNest(text...).in(3, 2, 0).times(200, func(n *nest) { n.in(notField, 2, 0) })) {
+	if schema.checkNesting(newNest(text...).in(3, 2, 0).times(200, func(n *nest) { n.in(notField, 2, 0) })) {
 		t.Error("a large text far inside has not been noticed")
 	}
 	whole := layoutOf(reflect.TypeFor[*v1.CustomResourceDefinition]())
 	if whole.fields[1] == nil || whole.fields[1].fields[11] != nil || whole.fields[2].fields[7].fields[4].fields[1].fields[notField] == nil {
-		t.Error("the layout of definitions is not what it should be")
+		t.Error("the layout of CRDs is not what it should be")
 	}
 	if len(layoutOf(reflect.TypeFor[metav1.Time]()).fields) != 0 {
 		t.Error("a time has messages in it")
 	}
 }
 
-// FuzzBears finds data that the measure calls harmless and that nests deeply
+// FuzzCheckNesting finds data that checkNesting accepts and that nests deeply
 // all the same, or takes long to measure.
-func FuzzBears(f *testing.F) {
+func FuzzCheckNesting(f *testing.F) {
 	f.Add(newNest().times(20, func(n *nest) { n.in(notField, 2, 0) }))
 	f.Add(newNest().times(20, func(n *nest) { n.in(2, 0, 0).before(8, 1, 'a').in(propertiesField, 2, 0) }))
 	f.Add([]byte{0xfb, 0x0f, 8, 1, 0xfc, 0x0f, 0xe2, 1, 0})
@@ -104,7 +104,7 @@ func FuzzBears(f *testing.F) {
 			return
 		}
 		began := time.Now()
-		ok := schema.bears(data)
+		ok := schema.checkNesting(data)
 		if d := time.Since(began); d > time.Second {
 			t.Fatalf("%v for %d bytes", d, len(data))
 		}

@@ -31,19 +31,18 @@ func withBuffer(f func(b []byte) ([]byte, error)) error {
 	return err
 }
 
-// current returns an object in the current shape of the form. Bookmarks of
-// watches, which have no name, are no objects of the resource and stay as they
-// are.
-func current(f Form, o *object.Object) *object.Object {
+// current returns an object normalized by the current schema. Bookmarks of watches,
+// which have no name, stay unchanged.
+func current(f Decoder, o *object.Object) *object.Object {
 	if o.GetName() == "" {
 		return o
 	}
-	return f.Fresh(o)
+	return f.Renormalize(o)
 }
 
 // writeObject writes an object in one piece.
 func (s *serializer) writeObject(w io.Writer, o *object.Object) error {
-	o = current(s.form, o)
+	o = current(s.decoder, o)
 	if s.options.Yaml || s.options.Pretty {
 		return s.writeForReaders(w, o.JSON())
 	}
@@ -89,7 +88,7 @@ func (s *serializer) appendItem(b []byte, l *object.List, i int) []byte {
 	if i > 0 {
 		b = append(b, ',')
 	}
-	return current(s.form, &l.Items[i]).AppendJSON(b)
+	return current(s.decoder, &l.Items[i]).AppendJSON(b)
 }
 
 // writeForReaders writes YAML, or JSON with indentation.

@@ -19,10 +19,10 @@ import (
 	client "k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/catalog/fixtures"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
@@ -32,8 +32,8 @@ const (
 	asV2beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 )
 
-// definition is a definition in some state, whose versions are given as JSON.
-func definition(plural, group, scope, versions string, conditions ...string) string {
+// crdJSON returns a CRD with conditions, whose versions are given as JSON.
+func crdJSON(plural, group, scope, versions string, conditions ...string) string {
 	singular := strings.TrimSuffix(plural, "s")
 	kind := strings.ToUpper(singular[:1]) + singular[1:]
 	names := fmt.Sprintf(`{"categories":["all"],"kind":%q,"listKind":%q,"plural":%q,"shortNames":[%q],"singular":%q}`, kind, kind+"List", plural, plural[:2], singular)
@@ -60,13 +60,13 @@ const (
 
 // state is a site with a handler of this package.
 type state struct {
-	*fixtures.Site
+	*fixtures.Server
 	handler *Handler
 }
 
 func start(t testing.TB) *state {
 	t.Helper()
-	s := &state{Site: fixtures.Open(t)}
+	s := &state{Server: fixtures.Open(t)}
 	s.handler = New(s.Catalog, APIExtensions())
 	s.Serve(t, s.handler)
 	return s
@@ -74,11 +74,11 @@ func start(t testing.TB) *state {
 
 func samples(t *testing.T, s *state) {
 	s.Create(t,
-		definition("trees", "orchard.example", "Namespaced", versionOf("v1", stored+both)+","+versionOf("v2", served)+","+versionOf("v1beta1", served)+","+versionOf("v0", off), "Established", "NamesAccepted"),
-		definition("apples", "orchard.example", "Cluster", versionOf("v1", stored+`,"subresources":{"status":{}}`), "Established", "Terminating"),
-		definition("clouds", "a.example", "Cluster", versionOf("v1alpha1", `,"served":false,"storage":true`)+","+versionOf("v10", served), "Established"),
-		definition("hidden", "hidden.example", "Cluster", versionOf("v1", stored), "NamesAccepted"),
-		definition("offs", "off.example", "Cluster", versionOf("v1", `,"served":false,"storage":true`), "Established"),
+		crdJSON("trees", "orchard.example", "Namespaced", versionOf("v1", stored+both)+","+versionOf("v2", served)+","+versionOf("v1beta1", served)+","+versionOf("v0", off), "Established", "NamesAccepted"),
+		crdJSON("apples", "orchard.example", "Cluster", versionOf("v1", stored+`,"subresources":{"status":{}}`), "Established", "Terminating"),
+		crdJSON("clouds", "a.example", "Cluster", versionOf("v1alpha1", `,"served":false,"storage":true`)+","+versionOf("v10", served), "Established"),
+		crdJSON("hidden", "hidden.example", "Cluster", versionOf("v1", stored), "NamesAccepted"),
+		crdJSON("offs", "off.example", "Cluster", versionOf("v1", `,"served":false,"storage":true`), "Established"),
 	)
 }
 
@@ -186,7 +186,7 @@ func TestClientGo(t *testing.T) {
 	}
 }
 
-// TestChanges looks for a definition right after the catalog has seen it.
+// TestChanges looks for a CRD right after the catalog has seen it.
 func TestChanges(t *testing.T) {
 	s := start(t)
 	s.Run(t)
@@ -214,14 +214,14 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	look(false)
-	s.Create(t, definition("trees", "orchard.example", "Namespaced", versionOf("v1", stored)))
+	s.Create(t, crdJSON("trees", "orchard.example", "Namespaced", versionOf("v1", stored)))
 	look(false)
-	s.Settle(t, s.Definitions.Update(t, "trees.orchard.example", func(o *object.Object) {
+	s.Settle(t, s.CRDs.Update(t, "trees.orchard.example", func(o *object.Object) {
 		o.SetMember("status", bytes.Replace(o.Member("status"), []byte(`"conditions":[]`), []byte(`"conditions":[{"status":"True","type":"Established"}]`), 1))
 	}))
 	look(true)
-	s.Definitions.Delete(t, "trees.orchard.example")
-	s.Create(t, definition("others", "orchard.example", "Namespaced", versionOf("v2", stored), "Established"))
+	s.CRDs.Delete(t, "trees.orchard.example")
+	s.Create(t, crdJSON("others", "orchard.example", "Namespaced", versionOf("v2", stored), "Established"))
 	look(false)
 	if len(tags) != 3 {
 		t.Errorf("%d tags for three states", len(tags))
@@ -270,11 +270,11 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A group of which nobody can say what it has is not one that does not exist.
+// A group whose CRD cannot be decoded does not count as a group that does not exist.
 func TestUnknown(t *testing.T) {
 	s := start(t)
-	key := s.Definitions.Prefix + catalog.Key + "/widgets.lost.example"
-	if _, err := s.Definitions.Client.Put(t.Context(), key, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"widgets.lost.example"}}`); err != nil {
+	key := s.CRDs.Prefix + catalog.Key + "/widgets.lost.example"
+	if _, err := s.CRDs.Client.Put(t.Context(), key, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"widgets.lost.example"}}`); err != nil {
 		t.Fatal(err)
 	}
 	s.Run(t)
@@ -295,7 +295,7 @@ func TestBuiltIn(t *testing.T) {
 	defer server.Close()
 	s.URL = server.URL
 	s.Run(t)
-	s.Create(t, definition("things", "apiextensions.k8s.io", "Cluster", versionOf("v1", stored)+","+versionOf("v2", served), "Established"))
+	s.Create(t, crdJSON("things", "apiextensions.k8s.io", "Cluster", versionOf("v1", stored)+","+versionOf("v2", served), "Established"))
 	c, err := client.NewDiscoveryClientForConfig(&rest.Config{Host: s.URL})
 	if err != nil {
 		t.Fatal(err)
@@ -318,7 +318,7 @@ func TestBuiltIn(t *testing.T) {
 	}
 }
 
-// TestMany measures what definitions cost, and how soon one more is seen.
+// TestMany measures what CRDs cost, and how soon one more is seen.
 func TestMany(t *testing.T) {
 	const many = 1000
 	s := start(t)
@@ -326,7 +326,7 @@ func TestMany(t *testing.T) {
 	for w := range 10 {
 		wait.Go(func() {
 			for i := w; i < many; i += 10 {
-				s.Definitions.Create(t, definition(fmt.Sprintf("trees%d", i), fmt.Sprintf("g%d.orchard.example", i), "Namespaced", versionOf("v1", stored+both), "Established"))
+				s.CRDs.Create(t, crdJSON(fmt.Sprintf("trees%d", i), fmt.Sprintf("g%d.orchard.example", i), "Namespaced", versionOf("v1", stored+both), "Established"))
 			}
 		})
 	}
@@ -338,10 +338,10 @@ func TestMany(t *testing.T) {
 		size += int(unsafe.Sizeof(*f)) + cap(f.aggregated) + cap(f.versions)*int(unsafe.Sizeof(""))
 	}
 	if size /= many; size > 1000 {
-		t.Errorf("%d bytes per definition", size)
+		t.Errorf("%d bytes per CRD", size)
 	}
-	t.Logf("%d bytes per definition", size)
-	s.Create(t, definition("more", "more.example", "Cluster", versionOf("v1", stored), "Established"))
+	t.Logf("%d bytes per CRD", size)
+	s.Create(t, crdJSON("more", "more.example", "Cluster", versionOf("v1", stored), "Established"))
 	begin := time.Now()
 	all := s.handler.listing()
 	t.Logf("one more after %v", time.Since(begin))

@@ -15,7 +15,7 @@ import (
 // customPriority is the priority of groups of custom resources.
 const customPriority = 1000
 
-// Group is a group that the server has whatever is in the catalog.
+// Group is a built-in group, which does not depend on the catalog.
 type Group struct {
 	Name     string
 	Priority int // groups with a higher one come first
@@ -56,7 +56,7 @@ type Subresource struct {
 	Verbs                []string
 }
 
-// APIExtensions is the group of the definitions themselves.
+// APIExtensions is the group of the CRDs themselves.
 func APIExtensions() Group {
 	const name, kind = "apiextensions.k8s.io", "CustomResourceDefinition"
 	g := Group{Name: name, Priority: 16700}
@@ -79,7 +79,7 @@ var (
 	partVerbs        = []string{"get", "patch", "update"}
 )
 
-// customVersions returns what is served of the definitions of a group, the
+// customVersions returns what is served of the CRDs of a group, the
 // preferred version first, without the built-in versions.
 func customVersions(entries []*catalog.Entry, builtIn []Version) []Version {
 	var versions []Version

@@ -29,7 +29,7 @@ type fragment struct {
 	name       string
 	priority   int
 	versions   []string
-	aggregated []byte // JSON, of which all the rest is a part
+	aggregated []byte // JSON; all other fields are parts of it
 	sum        [sha256.Size]byte
 }
 
@@ -48,8 +48,8 @@ func encode(value any) []byte {
 	return data
 }
 
-// Handler answers requests to /api, /apis and what is below, as far as it is
-// about which resources there are. It is safe for concurrent use.
+// Handler answers discovery requests to /api, /apis and the paths below. It is safe for
+// concurrent use.
 type Handler struct {
 	catalog *catalog.Catalog
 	builtIn []Group
@@ -73,7 +73,7 @@ func New(c *catalog.Catalog, builtIn ...Group) *Handler {
 	var core []*fragment
 	for i := range builtIn {
 		switch f := newFragment(&builtIn[i]); {
-		case len(f.versions) == 0: // it is as if it were not there
+		case len(f.versions) == 0: // the group is left out
 		case f.name == "":
 			core = append(core, f)
 		default:
@@ -175,8 +175,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// serveCore answers /api. That there is such a group is what clients find out
-// by asking; that there is none is no error.
+// serveCore answers /api. Clients request it to find out whether the core group exists;
+// if it does not, that is no error.
 func (h *Handler) serveCore(w http.ResponseWriter, req *http.Request) {
 	versions := &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{}, ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{}}
 	if g := h.builtInGroup(""); g != nil {
@@ -224,7 +224,7 @@ func aggregatedDocument(all *listing, version string) *document {
 func (h *Handler) serveGroup(w http.ResponseWriter, req *http.Request, name string) {
 	g, ok := h.group(name, h.catalog.Group(name))
 	if !ok {
-		// Another server may have said that there is such a group.
+		// Another replica may have told the client that the group exists.
 		if h.catalog.CatchUp(req.Context()) != nil {
 			reply.Fail(w, req, http.StatusServiceUnavailable)
 			return
@@ -267,8 +267,8 @@ func (h *Handler) serveVersion(w http.ResponseWriter, req *http.Request, group, 
 	small(v.list(group), func() runtime.Object { return &metav1.APIResourceList{} }).serve(w, req)
 }
 
-// absent answers that there is no such group or version. If a CRD of the group cannot be
-// read, nobody knows whether that is so: clients would take its objects for deleted.
+// absent answers that a group or version does not exist. If a CRD of the group cannot be
+// decoded, that is unknown, and a 404 would make clients take its objects for deleted.
 func (h *Handler) absent(w http.ResponseWriter, req *http.Request, group, version string) {
 	if unknown := h.catalog.UnknownGroup(group); unknown != nil {
 		reply.Error(w, req, schema.GroupVersion{Group: group, Version: version}, apierrors.NewServiceUnavailable(unknown.Error()))
@@ -301,7 +301,7 @@ type document struct {
 	parts      [][]byte
 	etag       string
 	aggregated bool
-	empty      func() runtime.Object // to decode into, for those who ask for something else
+	empty      func() runtime.Object // to decode into, for encodings other than JSON
 }
 
 func (d *document) append(texts ...string) {

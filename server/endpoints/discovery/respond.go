@@ -54,8 +54,8 @@ func (aggregates) AllowsServerVersion(string) bool { return false }
 // AllowsStreamSchema implements negotiation.EndpointRestrictions.
 func (aggregates) AllowsStreamSchema(schema string) bool { return schema == "watch" }
 
-// serve answers with the document. JSON is written as it is; for those who ask
-// for another encoding, it is decoded.
+// serve answers with the document. JSON is written unchanged; for other encodings it
+// is decoded.
 func (d *document) serve(w http.ResponseWriter, req *http.Request) {
 	restrictions := negotiation.EndpointRestrictions(negotiation.DefaultEndpointRestrictions)
 	if d.aggregated {
@@ -99,8 +99,8 @@ func (d *document) serve(w http.ResponseWriter, req *http.Request) {
 // asIs is an encoder that writes a document whatever the object is.
 type asIs struct{ *document }
 
-// Encode implements runtime.Encoder. The document about all groups has thousands
-// of parts, each of which would be a frame on its own.
+// Encode implements runtime.Encoder. The document about all groups has thousands of
+// parts, and each would become a frame of its own.
 func (d asIs) Encode(_ runtime.Object, w io.Writer) error {
 	size := 0
 	for _, part := range d.parts {

@@ -83,8 +83,8 @@ func TestHurryEndsBlockedWrites(t *testing.T) {
 	}
 }
 
-// A client that reads slowly, but reads, keeps its connection; a deadline that
-// somebody else sets holds.
+// A client that reads slowly keeps its connection. A deadline that other code sets
+// holds.
 func TestSlowReaderKeepsItsConnection(t *testing.T) {
 	server, client, _ := pair(t, Connections{WriteTimeout: time.Second})
 	stop := make(chan struct{})

@@ -158,7 +158,7 @@ func (l *Listener) Hurry() {
 // Cut closes all connections that are open.
 func (l *Listener) Cut() {
 	for _, c := range l.all() {
-		_ = c.Close() // whoever uses it finds out
+		_ = c.Close() // reads and writes on it fail from now on
 	}
 }
 

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// The limits of the cache, in bytes of compressed documents, and for how long a
-// document is kept that nobody asks for. The document of 500 definitions of
-// 46 KB has 2 MB.
+// The limits of the cache, in bytes of compressed documents, and how long a document
+// is kept without requests. The document of 500 CRDs of 46 KB has 2 MB.
 const (
 	cacheSize    = 32 << 20
 	cacheLargest = cacheSize / 2
@@ -74,7 +73,7 @@ func (c *cache) remove(e *list.Element) {
 	c.size -= len(k.data)
 }
 
-// sweep drops what nobody has asked for.
+// sweep drops documents that were not requested lately.
 func (c *cache) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

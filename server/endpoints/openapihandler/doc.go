@@ -6,20 +6,20 @@
 //	                           │
 //	catalog.Entry ── unpack ───┴── openapi.AppendPaths, AppendModels
 //
-// A unit is what documents have of one definition. Documents are compressed unit
-// by unit while they are rendered: what is in memory is one definition and the
-// compressed document, and that is kept while somebody asks for it.
+// A unit is the part of a document that comes from one CRD. Documents are compressed
+// unit by unit while they are rendered, so that memory holds one CRD and the compressed
+// document. The document stays in the cache while clients request it.
 //
-// A document is rendered once for all who wait, and only if somebody asks. What a
-// client gets is never older than its request: nothing stale is sent while a
-// newer document is rendered. Definitions that change all the time cost one
-// rendering after the other, in one goroutine.
+// A document is rendered once for all waiting requests, and only on request. A client
+// never gets a document that is older than its request: no stale document is sent while
+// a newer one is rendered. If CRDs change all the time, one goroutine renders one
+// document after the other.
 //
 // # Invariants
 //
-// The hash of a document follows from the hashes of the definitions in it, so
-// that the index costs no document. The same hash means the same document.
+// The hash of a document is computed from the hashes of its CRDs, so that the index
+// renders no document. The same hash means the same document.
 //
-// A definition whose schema cannot be published is published as that of an
-// object of which nothing is known: it never keeps others from being published.
+// A CRD whose schema cannot be published is published as an object without known
+// fields. It never prevents the publishing of other CRDs.
 package openapihandler

@@ -11,8 +11,8 @@ import (
 	"k8s.io/kube-openapi/pkg/handler3"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/openapi"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
-	"github.com/espalier-dev/espalier/openapi"
 	"github.com/espalier-dev/espalier/server/catalog"
 )
 
@@ -25,7 +25,7 @@ type unit interface {
 	bare() unit
 }
 
-// custom is the unit of a definition, in some of its versions.
+// custom is the unit of a CRD, in some of its versions.
 type custom struct {
 	entry    *catalog.Entry
 	versions []*catalog.Version
@@ -52,8 +52,8 @@ func (u custom) appendModels(dst []byte, f openapi.Format) []byte {
 	e := u.entry
 	d := &crd.CRD{Name: e.Name}
 	if !u.hidden {
-		if read, err := e.Definition(); err != nil {
-			klog.ErrorS(err, "Definition is published without its schemas", "name", e.Name)
+		if read, err := e.CRD(); err != nil {
+			klog.ErrorS(err, "Failed to unpack a CRD, publishing it without schemas", "name", e.Name)
 		} else {
 			d = read
 			defer d.Release()
@@ -70,7 +70,7 @@ func (u custom) appendModels(dst []byte, f openapi.Format) []byte {
 		}
 		more, err := openapi.AppendModels(dst, d, version, f)
 		if err != nil {
-			klog.ErrorS(err, "Version of a definition is published without its schema", "name", e.Name, "version", v.Name)
+			klog.ErrorS(err, "Failed to convert the schema of a CRD version, publishing it without schema", "name", e.Name, "version", v.Name)
 			more, _ = openapi.AppendModels(dst, d, &crd.Version{Name: v.Name}, f) // without a schema nothing fails
 		}
 		dst = more
@@ -209,7 +209,7 @@ func (d *document) writeProtobuf(ctx context.Context, w io.Writer) error {
 			return stopped
 		}
 		if err != nil {
-			klog.ErrorS(err, "Definition is published without its schemas in protobuf")
+			klog.ErrorS(err, "Failed to encode a CRD as protobuf, publishing it without schemas")
 			if message, err = d.message(u.bare()); err != nil {
 				return err
 			}

@@ -24,10 +24,10 @@ type source struct {
 	write func(context.Context, io.Writer) error
 }
 
-// flights renders documents once for all who wait for them. Whoever comes while
-// a document is rendered waits for the next rendering: what he gets is never
-// older than his request. So a document that changes all the time is rendered by
-// one goroutine at a time, however many ask, and not at all if nobody does.
+// flights renders a document once for all waiting requests. A request that arrives
+// during a rendering waits for the next one, so that its document is never older than
+// the request. A document that changes all the time is rendered by one goroutine at a
+// time, for any number of requests, and not at all without requests.
 type flights struct {
 	mu      sync.Mutex
 	running map[string]*flight // by the name of the document
@@ -43,7 +43,7 @@ type flight struct {
 	err     error
 }
 
-// do returns what render returns, called after do was.
+// do returns the result of a call of render that begins after the call of do.
 func (f *flights) do(ctx context.Context, name string, render func(context.Context) (rendered, error)) (rendered, error) {
 	one := f.join(name, render)
 	select {
@@ -66,7 +66,7 @@ func (f *flights) join(name string, render func(context.Context) (rendered, erro
 	if f.running == nil {
 		f.running, f.next = map[string]*flight{}, map[string]*flight{}
 	}
-	ctx, cancel := context.WithCancel(context.Background()) // it is nobody's in particular
+	ctx, cancel := context.WithCancel(context.Background()) // it belongs to no single request
 	one := &flight{waiting: 1, cancel: cancel, done: make(chan struct{})}
 	before := f.running[name]
 	if before == nil {
@@ -78,8 +78,8 @@ func (f *flights) join(name string, render func(context.Context) (rendered, erro
 	return one
 }
 
-// leave is for those who do not wait any longer. What nobody waits for ends, and
-// nobody may join it any more.
+// leave is called by a request that stops waiting. When no request waits any more, the
+// rendering is cancelled, and no other request joins it.
 func (f *flights) leave(name string, one *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,8 +92,8 @@ func (f *flights) leave(name string, one *flight) {
 	}
 }
 
-// begin makes a rendering the one that runs, when the one before is over. It
-// reports whether anybody waits for it.
+// begin makes a rendering the current one when the one before is over. It reports
+// whether a request waits for it.
 func (f *flights) begin(name string, one, before *flight) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func (f *flights) begin(name string, one, before *flight) bool {
 		delete(f.next, name)
 		return true
 	}
-	// If the one before kept its place for this one, it is nobody's now.
+	// If the rendering before held its slot for this one, the slot is free now.
 	if f.running[name] == before && f.next[name] == nil {
 		delete(f.running, name)
 	}
@@ -127,12 +127,12 @@ func (f *flights) run(ctx context.Context, name string, one, before *flight, ren
 	close(one.done)
 }
 
-// recovered returns a panic of render as an error: its goroutine is no request's,
-// so nothing else would keep it from ending the process.
+// recovered returns a panic of render as an error. render runs in a goroutine of its
+// own, so nothing else recovers the panic, and it would end the process.
 func recovered(ctx context.Context, name string, render func(context.Context) (rendered, error)) (made rendered, err error) {
 	defer func() {
 		if why := recover(); why != nil {
-			klog.ErrorS(nil, "Panic while an OpenAPI document was rendered", "document", name, "panic", why, "stack", string(debug.Stack()))
+			klog.ErrorS(nil, "Panicked while rendering an OpenAPI document", "document", name, "panic", why, "stack", string(debug.Stack()))
 			made, err = rendered{}, fmt.Errorf("rendering %s panicked: %v", name, why)
 		}
 	}()

@@ -29,7 +29,7 @@ func TestRenderedOnce(t *testing.T) {
 			text.WriteByte(byte('!' + random.IntN(90)))
 		}
 		spec := fmt.Sprintf(`{"description":%q,"properties":{"a":{"type":"string"}},"type":"object"}`, text.String())
-		s.Create(t, definition(fmt.Sprintf("books%ds", i), "library.example", spec, "v1"))
+		s.Create(t, crdJSON(fmt.Sprintf("books%ds", i), "library.example", spec, "v1"))
 	}
 	ask := func(times int) time.Duration {
 		before := cpu(t)
@@ -46,7 +46,7 @@ func TestRenderedOnce(t *testing.T) {
 	}
 	ask(1) // what is made once in the life of a process
 	for i, times := range []int{1, 40} {
-		s.Create(t, definition(fmt.Sprintf("changes%ds", i), "library.example", simple, "v1"))
+		s.Create(t, crdJSON(fmt.Sprintf("changes%ds", i), "library.example", simple, "v1"))
 		took := ask(times)
 		t.Logf("%d requests after a change: %v of CPU", times, took)
 		if limit := 10 * renderTime(t, s); times > 1 && took > limit {
@@ -78,8 +78,8 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// TestFlights: one rendering at a time, that begins after all who get it have
-// asked, and ends when nobody waits.
+// TestFlights: there is one rendering at a time. It begins after all requests that get
+// it, and is cancelled when no request waits.
 func TestFlights(t *testing.T) {
 	var f flights
 	var version, running, made atomic.Int64
@@ -132,8 +132,8 @@ func TestFlights(t *testing.T) {
 	}
 }
 
-// TestAbandonedFlight: who asks after the last one has gone who waited for the next
-// rendering gets one of his own, and not the one that was cancelled.
+// TestAbandonedFlight: a request that comes after all requests for the next rendering
+// have left gets a rendering of its own, and not the cancelled one.
 func TestAbandonedFlight(t *testing.T) {
 	for range 20 {
 		var f flights
@@ -181,8 +181,8 @@ func TestAbandonedFlight(t *testing.T) {
 	}
 }
 
-// TestPanickingFlight: a rendering that panics is an error for those who wait for
-// it, and the next one is as if nothing had happened.
+// TestPanickingFlight: a rendering that panics returns an error to the requests that
+// wait for it. The next one is not affected.
 func TestPanickingFlight(t *testing.T) {
 	var f flights
 	if _, err := f.do(t.Context(), "x", func(context.Context) (rendered, error) { panic("a schema nobody thought of") }); err == nil {
@@ -193,7 +193,7 @@ func TestPanickingFlight(t *testing.T) {
 	}
 }
 
-// TestNeverStale: what is asked for after a change is there includes it.
+// TestNeverStale: a document that is requested after a change includes it.
 func TestNeverStale(t *testing.T) {
 	s := start(t)
 	s.Run(t)
@@ -213,7 +213,7 @@ func TestNeverStale(t *testing.T) {
 	}
 	for i := range 20 {
 		name := fmt.Sprintf("birds%ds", i)
-		s.Create(t, definition(name, "sky.example", colored, "v1"))
+		s.Create(t, crdJSON(name, "sky.example", colored, "v1"))
 		if got := s.Do(t, "GET", "/openapi/v2"); !bytes.Contains(got.Content, []byte("/apis/sky.example/v1/"+name)) {
 			t.Errorf("%s is not there", name)
 		}

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/espalier-dev/espalier/crd/openapi"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
-	"github.com/espalier-dev/espalier/openapi"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/endpoints/discovery/grouped"
 	"github.com/espalier-dev/espalier/server/endpoints/reply"
@@ -55,7 +55,7 @@ func (h *Handler) hashes(group string, entries []*catalog.Entry) ([]versionHash,
 	var list []versionHash
 	s, err := h.static()
 	if err != nil {
-		return nil, false // no request comes as far as to ask for hashes
+		return nil, false // requests fail before they need hashes
 	}
 	for _, v := range servedVersions(entries) {
 		if units := h.units(s, group, v, entries); len(units) > 0 {
@@ -92,8 +92,8 @@ func (h *Handler) units(s *static, group, version string, entries []*catalog.Ent
 		if !e.Established || v == nil || !v.Served {
 			continue
 		}
-		// Accepted names are different from each other, unless somebody has
-		// written into the storage. Then the first has the model.
+		// Accepted names are unique, unless an operator has written into etcd. Then the
+		// first CRD gets the model.
 		kind, list := e.Accepted.Kind, e.Accepted.ListKind
 		if kind == "" || list == "" || kind == list || kinds[kind] || kinds[list] {
 			continue
@@ -162,16 +162,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// place is where the document of a version is.
-func place(group, version string) string {
+// documentPath is the path of the document of a version, below /openapi/v3.
+func documentPath(group, version string) string {
 	if group == "" {
 		return "api/" + version
 	}
 	return "apis/" + group + "/" + version
 }
 
-func location(place string, hash hash) string {
-	u := url.URL{Path: "/openapi/v3/" + place, RawQuery: "hash=" + hash.String()}
+func location(documentPath string, hash hash) string {
+	u := url.URL{Path: "/openapi/v3/" + documentPath, RawQuery: "hash=" + hash.String()}
 	return u.String()
 }
 
@@ -192,7 +192,7 @@ func (h *Handler) encodeIndex(current *grouped.Snapshot[[]versionHash], s *stati
 		if data[len(data)-1] == '}' {
 			data = append(data, ',')
 		}
-		at := place(group, version)
+		at := documentPath(group, version)
 		data = append(jsondoc.AppendString(data, at), `:{"serverRelativeURL":`...)
 		data = append(jsondoc.AppendString(data, location(at, hash)), '}')
 	}
@@ -221,7 +221,7 @@ func (h *Handler) serveVersion(w http.ResponseWriter, req *http.Request, s *stat
 	} else {
 		units := h.units(s, group, version, h.catalog.Group(group))
 		if len(units) == 0 {
-			// The index of another server may have said that there is such a document.
+			// The index of another replica may have listed the document.
 			if h.catalog.CatchUp(req.Context()) != nil {
 				reply.Fail(w, req, http.StatusServiceUnavailable)
 				return
@@ -249,7 +249,7 @@ func (h *Handler) serveVersion(w http.ResponseWriter, req *http.Request, s *stat
 	if !ok {
 		return
 	}
-	at := place(group, version)
+	at := documentPath(group, version)
 	r := response{hash: sum, name: at, contentType: contentType, current: func() source { return write.of(sum, d) }}
 	if given := req.URL.Query().Get("hash"); given != "" {
 		if given != sum.String() {
@@ -263,15 +263,15 @@ func (h *Handler) serveVersion(w http.ResponseWriter, req *http.Request, s *stat
 }
 
 // serveAll answers /openapi/v2. The hash is known without the document, which is
-// built when nobody has built it yet.
+// built if it is not cached.
 func (h *Handler) serveAll(w http.ResponseWriter, req *http.Request, s *static) {
 	contentType, write, ok := negotiate(w, req, openapi.V2)
 	if !ok {
 		return
 	}
 	h.respond(w, req, response{hash: s.sealAll(h.index.Current()), name: "v2", contentType: contentType, moving: true, current: func() source {
-		// The hash first: if definitions change in between, the document is newer
-		// than its hash, and is built again for the next who asks.
+		// The hash first: if CRDs change in between, the document is newer
+		// than its hash, and is built again for the next request.
 		sum := s.sealAll(h.index.Current())
 		return write.of(sum, h.all(s))
 	}})

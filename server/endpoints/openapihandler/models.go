@@ -16,18 +16,18 @@ import (
 	"k8s.io/kube-openapi/pkg/handler"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/espalier-dev/espalier/openapi"
+	"github.com/espalier-dev/espalier/crd/openapi"
 )
 
-// BuiltIn is a version of a group that the server has whatever is in the
-// catalog. Its resources name their models, which are among the definitions.
+// BuiltIn is a version of a built-in group, which does not depend on the catalog. Its
+// resources name their models, which are among the OpenAPI definitions.
 type BuiltIn struct {
 	Group, Version string
 	Resources      []openapi.Resource
 	Definitions    common.GetOpenAPIDefinitions
 }
 
-// APIExtensions returns the versions of the group of the definitions themselves.
+// APIExtensions returns the versions of the group of the CRDs themselves.
 func APIExtensions() []BuiltIn {
 	var list []BuiltIn
 	for _, v := range []string{"v1", "v1beta1"} {
@@ -52,8 +52,8 @@ var metaTypes = []string{metaModels + "DeleteOptions", metaModels + "ListMeta", 
 // models are encoded schemas by name.
 type models map[string][]byte
 
-// static is what is published whatever is in the catalog, made when it is first
-// asked for.
+// static is the part of the documents that does not depend on the catalog. It is made
+// on the first request.
 type static struct {
 	meta, scale map[openapi.Format]models
 	builtIn     []map[openapi.Format]models // beyond those of meta
@@ -61,8 +61,7 @@ type static struct {
 	form        [sha256.Size]byte           // changes with whatever documents have in common
 }
 
-// formRevision is to be changed when the same definition is published in
-// another form.
+// formRevision must be changed when the document of an unchanged CRD changes.
 const formRevision = "1"
 
 func newStatic(builtIn []BuiltIn) (*static, error) {

@@ -23,9 +23,9 @@ import (
 	"k8s.io/kube-openapi/pkg/handler3"
 	protomodels "k8s.io/kube-openapi/pkg/util/proto"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog/fixtures"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
@@ -35,9 +35,9 @@ const (
 	protobufV2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 )
 
-// definition is a definition that is established, with a schema for the spec
+// crdJSON returns an established CRD, with a schema for the spec
 // in each of its versions.
-func definition(plural, group, spec string, versions ...string) string {
+func crdJSON(plural, group, spec string, versions ...string) string {
 	singular := strings.TrimSuffix(plural, "s")
 	kind := strings.ToUpper(singular[:1]) + singular[1:]
 	names := fmt.Sprintf(`{"kind":%q,"listKind":%q,"plural":%q,"singular":%q}`, kind, kind+"List", plural, singular)
@@ -58,13 +58,13 @@ const (
 
 // state is a site with a handler of this package.
 type state struct {
-	*fixtures.Site
+	*fixtures.Server
 	handler *Handler
 }
 
 func start(t testing.TB) *state {
 	t.Helper()
-	s := &state{Site: fixtures.Open(t)}
+	s := &state{Server: fixtures.Open(t)}
 	s.handler = New(s.Catalog, APIExtensions()...)
 	s.Serve(t, s.handler)
 	return s
@@ -72,10 +72,10 @@ func start(t testing.TB) *state {
 
 func samples(t testing.TB, s *state) {
 	s.Create(t,
-		definition("trees", "orchard.example", colored, "v1", "v2"),
-		definition("apples", "orchard.example", simple, "v1"),
-		definition("clouds", "sky.example", colored, "v1alpha1"),
-		strings.Replace(definition("ghosts", "orchard.example", simple, "v3"), "Established", "NamesAccepted", 1),
+		crdJSON("trees", "orchard.example", colored, "v1", "v2"),
+		crdJSON("apples", "orchard.example", simple, "v1"),
+		crdJSON("clouds", "sky.example", colored, "v1alpha1"),
+		strings.Replace(crdJSON("ghosts", "orchard.example", simple, "v3"), "Established", "NamesAccepted", 1),
 	)
 }
 
@@ -126,13 +126,13 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// TestHashes changes one definition and looks which documents change.
+// TestHashes changes one CRD and looks which documents change.
 func TestHashes(t *testing.T) {
 	s := start(t)
 	s.Run(t)
 	samples(t, s)
 	before, all := s.index(t), s.Do(t, "HEAD", "/openapi/v2").Header.Get("ETag")
-	s.Settle(t, s.Definitions.Update(t, "clouds.sky.example", func(o *object.Object) {
+	s.Settle(t, s.CRDs.Update(t, "clouds.sky.example", func(o *object.Object) {
 		o.SetMember("spec", bytes.Replace(o.Member("spec"), []byte("of the leaves"), []byte("of the sky"), 1))
 	}))
 	after := s.index(t)
@@ -147,7 +147,7 @@ func TestHashes(t *testing.T) {
 	if all == s.Do(t, "HEAD", "/openapi/v2").Header.Get("ETag") {
 		t.Error("v2: the tag is the same")
 	}
-	s.Settle(t, s.Definitions.Update(t, "clouds.sky.example", func(o *object.Object) {
+	s.Settle(t, s.CRDs.Update(t, "clouds.sky.example", func(o *object.Object) {
 		o.SetLabels(map[string]string{"a": "b"})
 	}))
 	if again := s.index(t); fmt.Sprint(again) != fmt.Sprint(after) {
@@ -342,16 +342,16 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestOddDefinitions publishes what cannot have been accepted, but may be stored.
-func TestOddDefinitions(t *testing.T) {
+// TestOddCRDs publishes CRDs that validation rejects, but that may be stored.
+func TestOddCRDs(t *testing.T) {
 	s := start(t)
 	s.Run(t)
 	s.Create(t,
-		definition("trees", "orchard.example", `{"type":"object","properties":{"a":{"type":"nonsense"}}}`, "v1"),
-		definition("tree", "orchard.example", simple, "v1"), // the same kind
-		definition("bushs", "orchard.example", `{"default":[[[1]]],"type":["object",5]}`, "v1"),
-		definition("scales", "autoscaling.api.k8s.io", simple, "v1"), // the model of a subresource
-		definition("customresourcedefinitions", "apiextensions.k8s.io", simple, "v1"),
+		crdJSON("trees", "orchard.example", `{"type":"object","properties":{"a":{"type":"nonsense"}}}`, "v1"),
+		crdJSON("tree", "orchard.example", simple, "v1"), // the same kind
+		crdJSON("bushs", "orchard.example", `{"default":[[[1]]],"type":["object",5]}`, "v1"),
+		crdJSON("scales", "autoscaling.api.k8s.io", simple, "v1"), // the model of a subresource
+		crdJSON("customresourcedefinitions", "apiextensions.k8s.io", simple, "v1"),
 	)
 	for _, path := range []string{"/openapi/v3/apis/orchard.example/v1", "/openapi/v2"} {
 		got := s.Do(t, "GET", path)
@@ -462,7 +462,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// TestConcurrent asks while definitions come and go.
+// TestConcurrent asks while CRDs come and go.
 func TestConcurrent(t *testing.T) {
 	s := start(t)
 	s.Run(t)
@@ -480,8 +480,8 @@ func TestConcurrent(t *testing.T) {
 	}
 	for i := range 10 {
 		name := fmt.Sprintf("birds%d", i)
-		s.Definitions.Create(t, definition(name, "orchard.example", colored, "v1"))
-		s.Definitions.Delete(t, name+".orchard.example")
+		s.CRDs.Create(t, crdJSON(name, "orchard.example", colored, "v1"))
+		s.CRDs.Delete(t, name+".orchard.example")
 	}
 	wait.Wait()
 }

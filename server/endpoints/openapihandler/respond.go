@@ -16,7 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"k8s.io/klog/v2"
 
-	"github.com/espalier-dev/espalier/openapi"
+	"github.com/espalier-dev/espalier/crd/openapi"
 	"github.com/espalier-dev/espalier/server/endpoints/reply"
 )
 
@@ -26,11 +26,11 @@ type response struct {
 	hash              hash
 	immutable         bool          // under this URL there will never be anything else
 	current           func() source // the document
-	moving            bool          // current is another when the definitions change
+	moving            bool          // current is another when the CRDs change
 }
 
-// offers are the media types of documents: JSON, and protobuf under a name of
-// which some clients know only an older, invalid form.
+// offers are the media types of documents: JSON, and protobuf. Some clients know
+// protobuf only by an older, invalid name.
 var offers = map[openapi.Format][]runtime.SerializerInfo{
 	openapi.V3: offersOf("com.github.proto-openapi.spec.v3"),
 	openapi.V2: offersOf("com.github.proto-openapi.spec.v2"),
@@ -92,7 +92,7 @@ func (h *Handler) respond(w http.ResponseWriter, req *http.Request, r response) 
 	}
 	if err := h.send(w, req, r, coding); err != nil {
 		if req.Context().Err() == nil {
-			klog.V(2).InfoS("OpenAPI document was not sent", "document", r.name, "reason", err.Error())
+			klog.V(2).InfoS("Failed to send an OpenAPI document", "document", r.name, "reason", err.Error())
 		}
 		panic(http.ErrAbortHandler) // so that a part of a document is not taken for the whole
 	}
@@ -112,7 +112,7 @@ func (h *Handler) send(w http.ResponseWriter, req *http.Request, r response, as 
 			return err
 		}
 		data = made.data
-		setTag(w, made.hash) // the definitions may have changed in between
+		setTag(w, made.hash) // the CRDs may have changed in between
 	}
 	return sendKept(w, data, as)
 }

@@ -99,7 +99,7 @@ func (c *comparison) text(flag, format string, args ...any) string {
 	return fmt.Sprintf("--%s differs from replica %s: %s", flag, c.theirs.Replica, fmt.Sprintf(format, args...))
 }
 
-// tokens must be accepted by all, whoever has signed them.
+// tokens compares the keys of tokens: every replica must accept the tokens of all others.
 func (c *comparison) tokens() {
 	const issuer, audiences, signing, keys = "service-account-issuer", "api-audiences", "service-account-signing-key-file", "service-account-key-file"
 	mine, theirs := c.mine, c.theirs

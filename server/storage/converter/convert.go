@@ -47,7 +47,7 @@ func NewFactory(services webhookutil.ServiceResolver, client *webhook.Client) (*
 	return &Factory{clients: clients}, nil
 }
 
-// For returns the converter of a definition of apiextensions.k8s.io/v1. prune is
+// For returns the converter of a CRD of apiextensions.k8s.io/v1. prune is
 // called for every object that has been converted.
 func (f *Factory) For(d *crd.CRD, prune PruneFunc) (Converter, error) {
 	r := resource{definition: d.Name, group: d.Group, versions: map[string]bool{}, prune: prune}
@@ -106,8 +106,8 @@ func (r *resource) apiVersion(version string) string {
 	return schema.GroupVersion{Group: r.group, Version: version}.String()
 }
 
-// converter does what both strategies have in common. translate returns the
-// objects, none of which is in the target version, in it.
+// converter does what both strategies have in common. translate converts objects to the
+// target version; it gets none that have that version already.
 type converter struct {
 	resource
 	translate func(ctx context.Context, objs []*object.Object, target schema.GroupVersion) ([]*object.Object, error)

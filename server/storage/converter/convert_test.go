@@ -25,8 +25,8 @@ import (
 	"github.com/espalier-dev/espalier/server/webhook"
 )
 
-// definition returns the definition of gadgets with a conversion.
-func definition(t testing.TB, conversion string) *crd.CRD {
+// gadgetCRD returns the CRD of gadgets with a conversion.
+func gadgetCRD(t testing.TB, conversion string) *crd.CRD {
 	t.Helper()
 	d, err := crd.Parse([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.example.com"},"spec":{"group":"example.com",
 		"names":{"kind":"Gadget","plural":"gadgets"},"scope":"Namespaced","conversion":` + conversion + `,
@@ -122,7 +122,7 @@ func (s *server) bundle() string {
 
 func (s *server) converter(t testing.TB, versions string) converter.Converter {
 	t.Helper()
-	c, err := factory(t, webhookutil.NewDefaultServiceResolver()).For(definition(t, fmt.Sprintf(
+	c, err := factory(t, webhookutil.NewDefaultServiceResolver()).For(gadgetCRD(t, fmt.Sprintf(
 		`{"strategy":"Webhook","webhook":{"clientConfig":{"url":%q,"caBundle":%q},"conversionReviewVersions":%s}}`, s.URL+"/convert", s.bundle(), versions)), pruned)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func (s *server) converter(t testing.TB, versions string) converter.Converter {
 
 func TestNone(t *testing.T) {
 	t.Parallel()
-	c, err := factory(t, webhookutil.NewDefaultServiceResolver()).For(definition(t, `{"strategy":"None"}`), pruned)
+	c, err := factory(t, webhookutil.NewDefaultServiceResolver()).For(gadgetCRD(t, `{"strategy":"None"}`), pruned)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestNone(t *testing.T) {
 			t.Errorf("%v\nis not %s", err, want)
 		}
 	}
-	if _, err := factory(t, webhookutil.NewDefaultServiceResolver()).For(definition(t, `{"strategy":"Magic"}`), pruned); err == nil ||
+	if _, err := factory(t, webhookutil.NewDefaultServiceResolver()).For(gadgetCRD(t, `{"strategy":"Magic"}`), pruned); err == nil ||
 		err.Error() != `unknown conversion strategy "Magic" for CRD gadgets.example.com` {
 		t.Error(err)
 	}
@@ -342,7 +342,7 @@ func TestUntrusted(t *testing.T) {
 	t.Parallel()
 	s, other := serve(t, text(good)), httptest.NewUnstartedServer(nil)
 	defer other.Close()
-	c, err := factory(t, webhookutil.NewDefaultServiceResolver()).For(definition(t, fmt.Sprintf(
+	c, err := factory(t, webhookutil.NewDefaultServiceResolver()).For(gadgetCRD(t, fmt.Sprintf(
 		`{"strategy":"Webhook","webhook":{"clientConfig":{"url":%q},"conversionReviewVersions":["v1"]}}`, s.URL)), pruned)
 	if err != nil {
 		t.Fatal(err)
@@ -365,7 +365,7 @@ func TestService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := factory(t, resolver{address}).For(definition(t, fmt.Sprintf(
+	c, err := factory(t, resolver{address}).For(gadgetCRD(t, fmt.Sprintf(
 		`{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"name":"converter","namespace":"ns","path":"/p","port":8443},"caBundle":%q},"conversionReviewVersions":["v1"]}}`, s.bundle())), pruned)
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package converter brings custom resources from one version into another, as their
-// definition says: by changing apiVersion alone, or by asking a webhook.
+// Package converter converts custom resources between versions by the strategy of their
+// CRD: None changes only apiVersion, Webhook calls a webhook.
 //
 //	objects ─┬─ in the version asked for ──────────────────────────────────┬─▶ objects
 //	         ├─ None: apiVersion ────────────────────────────────┬─▶ prune ─┤
@@ -11,10 +11,10 @@
 // # Invariants
 //
 // Objects come back in the order in which they were given; those given are never
-// changed. All that need it share calls of at most 500 objects or 4 MiB, each of
-// which ends with the caller's context or after 30 s. Of the metadata, a webhook can
-// change labels and annotations and nothing else. Nothing is locked during a call: a
-// webhook that hangs is felt by those who need it.
+// changed. All objects that need conversion share calls of at most 500 objects or 4 MiB.
+// Each call ends with the caller's context or after 30 s. A webhook can change the labels
+// and annotations of the metadata and nothing else. No lock is held during a call: a
+// webhook that hangs delays only requests that need it.
 //
 // What the webhook answers is bounded for each object, in sum over a list, and over
 // all calls of the process ([webhook.Client]). Calls have no credentials.

@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/openapi"
 	"github.com/espalier-dev/espalier/internal/object"
-	"github.com/espalier-dev/espalier/openapi"
 	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
 )
 
-// BenchmarkUpdate changes one field of an object. A definition and an object of
+// BenchmarkUpdate changes one field of an object. A CRD and an object of
 // one's own, in which REVISION stands for what changes, are given by path:
 //
 //	ESPALIER_BENCH_DEFINITION=crd.yaml ESPALIER_BENCH_OBJECT=object.json go test -bench Update

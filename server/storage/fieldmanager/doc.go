@@ -1,4 +1,4 @@
-// Package fieldmanager keeps track of who set which field of an object that is bytes.
+// Package fieldmanager tracks managed fields of objects that are kept as JSON bytes.
 //
 // The field manager of k8s.io/apimachinery knows objects as Go structs and as
 // maps. Its requests arrive in two forms: what the handlers hold is an
@@ -13,6 +13,6 @@
 // # Invariants
 //
 // Objects are only read. metadata.managedFields never becomes part of a typed
-// value of an [object.Object]: nobody manages it, and it is often larger than
+// value of an [object.Object]: it has no manager, and it is often larger than
 // the rest.
 package fieldmanager

@@ -76,8 +76,8 @@ func (c converter) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 
 // Manager returns the field manager for the objects of a scope, whose Creater,
 // Defaulter and Convertor work on objects of type *[object.Object]; types is
-// what [Converter] returned. The fields that the scope's strategy resets, if it
-// says so, are managed by nobody.
+// what [Converter] returned. Fields that the scope's strategy resets have no
+// manager.
 func Manager(types managedfields.TypeConverter, scope *handlers.RequestScope, strategy rest.ResetFieldsStrategy) (*managedfields.FieldManager, error) {
 	var reset map[fieldpath.APIVersion]fieldpath.Filter
 	if strategy != nil {

@@ -160,8 +160,9 @@ func (l limited) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptio
 }
 
 // Updating returns a storage for updates after which an object with more than
-// MaxFields has no managed fields. Nobody has followed who owns what: with those of
-// before, the next apply would remove fields that somebody else has set in between.
+// MaxFields has no managed fields. The server has not tracked the owners of its fields:
+// with the previous managed fields, the next apply would remove fields that another
+// manager has set in between.
 func Updating(s rest.Updater) rest.Updater { return updatingLarge{s} }
 
 type updatingLarge struct{ rest.Updater }

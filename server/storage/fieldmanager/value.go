@@ -12,8 +12,8 @@ import (
 )
 
 // A view is a value of a canonical document, as structured-merge-diff wants it.
-// It is read only: nothing is decoded that nobody looks at, and what is equal
-// in two documents is known by its bytes.
+// It is read only: it decodes only values that are read, and compares equal values
+// by their bytes.
 type view struct {
 	doc *jsondoc.Doc
 	at  jsondoc.Value

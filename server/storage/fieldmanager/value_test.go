@@ -117,7 +117,7 @@ func TestLargeObjectsTakeNoLongerThanMaps(t *testing.T) {
 	var object, array strings.Builder
 	for i := range 19_000 {
 		fmt.Fprintf(&object, `,"k%d":%d`, i, i)
-		if i < 3_000 { // of which the library takes longer
+		if i < 3_000 { // the library takes longer for more
 			fmt.Fprintf(&array, `,{"name":"n%d"}`, i)
 		}
 	}

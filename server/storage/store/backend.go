@@ -37,8 +37,8 @@ const (
 	// DefaultIdle is how long a watch cache outlives its last use.
 	DefaultIdle = 5 * time.Minute
 
-	// A dead etcd is noticed within 40 s if nobody else does: see links. TLS handshakes
-	// on slow machines under load have been seen to take more than 10 s (k/k#64649).
+	// gRPC notices a dead etcd within 40 s if links does not. TLS handshakes on slow
+	// machines under load have been seen to take more than 10 s (k/k#64649).
 	keepaliveTime    = 30 * time.Second
 	keepaliveTimeout = 10 * time.Second
 	connectTimeout   = 20 * time.Second
@@ -139,7 +139,7 @@ func connect(t storagebackend.TransportConfig, prefix string) (*kubernetes.Clien
 		DialTimeout:          connectTimeout,
 		DialKeepAliveTime:    keepaliveTime,
 		DialKeepAliveTimeout: keepaliveTimeout,
-		Logger:               zap.NewNop(), // what goes wrong comes back as an error, and is logged by whoever handles it
+		Logger:               zap.NewNop(), // failures are returned as errors, and logged by the code that handles them
 		DialOptions: []grpc.DialOption{
 			// Chained, and so after the client's own interceptors: every retry is counted.
 			grpc.WithChainUnaryInterceptor(rpcMetrics().UnaryClientInterceptor()),
@@ -174,7 +174,7 @@ func connect(t storagebackend.TransportConfig, prefix string) (*kubernetes.Clien
 	if err != nil {
 		return nil, nil, err
 	}
-	client.KV = etcd3.NewETCDLatencyTracker(newSteady(client.Client, prefix)) // time spent in etcd, per request
+	client.KV = etcd3.NewETCDLatencyTracker(newRetryingKV(client.Client, prefix)) // time spent in etcd, per request
 	return client, links, nil
 }
 
@@ -209,8 +209,7 @@ func (b *Backend) checkMembers(ctx context.Context) error {
 	}
 }
 
-// refusals are why members do not answer, if all of them do not for reasons that time
-// does not mend.
+// refusals returns why members do not answer, if all of them fail for permanent reasons.
 func (b *Backend) refusals(ctx context.Context) error {
 	var errs []error
 	for _, endpoint := range b.client.Endpoints() {

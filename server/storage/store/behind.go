@@ -45,38 +45,38 @@ type limits struct {
 	sum             atomic.Int64
 
 	mu       sync.Mutex
-	relays   map[*relay]struct{}
+	watches  map[*bufferedWatch]struct{}
 	relieved time.Time
 }
 
 func newLimits(perWatch, total int64) *limits {
 	return &limits{
 		perWatch: cmp.Or(perWatch, DefaultMaxBehind), total: cmp.Or(total, DefaultMaxBehindSum),
-		relays: map[*relay]struct{}{},
+		watches: map[*bufferedWatch]struct{}{},
 	}
 }
 
-func (l *limits) add(r *relay) {
+func (l *limits) add(r *bufferedWatch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.relays[r] = struct{}{}
+	l.watches[r] = struct{}{}
 }
 
-// remove is called by the relay's own goroutine, which reports no more.
-func (l *limits) remove(r *relay) {
+// remove is called by the goroutine of the watch, which reports no more.
+func (l *limits) remove(r *bufferedWatch) {
 	l.sum.Add(-r.reported)
 	r.bytes.Store(0)
 	r.events.Store(0)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.relays, r)
+	delete(l.watches, r)
 }
 
 // relieve drops what the watches keep that are furthest behind, until three
 // quarters of the limit are not exceeded.
 func (l *limits) relieve() {
 	if !l.mu.TryLock() {
-		return // somebody is at it, or a watch begins or ends: the next report comes
+		return // another goroutine does it, or a watch begins or ends: the next report comes
 	}
 	defer l.mu.Unlock()
 	if time.Since(l.relieved) < relieveEvery {
@@ -88,7 +88,7 @@ func (l *limits) relieve() {
 		return
 	}
 	for _, h := range held {
-		for i, r := range h.relays {
+		for i, r := range h.watches {
 			if total <= l.total*3/4 {
 				return
 			}
@@ -104,19 +104,19 @@ func (l *limits) relieve() {
 // A holder is what keeps the same events: the watchers of one cache, or a single
 // watcher without one.
 type holder struct {
-	relays []*relay // by what they keep, most first
-	sums   []int64  // of what relays[i:] keep
-	spans  []int64  // the longest of relays[i:]
+	watches []*bufferedWatch // by what they keep, most first
+	sums    []int64          // of what watches[i:] keep
+	spans   []int64          // the longest of watches[i:]
 }
 
-// pinned estimates what the relays from the i-th on keep alive, from above.
+// pinned estimates what the watches from the i-th on keep alive, from above.
 func (h *holder) pinned(i int) int64 { return min(h.sums[i], h.spans[i]) }
 
 // holders returns who keeps events, those first that keep most, and what all of
 // them keep. The caller holds the lock.
 func (l *limits) holders() (all []*holder, total int64) {
 	byCache := map[*shared]*holder{}
-	for r := range l.relays {
+	for r := range l.watches {
 		if r.bytes.Load() == 0 {
 			continue
 		}
@@ -126,21 +126,21 @@ func (l *limits) holders() (all []*holder, total int64) {
 			byCache[r.shared] = h
 			all = append(all, h)
 		}
-		h.relays = append(h.relays, r)
+		h.watches = append(h.watches, r)
 	}
 	for _, h := range all {
 		type measured struct {
-			*relay
+			*bufferedWatch
 			bytes int64
 		}
-		sorted := make([]measured, len(h.relays))
-		for i, r := range h.relays {
+		sorted := make([]measured, len(h.watches))
+		for i, r := range h.watches {
 			sorted[i] = measured{r, r.bytes.Load()} // once: it changes
 		}
 		slices.SortFunc(sorted, func(a, b measured) int { return cmp.Compare(b.bytes, a.bytes) })
 		h.sums, h.spans = make([]int64, len(sorted)+1), make([]int64, len(sorted)+1)
 		for i := len(sorted) - 1; i >= 0; i-- {
-			h.relays[i] = sorted[i].relay
+			h.watches[i] = sorted[i].bufferedWatch
 			h.sums[i] = h.sums[i+1] + sorted[i].bytes
 			h.spans[i] = max(h.spans[i+1], sorted[i].span())
 		}
@@ -161,7 +161,7 @@ func (l *limits) lag() (sum lag) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, sum.bytes = l.holders()
-	for r := range l.relays {
+	for r := range l.watches {
 		events := r.events.Load()
 		sum.events += events
 		sum.maxEvents = max(sum.maxEvents, events)

@@ -67,7 +67,7 @@ func TestCacheComesAndGoes(t *testing.T) {
 	if e := next(t, w); e.Type != watch.Modified {
 		t.Errorf("event: %v", e)
 	}
-	cancel() // nobody calls Stop
+	cancel() // without a call of Stop
 	eventually(t, "the cache stays after its last watch", func() bool { return caches() == before })
 	w.Stop()
 	w.Stop()

@@ -237,7 +237,7 @@ func (c *converting) filteredList(ctx context.Context, key string, opts storage.
 			return err
 		}
 		list.ListMeta = page.ListMeta
-		list.RemainingItemCount = nil // nobody knows how many of them are selected
+		list.RemainingItemCount = nil // it is unknown how many of them are selected
 		selected = append(selected, matching(page.Items, &opts.Predicate)...)
 		if limit > 0 && int64(len(selected)) >= limit {
 			list.Items = selected[:limit:limit]

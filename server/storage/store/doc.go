@@ -2,22 +2,22 @@
 // process.
 //
 // A [Backend] is that connection. [Backend.Storage] gives a resource its
-// storage.Interface, which costs a few kilobytes and no goroutine until somebody
-// watches or lists often enough to make a watch cache worth its memory:
+// storage.Interface, which costs a few kilobytes and no goroutine until clients
+// watch or list often enough to make a watch cache worth its memory:
 //
-//	Watch, GetList, Get ──▶ lazy ──▶ cacher (while in use) ─┐
-//	Create, Update, Delete ─▶ lazy ─────────────────────────┴▶ converting ──▶ etcd3 ──▶ etcd
+//	Watch, GetList, Get ──▶ onDemandCacher ──▶ cacher (while in use) ─┐
+//	Create, Update, Delete ─▶ onDemandCacher ─────────────────────────┴▶ converting ──▶ etcd3 ──▶ etcd
 //	                                                            (if versions differ)
 //
 // # Invariants
 //
 // There is one etcd client, one compactor and, per watch cache in use, one watch
 // with a gRPC stream of its own: progress that one cache asks for says nothing
-// about the others, and a slow one delays nobody.
+// about the others, and a slow one does not delay the others.
 //
-// A watch cache is stopped only when nobody uses it. Every call and every open
-// watch counts as a use. Nobody waits for a lock while a cache fills. A watch that goes
-// on from before the cache was filled is served by etcd, which has that past.
+// A watch cache is stopped only while it is not in use. Every call and every open
+// watch counts as a use. No request waits for a lock while a cache fills. etcd itself
+// serves a watch that resumes from a revision before the cache was filled.
 //
 // What watchers do not read is bounded in bytes: per watch, for all watches
 // together (events that watchers share count once), and in the history of each

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// verdictOf is what an error says of a write, with its code.
-func verdictOf(t *testing.T, err error) (code int32, cause metav1.CauseType, text string) {
+// resultOf is what an error says of a write, with its code.
+func resultOf(t *testing.T, err error) (code int32, cause metav1.CauseType, text string) {
 	t.Helper()
 	var known apierrors.APIStatus
 	if !errors.As(err, &known) {
@@ -43,7 +43,7 @@ func TestErrorsSayWhatBecameOfAWrite(t *testing.T) {
 		"not answered, and not done": {&unansweredError{cause: rpctypes.ErrTimeout, nothing: true}, http.StatusServiceUnavailable, CauseNothingWritten},
 	} {
 		e := explained{space: &space{}}
-		if code, cause, text := verdictOf(t, e.written(withDoubt(t.Context()), c.err)); code != c.code || cause != c.cause {
+		if code, cause, text := resultOf(t, e.written(withDoubt(t.Context()), c.err)); code != c.code || cause != c.cause {
 			t.Errorf("%s: %d %s %s", name, code, cause, text)
 		}
 	}
@@ -54,12 +54,12 @@ func TestErrorOfOneOfMany(t *testing.T) {
 	one := NothingWritten("the CRD has changed")
 	for verb, want := range map[string]metav1.CauseType{"delete": CauseNothingWritten, "deletecollection": ""} {
 		ctx := request.WithRequestInfo(t.Context(), &request.RequestInfo{Verb: verb})
-		code, cause, text := verdictOf(t, ofMany(ctx, one))
+		code, cause, text := resultOf(t, ofMany(ctx, one))
 		if code != http.StatusServiceUnavailable || cause != want || strings.Contains(text, nothingWritten) != (want != "") {
 			t.Errorf("%s: %d %s %s", verb, code, cause, text)
 		}
 	}
-	if _, cause, _ := verdictOf(t, one); cause != CauseNothingWritten {
+	if _, cause, _ := resultOf(t, one); cause != CauseNothingWritten {
 		t.Error("the error itself was changed")
 	}
 }

@@ -22,7 +22,7 @@ const fenceFolder = "-espalier/fences"
 // a proposal up after seconds, and a connection does not outlive its process.
 const fenceTTL = 24 * 60 * 60
 
-// When a fence is closed for writes that nobody waits for, and how long that may take.
+// When a fence is closed for writes whose clients have gone, and how long that may take.
 const closePause, closeTime = time.Second, 10 * time.Second
 
 // fences end what may still be on its way. Every write of this process has the
@@ -68,7 +68,7 @@ func (f *fences) close(ctx context.Context, old *fence) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.current().number > old.number {
-		return nil // somebody else was in doubt, too
+		return nil // another write was in doubt, too
 	}
 	if time.Since(f.granted) > fenceTTL*time.Second/24 {
 		lease, err := f.client.Grant(ctx, fenceTTL)
@@ -87,8 +87,8 @@ func (f *fences) close(ctx context.Context, old *fence) error {
 	return nil
 }
 
-// closed notes that etcd has said that a fence is closed. Whoever has closed it may
-// have given up before it was told.
+// closed notes that etcd has said that a fence is closed. The write that closed it may
+// have given up before it got the answer.
 func (f *fences) closed(old *fence) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

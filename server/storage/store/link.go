@@ -41,7 +41,7 @@ import (
 // only if another member is at least four times as quick as this one is silent.
 //
 // A request that is in flight on a connection that is closed fails with Unavailable,
-// as if the member had died: steady finds out what became of a write.
+// as if the member had died: retryingKV finds out what became of a write.
 type links struct {
 	client *clientv3.Client
 	all    []*link
@@ -49,7 +49,7 @@ type links struct {
 	// environment they cannot, and are left alone.
 	direct bool
 	creds  credentials.TransportCredentials
-	dial   dialFunc // for the egress selector; nil dials as everybody
+	dial   dialFunc // for the egress selector; nil: the default dialer
 
 	versions  *versions
 	elections elections
@@ -176,8 +176,8 @@ func (l *links) close() {
 	l.running.Wait()
 }
 
-// Answering reports which endpoints of etcd answer. It asks nobody. Endpoints that are
-// sockets of this machine are not in the report.
+// Answering reports which endpoints of etcd answer. It sends no request. Endpoints that
+// are sockets of this machine are not in the report.
 func (b *Backend) Answering() []Answer { return *b.links.answers.Load() }
 
 // publish has the report say what is known now.

@@ -16,7 +16,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 // A process that was asleep for long does not take etcd for dead when it wakes up:
@@ -167,7 +167,7 @@ func TestLeaderlessMember(t *testing.T) {
 	if since := b.SilentSince(); !since.IsZero() {
 		t.Errorf("etcd is said to be silent since %v", since)
 	}
-	other.leader.Store(0) // nobody has one: both are as good
+	other.leader.Store(0) // neither has a leader: both are as good
 	until(t, slowly(20*time.Second), "none is held where none has a leader", held(false, false))
 	one.term.Store(3)
 	one.leader.Store(1)
@@ -202,7 +202,7 @@ func TestElection(t *testing.T) {
 	e.leads(2, 1)
 	calm := call("/etcdserverpb.KV/Txn")
 	e.leads(2, 1)
-	e.leads(1, 7) // of somebody who is behind
+	e.leads(1, 7) // reported by a member that is behind
 	e.leads(3, 0)
 	if err := <-calm; err != nil {
 		t.Errorf("a write ended without an election: %v", err)

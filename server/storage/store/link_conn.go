@@ -104,9 +104,9 @@ func (l *links) of(address string) *link {
 }
 
 // linkCredentials see every connection of gRPC before anything is sent over it,
-// whoever has dialed. They are what was chosen before, with one more look at the
-// bytes. A dialer that returned connections of its own would do, but gRPC sets
-// TCP_USER_TIMEOUT only on those of the kernel.
+// independent of its dialer. They wrap the chosen credentials and watch the bytes. A
+// dialer that returned connections of its own would do, but gRPC sets TCP_USER_TIMEOUT
+// only on connections of the kernel.
 type linkCredentials struct {
 	credentials.TransportCredentials
 	links *links

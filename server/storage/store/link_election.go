@@ -15,7 +15,7 @@ import (
 // to the leader. If that one is stopped or dies with them, the member does not send
 // them to the next: it waits for 7 s and then says that it does not know. The probes
 // know of the next leader long before. A write that was on its way when it was elected,
-// and has no answer half a second later, is ended as if its connection was lost: steady
+// and has no answer half a second later, is ended as if its connection was lost: retryingKV
 // finds out what became of it. Nothing is ended only because it takes long.
 type elections struct {
 	mu     sync.Mutex

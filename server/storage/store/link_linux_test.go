@@ -14,7 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 // gapLimit is how long requests and watches may be interrupted by one member.
@@ -134,9 +134,9 @@ func repetitions() int {
 	return 1
 }
 
-// One member of three is stopped: its kernel still accepts connections and
-// acknowledges what is sent. Nobody waits longer than a few seconds, neither for reads
-// and writes nor for events of watches, and what comes back is used again.
+// One member of three is stopped: its kernel still accepts connections and acknowledges
+// what is sent. No request waits longer than a few seconds, neither reads and writes nor
+// events of watches, and a member that comes back is used again.
 func TestFrozenMember(t *testing.T) {
 	c := etcdtest.NewCluster(t)
 	b := openAt(t, c.Endpoints...)

@@ -12,7 +12,7 @@ import (
 // once, and of its end.
 func init() { grpclog.SetLoggerV2(grpcLog{}) }
 
-// grpcLog logs what gRPC says. Its warnings are for those who look for details.
+// grpcLog logs what gRPC says. Its warnings need a higher verbosity.
 type grpcLog struct{}
 
 const (

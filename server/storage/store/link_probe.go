@@ -324,5 +324,5 @@ func (l *links) reconnect() {
 }
 
 // reconnectPause is longer than gRPC takes to notice that an attempt was ended, and
-// shorter than anybody notices.
+// too short for users to notice.
 const reconnectPause = 100 * time.Millisecond

@@ -46,9 +46,9 @@ type state struct {
 	err         error     // why the last attempt failed
 }
 
-// ran is how much of a time between two looks this process could run in. A process
-// that was stopped, on a machine that slept, or that got no CPU has heard nothing from
-// anybody, and must not conclude from it that all members are dead.
+// ran is how much of a time between two looks this process could run in. A process that
+// was stopped, on a machine that slept, or that got no CPU has heard nothing from any
+// member, and must not conclude from it that all members are dead.
 func ran(elapsed, pause time.Duration) time.Duration { return min(elapsed, pause+probeTick) }
 
 // patience is how long the member may be silent. One that is slow gets twice the time

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 // openAt opens a backend that is closed with the test.

@@ -9,13 +9,13 @@ import (
 
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server/auth/authentication/certtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
-// With TLS and client certificates a link is what it is without: probes and requests
-// have the same credentials, and a handshake that nobody answers is given up when the
-// link has healed.
+// With TLS and client certificates a link behaves as without: probes and requests have
+// the same credentials, and an unanswered handshake is given up when the link has
+// healed.
 func TestLinkWithTLS(t *testing.T) {
 	t.Parallel()
 	binary, err := etcdtest.Binary()

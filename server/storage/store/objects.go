@@ -32,9 +32,9 @@ type counts struct {
 	counted map[schema.GroupResource]bool // have a series
 }
 
-// CountObjects sets apiserver_resource_objects for the resources in use, of which the
-// built-in ones always are: a CRD that nobody uses costs nothing. etcd goes through
-// the keys of a resource, not through its objects.
+// CountObjects sets apiserver_resource_objects for the resources in use. Built-in
+// resources always are; an unused CRD costs nothing. etcd counts the keys of a resource
+// without reading its objects.
 func (b *Backend) CountObjects(ctx context.Context) {
 	b.counts.mu.Lock()
 	defer b.counts.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/cacher/consistency"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
-// A cache of objects that nobody changes does not stay behind what etcd has
-// forgotten: k8s.io/apiserver's consistency check can read at its revision. It is not
-// parallel: the period of that check is a variable of the process.
+// A cache of objects that do not change does not stay at a compacted revision:
+// k8s.io/apiserver's consistency check can read at its revision. It is not parallel: the
+// period of that check is a variable of the process.
 func TestIdleCacheIsNotTooOld(t *testing.T) {
 	was := consistency.CheckPeriod
 	consistency.CheckPeriod = 1500 * time.Millisecond

@@ -187,9 +187,9 @@ func (r *reading) decode(data []byte, from origin, into runtime.Object) (obj run
 	return obj, r.check(obj, from.key)
 }
 
-// check reports an object that is not the one that its key says it is. Whoever asks
-// for the key would get another object, and a cache, which has objects by their
-// names, one of two (kubernetes#135115).
+// check reports an object whose name is not that of its key. A client that asks for the
+// key would get another object, and a cache, which has objects by their names, one of two
+// (kubernetes#135115).
 func (r *reading) check(obj runtime.Object, key string) error {
 	if o, ok := obj.(*object.Object); ok && r.kind != "" && o.Kind() != r.kind {
 		return fmt.Errorf("it is of kind %q, not %q", o.Kind(), r.kind)
@@ -265,7 +265,7 @@ func (r *reading) DecodeListItem(ctx context.Context, data []byte, revision uint
 		l.missing = append(l.missing, unreadable)
 		if unreadable.Fatal && !l.reported {
 			if l.fatal++; l.fatal >= maxCauses {
-				return nil, unreadable // to read on would tell nobody more
+				return nil, unreadable // reading on would add nothing
 			}
 		}
 		return newItem(), nil

@@ -27,7 +27,7 @@ func refusal(ctx context.Context, endpoint string, t storagebackend.TransportCon
 	if err != nil {
 		return nil
 	}
-	config.NextProtos = []string{"h2"} // etcd talks to nobody else
+	config.NextProtos = []string{"h2"} // etcd requires it
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", u.Host)
@@ -50,15 +50,15 @@ func explain(endpoint string, t storagebackend.TransportConfig, err error) error
 	var remote *net.OpError
 	switch {
 	case errors.As(err, &unknown):
-		return fmt.Errorf("%s shows a certificate that no authority in --etcd-cafile (%s) has signed: %w; give the authority that signs etcd's certificates, or look who answers there", endpoint, cmp.Or(t.TrustedCAFile, "not given"), err)
+		return fmt.Errorf("%s shows a certificate that no CA in --etcd-cafile (%s) has signed: %w; give the CA that signs etcd's certificates, or check which program answers there", endpoint, cmp.Or(t.TrustedCAFile, "not given"), err)
 	case errors.As(err, &name):
-		return fmt.Errorf("%s shows a certificate for somebody else: %w; use one of its names in --etcd-servers, or give etcd a certificate for this one", endpoint, err)
+		return fmt.Errorf("%s shows a certificate for another name: %w; use one of its names in --etcd-servers, or give etcd a certificate for this one", endpoint, err)
 	case errors.As(err, &invalid):
 		return fmt.Errorf("%s shows a certificate that is not valid: %w; give etcd another one", endpoint, err)
 	case errors.As(err, &plain):
 		return fmt.Errorf("%s does not speak TLS: %w; have etcd do so (--cert-file, --key-file), or write http:// in --etcd-servers if it is on this machine", endpoint, err)
 	case errors.As(err, &remote) && remote.Op == "remote error":
-		return fmt.Errorf("%s does not accept --etcd-certfile (%s): %w; give a certificate, and its key in --etcd-keyfile, of the authority that etcd has as its --trusted-ca-file", endpoint, cmp.Or(t.CertFile, "not given"), err)
+		return fmt.Errorf("%s does not accept --etcd-certfile (%s): %w; give a certificate, and its key in --etcd-keyfile, of the CA in etcd's --trusted-ca-file", endpoint, cmp.Or(t.CertFile, "not given"), err)
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ func TestRefusedWatches(t *testing.T) {
 			}()
 		}
 		put(t, b, "bad", value)
-		// Whoever comes back is told why.
+		// A client that comes back gets the reason.
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 			w, err := st.Watch(t.Context(), prefix, storage.ListOptions{ResourceVersion: "0", Recursive: true, Predicate: predicate()})
 			if err == nil {

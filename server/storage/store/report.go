@@ -36,7 +36,7 @@ func UnreadableOf(event watch.Event) (_ Unreadable, ok bool) {
 	return m.at(), true
 }
 
-// reported is what the relay of a watch does with events if the reader has a Report.
+// reported is what the bufferedWatch does with events if the reader has a Report.
 func (s *Spec) reported(b *Backend, event watch.Event) watch.Event {
 	switch event.Type {
 	case watch.Bookmark, watch.Error:

@@ -99,7 +99,7 @@ func (b *Backend) Storage(s Spec) (storage.Interface, func(), error) {
 		end()
 		return nil, nil, fmt.Errorf("storage of %s: a watch cache needs functions for keys and attributes", s.Resource)
 	}
-	l := &lazy{direct: direct, backend: b, spec: &s, ended: ended.Done(), stopped: make(chan struct{})}
+	l := &onDemandCacher{direct: direct, backend: b, spec: &s, ended: ended.Done(), stopped: make(chan struct{})}
 	return l, b.keep(&s, func() <-chan struct{} {
 		end()
 		l.destroy()
@@ -135,7 +135,7 @@ func (u *uncached) Watch(ctx context.Context, key string, opts storage.ListOptio
 	if reportOf(ctx) != nil {
 		from.seen = func(event watch.Event) watch.Event { return u.spec.reported(u.backend, event) }
 	}
-	return u.backend.limits.relayed(w, from), nil
+	return u.backend.limits.buffered(w, from), nil
 }
 
 // ending is a storage whose watches end when it is destroyed. Everything else goes
@@ -157,8 +157,8 @@ func (e *ending) Watch(ctx context.Context, key string, opts storage.ListOptions
 	return counted(ctx, w, err, func() { stop(); cancel() })
 }
 
-// replaced is the error for those who come too late: what they find when they come
-// back is the storage that took the place of this one.
+// replaced is the error for requests that come too late: when they try again they find
+// the storage that replaced this one.
 func (s *Spec) replaced() error {
 	return apierrors.NewTooManyRequests("the storage of "+s.Resource.String()+" is being replaced", 1)
 }

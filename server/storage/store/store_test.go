@@ -25,8 +25,8 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/value"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
@@ -281,7 +281,7 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// prefixer is an encryption that everybody can read.
+// prefixer is an encryption without a key.
 type prefixer struct{}
 
 func (prefixer) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {

@@ -158,7 +158,7 @@ func dropNameless(list runtime.Object) error {
 	return nil
 }
 
-// quietKey marks the context of a list that somebody else warns about.
+// quietKey marks the context of a list whose caller writes the warning itself.
 type quietKey struct{}
 
 // feedingKey marks the context of a watch that fills a cache.
@@ -284,7 +284,7 @@ func (b *Backend) recheck(s *Spec) {
 
 // incomplete is a list from a cache, which lacks what cannot be read. If the cache
 // has etcd answer, the list is not warned about twice.
-func (l *lazy) incomplete(ctx context.Context, a *active, key string, opts storage.ListOptions, list runtime.Object) error {
+func (l *onDemandCacher) incomplete(ctx context.Context, a *active, key string, opts storage.ListOptions, list runtime.Object) error {
 	if err := a.GetList(context.WithValue(ctx, quietKey{}, true), key, opts, list); err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (l *lazy) incomplete(ctx context.Context, a *active, key string, opts stora
 // must not be left out. The cache itself would ask clients to come back, and does not
 // say which object it is. Consistent lists are answered by etcd: an operator who has
 // just removed the object is to see that.
-func (l *lazy) refused(a *active) error {
+func (l *onDemandCacher) refused(a *active) error {
 	if refusal := a.feed.refusal.Load(); refusal != nil && !a.cacher.Ready() {
 		return refusal
 	}
@@ -304,7 +304,7 @@ func (l *lazy) refused(a *active) error {
 }
 
 // warnOf warns a watch that begins with all objects of those that it lacks.
-func (l *lazy) warnOf(ctx context.Context, key string, opts storage.ListOptions) {
+func (l *onDemandCacher) warnOf(ctx context.Context, key string, opts storage.ListOptions) {
 	if opts.SendInitialEvents != nil && *opts.SendInitialEvents && l.backend.unreadable.any() {
 		warn(ctx, l.backend.unreadable.below(l.spec.Resource, l.backend.Key(key)))
 	}

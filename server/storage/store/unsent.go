@@ -90,7 +90,7 @@ func withDoubt(ctx context.Context) context.Context {
 	return context.WithValue(ctx, inDoubtKey{}, &inDoubt{})
 }
 
-// inDoubtOf returns nil if nobody asks.
+// inDoubtOf returns nil if the caller does not ask.
 func inDoubtOf(ctx context.Context) *inDoubt {
 	d, _ := ctx.Value(inDoubtKey{}).(*inDoubt)
 	return d

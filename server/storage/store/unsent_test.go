@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 // causeOf returns what an error says of a write: a cause, or "".
@@ -125,13 +125,13 @@ func TestUnsentWriteIsGivenUp(t *testing.T) {
 	t.Parallel()
 	cable := newCable(t, etcdtest.Endpoint(t))
 	b := openAt(t, "http://"+cable.address)
-	s := newSteady(b.client.Client, "/x")
+	s := newRetryingKV(b.client.Client, "/x")
 	s.KV = clientv3.NewKV(b.client.Client)
 	key := b.Key("given-up")
 	cable.cut("refuse")
 	begin := func(d time.Duration) error {
-		w := &write{steadyTxn: &steadyTxn{
-			ctx: t.Context(), steady: s,
+		w := &write{retryingTxn: &retryingTxn{
+			ctx: t.Context(), retryingKV: s,
 			conditions: []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", 0)},
 			done:       []clientv3.Op{clientv3.OpPut(key, "x")},
 		}, end: time.Now().Add(d)}

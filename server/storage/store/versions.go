@@ -28,9 +28,9 @@ type versionRange struct{ from, fixed string }
 // refuses to start on it after an upgrade of its own does more harm than the defect.
 //
 // The bypasses of etcd's own access control (CVE-2026-33413, CVE-2026-33343,
-// CVE-2026-44283, fixed in 3.7.1) are not in the table: they matter only to those who
-// separate tenants by etcd's users and roles. Espalier does not: whoever holds a
-// client certificate may do anything.
+// CVE-2026-44283, fixed in 3.7.1) are not in the table: they matter only if tenants are
+// separated by etcd's users and roles. Espalier does not separate them so: a client
+// certificate of etcd permits everything.
 var defects = []defect{
 	{"under load a crash can leave members with different data; compare them with `etcdctl endpoint hashkv --cluster` after the upgrade", "etcd issue 13766", true,
 		[]versionRange{{"3.5.0", "3.5.3"}}},

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 func TestVersions(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
-// appliedTypes are the schemas by which client-go applies: made of Kubernetes'
-// own definitions, they know what became of the markers in its comments. All
-// are behind any object that is converted.
+// appliedTypes are the schemas of client-go's apply configurations. They come from
+// Kubernetes' own OpenAPI definitions, which include the markers in its comments. Any
+// object that is converted gives access to all of them.
 var appliedTypes = sync.OnceValue(func() *schema.Schema {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.ConfigMap{})
@@ -63,10 +63,10 @@ func unionOf(u *schema.Union) map[string]any {
 	return union
 }
 
-// applyToField says of a field how it is applied, and which default it has. The
-// lists of what nobody applies are atomic, as all are of which nothing is said,
-// except those that can be patched, and the items of a list of objects, which
-// cannot be written.
+// applyToField sets how server-side apply merges a field, and its default. Lists in
+// types that client-go does not apply are atomic, like all lists without markers. The
+// exceptions are lists with a patch strategy, and the items of a list of objects,
+// which cannot be written.
 func (o *object) applyToField(s *spec.Schema, name string) {
 	if o.applied == nil {
 		if s.Items != nil && s.Extensions == nil && name != "items" {

@@ -1,23 +1,22 @@
 // Package models describes the types of k8s.io/api as OpenAPI.
 //
-// Kubernetes generates such definitions from the comments of the types, into a
-// package that cannot be imported. What the comments said is found elsewhere:
+// Kubernetes generates such OpenAPI definitions from the comments of the types, into
+// a package that cannot be imported. This package takes them from other sources:
 //
 //	names, formats ─── Go types, their JSON tags and OpenAPI methods ──┐
 //	descriptions ───── SwaggerDoc ─────────────────────────────────────┤
-//	lists, maps, ───── the schemas that client-go applies by ──────────┼──▶ Definitions ──▶ kube-openapi
+//	lists, maps, ───── the schemas that client-go applies by ──────────┼──▶ kube-openapi
 //	unions, defaults                                                   │
 //	optional, enum ─── notes.go ───────────────────────────────────────┤
-//	metadata, scale ── the generated definitions of apiextensions ─────┘
+//	metadata, scale ── OpenAPI definitions of apiextensions ───────────┘
 //
 // # Invariants
 //
-// What apiextensions has generated definitions of is taken from there, and
-// equals what every Kubernetes server publishes.
+// Types with generated OpenAPI definitions in apiextensions use these, so that they
+// equal those of every Kubernetes server.
 //
-// notes.go says no more than what cannot be had otherwise; a test reads the
-// comments in the source of k8s.io/api and fails where it says too much or too
-// little.
+// notes.go has only what no other source has. A test compares it with the comments in
+// the source of k8s.io/api and fails on missing and on needless entries.
 //
-// The same roots give the same definitions, whatever the order of the roots.
+// The same roots give the same OpenAPI definitions, in any order.
 package models

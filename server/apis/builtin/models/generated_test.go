@@ -17,9 +17,9 @@ import (
 
 const apiextensions = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
 
-// generatedDiffers is what generated definitions say and ours do not, if ours
-// are made of types that have both, with the reason. Definitions takes the
-// generated ones of all of these.
+// generatedDiffers lists where generated OpenAPI definitions differ from ours, for
+// types that have both, with the reason. `Definitions` uses the generated ones for
+// these types.
 var generatedDiffers = map[string]string{
 	"io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler/required: null, want [\"spec\"]":                                         "a marker; notes.go is about types that have no generated definition",
 	"io.k8s.api.autoscaling.v1.ScaleSpec/properties/replicas/default: null, want 0":                                             "a marker, and client-go does not apply scales",
@@ -33,8 +33,8 @@ var generatedDiffers = map[string]string{
 		`["FieldValueDuplicate","FieldValueForbidden","FieldValueInvalid","FieldValueRequired"]`: "a marker of the type; notes.go is about types that have no generated definition",
 }
 
-// TestAgainstGenerated describes types that have generated definitions, without
-// taking those, and compares.
+// TestAgainstGenerated describes types that have generated OpenAPI definitions
+// without using these, and compares.
 func TestAgainstGenerated(t *testing.T) {
 	want := generated.GetOpenAPIDefinitions(nameOnly)
 	got := describe(nameOnly, nil, []any{

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
-// Definitions returns the definitions of some structs and of all that they
-// refer to, by the names that the types give themselves. Nothing is done before
-// they are asked for. As generated ones, they are made anew each time, since
-// whoever asks may change them, in a few milliseconds.
+// Definitions returns the OpenAPI definitions of some structs and of all structs that
+// they refer to, by the names that the types give themselves. The function that it
+// returns makes new ones on each call, as generated code does, because the caller may
+// change them. A call takes a few milliseconds.
 //
 // The roots are part of a program, not of its input: what is no struct, has no
 // name, or has a field that JSON has no form for, is a panic.
@@ -24,8 +24,8 @@ func Definitions(roots ...any) common.GetOpenAPIDefinitions {
 	}
 }
 
-// describe returns the definitions of types and of all that they refer to.
-// What is known already is taken as it is.
+// describe returns the OpenAPI definitions of types and of all that they refer to.
+// It uses the known ones unchanged.
 func describe(ref common.ReferenceCallback, known map[string]common.OpenAPIDefinition, roots []any) *describer {
 	d := &describer{
 		ref: ref, known: known, applied: appliedTypes(),
@@ -38,7 +38,7 @@ func describe(ref common.ReferenceCallback, known map[string]common.OpenAPIDefin
 	return d
 }
 
-// describer collects definitions.
+// describer collects OpenAPI definitions.
 type describer struct {
 	ref         common.ReferenceCallback
 	known       map[string]common.OpenAPIDefinition
@@ -47,7 +47,7 @@ type describer struct {
 	definitions map[string]common.OpenAPIDefinition
 }
 
-// add adds the definition of a struct, and of all that it refers to.
+// add adds the OpenAPI definition of a struct, and of all that it refers to.
 func (d *describer) add(t reflect.Type) {
 	name := nameOf(t)
 	if before, ok := d.types[name]; ok {
@@ -68,14 +68,14 @@ func (d *describer) add(t reflect.Type) {
 	}
 }
 
-// take adds a definition that is known already, and all that it refers to.
+// take adds a known OpenAPI definition, and all that it refers to.
 func (d *describer) take(name string) {
 	if _, ok := d.definitions[name]; ok {
 		return
 	}
 	definition, ok := d.known[name]
 	if !ok {
-		panic(fmt.Sprintf("models: %s is referred to by a generated definition, and has none", name))
+		panic(fmt.Sprintf("models: the generated OpenAPI refers to %s, which has no model", name))
 	}
 	d.definitions[name] = definition
 	for _, other := range definition.Dependencies {
@@ -83,7 +83,8 @@ func (d *describer) take(name string) {
 	}
 }
 
-// define returns the definition of one struct, and the structs that it refers to.
+// define returns the OpenAPI definition of one struct, and the structs that it refers
+// to.
 func (d *describer) define(name string, t reflect.Type) (common.OpenAPIDefinition, []reflect.Type) {
 	if simple, ok := reflect.Zero(t).Interface().(interface {
 		OpenAPISchemaType() []string
@@ -100,7 +101,7 @@ func (d *describer) define(name string, t reflect.Type) (common.OpenAPIDefinitio
 	return definition, slices.Collect(maps.Values(s.refers))
 }
 
-// nameOf is the name of the definition of a struct.
+// nameOf is the name of the OpenAPI definition of a struct.
 func nameOf(t reflect.Type) string {
 	if t != nil && t.Kind() == reflect.Struct {
 		if named, ok := reflect.Zero(t).Interface().(interface{ OpenAPIModelName() string }); ok {

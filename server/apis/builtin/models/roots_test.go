@@ -69,7 +69,7 @@ func names(roots []any) (list []string) {
 	return list
 }
 
-// kindOf says of which kind a model is, as publishing does.
+// kindOf returns the kind of a model, as the OpenAPI handler does.
 func kindOf(t *testing.T, roots []any) func(string) (string, spec.Extensions) {
 	t.Helper()
 	kinds := map[string]spec.Extensions{}
@@ -123,8 +123,8 @@ func TestBothBuildersTakeAll(t *testing.T) {
 	}
 }
 
-// Whoever applies by the published schemas owns the same fields as who applies
-// by client-go's.
+// A client that applies by the published schemas owns the same fields as one that
+// applies by client-go's.
 func TestManagedFieldsAreThoseOfClientGo(t *testing.T) {
 	published, err := managedfields.NewTypeConverter(buildV3(t), false)
 	if err != nil {

@@ -168,7 +168,7 @@ func (s *sources) expected(f reflect.StructField, m markers) map[string]string {
 	return want
 }
 
-// described is what a definition says of a field, in the same words.
+// described is what an OpenAPI definition says of a field, in the same words.
 func described(s spec.Schema, field string, explicit bool) map[string]string {
 	p := s.Properties[field]
 	got := map[string]string{"required": fmt.Sprint(slices.Contains(s.Required, field))}
@@ -241,8 +241,8 @@ func describedType(s spec.Schema) map[string]string {
 	return got
 }
 
-// TestNotesAreNeeded finds what notes.go says without need: of fields that are
-// not there, or that tags say already.
+// TestNotesAreNeeded finds needless entries of notes.go: for fields that do not exist,
+// or that repeat the tags.
 func TestNotesAreNeeded(t *testing.T) {
 	d := describe(nameOnly, nil, roots())
 	for _, notes := range []struct {

@@ -15,43 +15,43 @@ import (
 	"time"
 )
 
-// Authority signs certificates.
-type Authority struct {
+// CA is a certificate authority that signs certificates.
+type CA struct {
 	Certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// New returns an authority whose own certificate is valid from an hour ago for
-// the given time from now.
-func New(tb testing.TB, validity time.Duration) *Authority {
+// New returns a CA whose own certificate is valid from an hour ago for the given time
+// from now.
+func New(tb testing.TB, validity time.Duration) *CA {
 	tb.Helper()
-	a := &Authority{key: newKey(tb)}
+	a := &CA{key: newKey(tb)}
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
+		Subject: pkix.Name{CommonName: "test CA"}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign,
 	}
 	a.Certificate = sign(tb, template, template, a.key, a.key, validity)
 	return a
 }
 
-// PEM returns the authority's certificate.
-func (a *Authority) PEM() []byte { return certificatePEM(a.Certificate) }
+// PEM returns the CA's certificate.
+func (a *CA) PEM() []byte { return certificatePEM(a.Certificate) }
 
 // Leaf returns the certificate of a client, as its connection shows it.
-func (a *Authority) Leaf(tb testing.TB, name string, validity time.Duration, groups ...string) *x509.Certificate {
+func (a *CA) Leaf(tb testing.TB, name string, validity time.Duration, groups ...string) *x509.Certificate {
 	tb.Helper()
 	return sign(tb, clientTemplate(name, groups), a.Certificate, newKey(tb), a.key, validity)
 }
 
 // Client returns the certificate and the key of a client, as PEM.
-func (a *Authority) Client(tb testing.TB, name string, validity time.Duration, groups ...string) (certificate, key []byte) {
+func (a *CA) Client(tb testing.TB, name string, validity time.Duration, groups ...string) (certificate, key []byte) {
 	tb.Helper()
 	k := newKey(tb)
 	return certificatePEM(sign(tb, clientTemplate(name, groups), a.Certificate, k, a.key, validity)), keyPEM(tb, k)
 }
 
 // For returns a certificate for the named uses only, as its connection shows it.
-func (a *Authority) For(tb testing.TB, name string, uses ...x509.ExtKeyUsage) *x509.Certificate {
+func (a *CA) For(tb testing.TB, name string, uses ...x509.ExtKeyUsage) *x509.Certificate {
 	tb.Helper()
 	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: uses}
 	return sign(tb, template, a.Certificate, newKey(tb), a.key, time.Hour)
@@ -59,14 +59,14 @@ func (a *Authority) For(tb testing.TB, name string, uses ...x509.ExtKeyUsage) *x
 
 // Server returns the certificate and the key of a server on the loopback
 // address, as PEM.
-func (a *Authority) Server(tb testing.TB) (certificate, key []byte) {
+func (a *CA) Server(tb testing.TB) (certificate, key []byte) {
 	tb.Helper()
 	return a.ServerFor(tb, time.Hour)
 }
 
 // ServerFor is Server with a certificate that is valid for a time from now; a negative
 // one makes it expired.
-func (a *Authority) ServerFor(tb testing.TB, validity time.Duration) (certificate, key []byte) {
+func (a *CA) ServerFor(tb testing.TB, validity time.Duration) (certificate, key []byte) {
 	tb.Helper()
 	k := newKey(tb)
 	template := &x509.Certificate{

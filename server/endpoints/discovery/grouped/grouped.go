@@ -27,7 +27,7 @@ func (s *Snapshot[T]) Find(group string) (value T, ok bool) {
 	return value, ok
 }
 
-// Make makes something of the definitions of a group, sorted by name. It
+// Make makes something of the CRDs of a group, sorted by name. It
 // returns false if there is nothing to be made of them.
 type Make[T any] func(group string, entries []*catalog.Entry) (T, bool)
 

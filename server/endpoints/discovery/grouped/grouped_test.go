@@ -8,18 +8,18 @@ import (
 
 	"k8s.io/apiserver/pkg/storage"
 
-	"github.com/espalier-dev/espalier/internal/etcdtest"
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/catalog/catalogtest"
+	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// TestCurrent lets definitions come and go, and compares what is kept with what
+// TestCurrent lets CRDs come and go, and compares what is kept with what
 // is made of the whole catalog.
 func TestCurrent(t *testing.T) {
-	definitions := catalogtest.Open(t)
-	c := catalog.New(definitions.Storage)
+	crds := catalogtest.Open(t)
+	c := catalog.New(crds.Storage)
 	made := 0
 	names := func(_ string, entries []*catalog.Entry) (string, bool) {
 		made++
@@ -38,7 +38,7 @@ func TestCurrent(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	there := map[string]bool{}
 	settle := func() {
-		o := definitions.Create(t, catalogtest.Definition(fmt.Sprintf("marks%d", random.Int64()), "mark.example"))
+		o := crds.Create(t, catalogtest.CRD(fmt.Sprintf("marks%d", random.Int64()), "mark.example"))
 		revision, err := storage.APIObjectVersioner{}.ObjectResourceVersion(o)
 		if err != nil {
 			t.Fatal(err)
@@ -51,10 +51,10 @@ func TestCurrent(t *testing.T) {
 		for range 1 + random.IntN(5) {
 			plural, group := fmt.Sprintf("things%d", random.IntN(3)), fmt.Sprintf("g%d.example", random.IntN(5))
 			if name := plural + "." + group; there[name] {
-				definitions.Delete(t, name)
+				crds.Delete(t, name)
 				there[name] = false
 			} else {
-				definitions.Create(t, catalogtest.Definition(plural, group))
+				crds.Create(t, catalogtest.CRD(plural, group))
 				there[name] = true
 			}
 		}

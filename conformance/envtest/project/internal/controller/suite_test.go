@@ -86,8 +86,8 @@ func bindRole(user string) {
 	})).To(Succeed())
 }
 
-// firstBinaryDir finds the programs that `make setup-envtest` downloads, for those who
-// start tests from an editor, where KUBEBUILDER_ASSETS is not set.
+// firstBinaryDir finds the programs that `make setup-envtest` downloads, for
+// developers who start tests from an editor, where KUBEBUILDER_ASSETS is not set.
 func firstBinaryDir() string {
 	base := filepath.Join("..", "..", "bin", "k8s")
 	entries, err := os.ReadDir(base)

@@ -65,7 +65,7 @@ var _ = Describe("Tree Controller", Ordered, func() {
 		}, timeout, interval).Should(Succeed())
 	})
 
-	It("mends a label that somebody has written over", func() {
+	It("restores a label that another client has overwritten", func() {
 		label := &corev1.ConfigMap{}
 		Expect(k8sClient.Get(ctx, labelKey, label)).To(Succeed())
 		label.Data = map[string]string{"variety": "Bramley"}

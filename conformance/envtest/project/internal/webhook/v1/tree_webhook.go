@@ -45,22 +45,22 @@ var _ admission.Validator[*orchardv1.Tree] = &TreeValidator{}
 // maxCordon is how high a tree can be that has to be reached from the ground.
 const maxCordon = 250
 
-// ValidateCreate judges a new tree.
+// ValidateCreate validates a new tree.
 func (v *TreeValidator) ValidateCreate(_ context.Context, tree *orchardv1.Tree) (admission.Warnings, error) {
 	var warnings admission.Warnings
 	if tree.Spec.Form == "Standard" {
 		warnings = append(warnings, "a standard tree needs a ladder")
 	}
-	return warnings, judge(tree, nil)
+	return warnings, validate(tree, nil)
 }
 
-// ValidateUpdate judges a change of a tree.
+// ValidateUpdate validates a change of a tree.
 func (v *TreeValidator) ValidateUpdate(_ context.Context, old, tree *orchardv1.Tree) (admission.Warnings, error) {
 	var errs field.ErrorList
 	if old.Spec.Variety != tree.Spec.Variety {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "variety"), "plant another tree instead"))
 	}
-	return nil, judge(tree, errs)
+	return nil, validate(tree, errs)
 }
 
 // ValidateDelete lets every tree go.
@@ -68,7 +68,7 @@ func (v *TreeValidator) ValidateDelete(context.Context, *orchardv1.Tree) (admiss
 	return nil, nil
 }
 
-func judge(tree *orchardv1.Tree, errs field.ErrorList) error {
+func validate(tree *orchardv1.Tree, errs field.ErrorList) error {
 	if tree.Spec.Form == "Cordon" && tree.Spec.HeightCentimetres > maxCordon {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "heightCentimetres"), tree.Spec.HeightCentimetres, fmt.Sprintf("a cordon is at most %d cm high", maxCordon)))
 	}

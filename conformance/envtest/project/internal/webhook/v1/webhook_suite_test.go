@@ -49,7 +49,7 @@ var _ = BeforeSuite(func() {
 
 	By("bootstrapping test environment")
 	testEnv = &envtest.Environment{
-		Scheme:                scheme, // its versions are a hub and a spoke: the definition gets a conversion webhook
+		Scheme:                scheme, // its versions are a hub and a spoke: the CRD gets a conversion webhook
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "..", "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
 		WebhookInstallOptions: envtest.WebhookInstallOptions{
@@ -101,8 +101,8 @@ var _ = AfterSuite(func() {
 	Expect(testEnv.Stop()).To(Succeed())
 })
 
-// firstBinaryDir finds the programs that `make setup-envtest` downloads, for those who
-// start tests from an editor, where KUBEBUILDER_ASSETS is not set.
+// firstBinaryDir finds the programs that `make setup-envtest` downloads, for
+// developers who start tests from an editor, where KUBEBUILDER_ASSETS is not set.
 func firstBinaryDir() string {
 	base := filepath.Join("..", "..", "..", "bin", "k8s")
 	entries, err := os.ReadDir(base)

@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/cmd/internal/report"
+	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/diff"
+	"github.com/espalier-dev/espalier/crd/manifest"
+	"github.com/espalier-dev/espalier/finding"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+)
+
+type diffOptions struct {
+	objects []string
+	failOn  string
+}
+
+// failNever is the value of --fail-on with which nothing fails.
+const failNever = "never"
+
+// failLevels are the other values of --fail-on, and the least severity that fails.
+var failLevels = map[string]finding.Severity{"breaking": finding.Error, "risky": finding.Warning}
+
+func newDiff(a *App) *cobra.Command {
+	var o diffOptions
+	cmd := &cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "Compare two versions of a CRD, and report breaking changes",
+		Long: `Diff compares CRDs by their effect: which objects that are valid now the API
+server would refuse, prune or change. It says whom a change affects: writers
+(clients that send objects written for OLD), readers (clients that get objects)
+and stored objects. OLD and NEW are files or folders. Diff matches the CRDs of two
+folders by name.
+
+Errors are breaking changes. Warnings are changes that may break, depending on
+objects or clients, or that diff cannot decide. --severity info also shows
+harmless changes.
+
+With --objects it validates objects with both CRDs, and lists objects that become
+invalid, lose fields or get new defaults.`,
+		Example: a.Example(`
+  # Find out what a change breaks
+  git show main:crd.yaml | %[1]s diff - crd.yaml
+
+  # Compare all CRDs of two folders, including harmless changes
+  %[1]s diff old/crds new/crds --severity info
+
+  # Check the objects of a cluster against the change
+  kubectl get trees -A -o yaml > trees.yaml
+  %[1]s diff old.yaml new.yaml --objects trees.yaml`),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("diff takes two files or folders, the old and the new\nSee '%s --help'", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.diff(cmd.Context(), args[0], args[1], o) },
+	}
+	a.reportFlags(cmd)
+	cmd.Flags().StringSliceVar(&o.objects, "objects", nil, "files or folders with objects to validate with both CRDs")
+	cmd.Flags().StringVar(&o.failOn, "fail-on", "breaking", "exit with 1 if a reported change is at least this severe: breaking or risky; never: always exit with 0")
+	Must(cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"breaking", "risky", "never"}, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func (a *App) diff(ctx context.Context, old, now string, o diffOptions) error {
+	least, ok := failLevels[o.failOn]
+	if !ok && o.failOn != failNever {
+		return fmt.Errorf("--fail-on must be breaking, risky or never, not %q", o.failOn)
+	}
+	s, err := a.settings()
+	if err != nil {
+		return err
+	}
+	if old == manifest.Stdin && now == manifest.Stdin || slices.Contains(o.objects, manifest.Stdin) && (old == manifest.Stdin || now == manifest.Stdin) {
+		return errors.New("standard input can be read only once: give a file for the others")
+	}
+	before, err := a.crdsOf(ctx, old, s)
+	if err != nil {
+		return err
+	}
+	after, err := a.crdsOf(ctx, now, s)
+	if err != nil {
+		return err
+	}
+	var objects []*manifest.Document
+	if len(o.objects) > 0 {
+		if objects, err = a.objects(ctx, o.objects, s); err != nil {
+			return err
+		}
+	}
+	r, err := compared(ctx, before, after, objects)
+	if err != nil {
+		return err
+	}
+	err = a.finish("diff", r, s)
+	if errors.Is(err, errFindings) && (o.failOn == failNever || !slices.ContainsFunc(r.Diagnostics, func(d report.Diagnostic) bool { return d.Severity.AtLeast(least) })) {
+		return nil
+	}
+	return err
+}
+
+// crdsOf reads the CRDs of a file or folder, by name.
+func (a *App) crdsOf(ctx context.Context, path string, s *settings) (map[string]*manifest.Document, error) {
+	docs, err := a.objects(ctx, []string{path}, s)
+	if err != nil {
+		return nil, err
+	}
+	byName := make(map[string]*manifest.Document)
+	for _, d := range docs {
+		meta := typeMetaOf(d)
+		if !meta.isCRD() {
+			continue
+		}
+		if byName[meta.name] != nil {
+			return nil, fmt.Errorf("%s: %s occurs twice", d.File.Name, meta.object())
+		}
+		byName[meta.name] = d
+	}
+	if len(byName) == 0 {
+		return nil, fmt.Errorf("no CustomResourceDefinition in %s", path)
+	}
+	return byName, nil
+}
+
+// change is a CRD before and after.
+type change struct {
+	old, now *manifest.Document
+	object   string
+}
+
+// compared compares CRDs of the same name; if there is one on each side,
+// these two.
+func compared(ctx context.Context, before, after map[string]*manifest.Document, objects []*manifest.Document) (*report.Report, error) {
+	r := &report.Report{Noun: "CRD"}
+	var evaluated findings
+	only := len(before) == 1 && len(after) == 1
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c := change{old: before[name], now: after[name], object: "CustomResourceDefinition/" + name}
+		if only {
+			c.now = slices.Collect(maps.Values(after))[0]
+		}
+		if c.now == nil {
+			r.Subjects = append(r.Subjects, report.Subject{File: c.old.File.Name, Object: c.object})
+			r.Diagnostics = append(r.Diagnostics, c.gone())
+			continue
+		}
+		r.Subjects = append(r.Subjects, report.Subject{File: c.now.File.Name, Object: c.object})
+		changes, err := c.compare(objects, &evaluated)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.object, err)
+		}
+		for i := range changes {
+			r.Diagnostics = append(r.Diagnostics, c.diagnostic(&changes[i]))
+		}
+	}
+	if len(evaluated.subjects) > 0 {
+		r.Noun = "document"
+		r.Subjects = append(r.Subjects, evaluated.subjects...)
+		r.Diagnostics = append(r.Diagnostics, evaluated.diagnostics...)
+	}
+	return r, nil
+}
+
+// gone reports a CRD that NEW does not have.
+func (c *change) gone() report.Diagnostic {
+	return report.Diagnostic{
+		Check: "name-changed", Severity: finding.Error, Object: c.object, Place: report.At(c.old.File, c.old.Of(0)), Why: explanation("name-changed"),
+		Message: "the new files do not contain this CRD (breaks writers, readers, stored objects): deleting it deletes all its objects",
+		Fix:     "keep the CRD until no client uses it, or give the file that contains it",
+	}
+}
+
+func (c *change) diagnostic(x *diff.Change) report.Diagnostic {
+	d := report.Diagnostic{
+		Check: x.Check, Severity: x.Level.Severity(), Object: c.object, Path: x.Path, Pointer: x.NewPointer,
+		Message: where(x) + x.Message, Why: explanation(x.Check), Fix: x.Fix,
+	}
+	if x.Level != diff.Safe {
+		d.Message = fmt.Sprintf("%s%s %s: %s", where(x), map[diff.Level]string{diff.Risky: "may break", diff.Breaking: "breaks"}[x.Level], x.Breaks, x.Message)
+	}
+	at, _ := c.now.LocateKey(x.NewPointer)
+	d.Place = report.At(c.now.File, at)
+	if x.OldPointer != "" {
+		at, _ := c.old.LocateKey(x.OldPointer)
+		d.Notes = []report.Note{{Message: "before", Place: report.At(c.old.File, at)}}
+	}
+	return d
+}
+
+// where renders what a change is about.
+func where(x *diff.Change) string {
+	at := strings.TrimSpace(x.Version + " " + x.Path)
+	if at == "" {
+		return ""
+	}
+	return at + ": "
+}
+
+// compare returns the changes of the CRD, and reports what becomes of objects.
+func (c *change) compare(objects []*manifest.Document, into *findings) ([]diff.Change, error) {
+	old, err := crd.Parse(c.old.JSON)
+	if err != nil {
+		return nil, fmt.Errorf("the old CRD: %w", err)
+	}
+	defer old.Release()
+	now, err := crd.Parse(c.now.JSON)
+	if err != nil {
+		return nil, fmt.Errorf("the new CRD: %w", err)
+	}
+	defer now.Release()
+	changes, err := diff.Compare(old, now)
+	if err != nil {
+		return nil, err
+	}
+	return changes, fates(old, now, objects, into)
+}
+
+// fates reports what becomes of the objects of a CRD.
+func fates(old, now *crd.CRD, objects []*manifest.Document, into *findings) error {
+	var own []*manifest.Document
+	var texts [][]byte
+	for _, d := range objects {
+		if meta := typeMetaOf(d); meta.kind == old.Kind && meta.group() == old.Group {
+			into.subject(d, meta.object())
+			own = append(own, d)
+			texts = append(texts, d.JSON)
+		}
+	}
+	outcomes, err := diff.Objects(old, now, texts, espalier.Limits{})
+	if err != nil {
+		return err
+	}
+	for i := range outcomes {
+		fate(own[i], &outcomes[i], into)
+	}
+	return nil
+}
+
+// fate reports what becomes of one object.
+func fate(d *manifest.Document, x *diff.Outcome, into *findings) {
+	object := typeMetaOf(d).object()
+	add := func(check finding.ID, severity finding.Severity, path, message string) {
+		into.add(report.Diagnostic{Check: check, Severity: severity, Object: object, Path: path, Message: object + ": " + message,
+			Place: placeOf(d, path), Why: explanation(check)})
+	}
+	for _, v := range x.Invalid {
+		add(checkOfKeyword[v.Keyword], finding.Error, v.At, "becomes invalid: "+v.Error())
+	}
+	for _, path := range x.Pruned {
+		add(idFieldUnknown, finding.Error, path, "loses "+path+", which the new CRD prunes")
+	}
+	for _, path := range x.Defaulted {
+		add("default-added", finding.Warning, path, "gets "+path+" from a default")
+	}
+	for _, path := range x.Kept {
+		add("field-added", finding.Info, path, "keeps "+path+", which the old CRD prunes")
+	}
+	switch {
+	case x.Fate&diff.NotServed != 0:
+		add(idVersionUnserved, finding.Error, "", x.Explanation)
+	case x.Fate&diff.Unknown != 0:
+		add(idVersionUnknown, finding.Warning, "", x.Explanation)
+	case x.Fate&diff.BecomesInvalid != 0 && len(x.Invalid) == 0:
+		add(idMetadata, finding.Error, "", "becomes invalid: "+x.Explanation)
+	case x.Fate&diff.ChangesOtherwise != 0:
+		add("default-changed", finding.Warning, "", x.Explanation)
+	}
+}
+
+// placeOf is where a field path leads in an object, as far as it does.
+func placeOf(d *manifest.Document, path string) report.Place {
+	doc, err := jsondoc.Parse(d.JSON, jsondoc.Limits{})
+	if err != nil {
+		return report.At(d.File, d.Of(0))
+	}
+	defer doc.Release()
+	s := below(doc, jsondoc.Root, path)
+	if s.key {
+		return report.At(d.File, d.At(doc.Offset(s.value)))
+	}
+	return report.At(d.File, d.Of(doc.Offset(s.value)))
+}

@@ -1,0 +1,374 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/cmd/internal/report"
+	"github.com/espalier-dev/espalier/crd/manifest"
+	"github.com/espalier-dev/espalier/crd/request"
+	"github.com/espalier-dev/espalier/finding"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/object"
+)
+
+// The ways to treat fields that are unknown or appear twice, as kubectl calls
+// them.
+const (
+	fieldsStrict = "strict"
+	fieldsWarn   = "warn"
+	fieldsIgnore = "ignore"
+)
+
+type validateOptions struct {
+	files         []string
+	crds          []string
+	old           []string
+	fields        string
+	subresource   string
+	ignoreMissing bool
+}
+
+func newValidate(a *App) *cobra.Command {
+	var o validateOptions
+	cmd := &cobra.Command{
+		Use:   "validate --crd FILE|DIR... FILE|DIR|-...",
+		Short: "Validate custom resources as an API server does",
+		Long: `Validate reports everything for which an API server would refuse custom
+resources: values that do not match the schema of their CRD, CEL rules that fail,
+invalid metadata, and unknown fields.
+
+It looks for each object's CRD in the files of --crd and among the objects. It
+skips Kubernetes' own kinds, because they have no CRD. It validates objects
+without a namespace as objects of the namespace "default".
+
+With --old it validates updates, as the API server does: errors in unchanged
+values do not fail the update (ratcheting), and CEL rules that use oldSelf are
+evaluated. It converts old objects of another version, unless the CRD requires a
+conversion webhook.`,
+		Example: a.Example(`
+  # Validate a folder of objects
+  %[1]s validate --crd config/crd config/samples
+
+  # Validate the output of another program
+  helm template ./chart | %[1]s validate --crd crds/ -
+
+  # Validate an update
+  git show main:web.yaml > old.yaml
+  %[1]s validate --crd crds/ web.yaml --old old.yaml
+
+  # Report unknown fields as warnings
+  %[1]s validate --crd crds/ web.yaml --field-validation warn`),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := paths(cmd, args, o.files)
+			if err != nil {
+				return err
+			}
+			return a.validate(cmd.Context(), files, o)
+		},
+	}
+	filenameFlag(cmd, &o.files)
+	a.reportFlags(cmd)
+	crdFlag(cmd, &o.crds)
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.old, "old", nil, "files or folders with the old objects: validate the change as the API server does on update")
+	flags.StringVar(&o.fields, "field-validation", fieldsStrict, "unknown and duplicate fields: strict (errors), warn (warnings) or ignore")
+	flags.StringVar(&o.subresource, "subresource", "", "validate an update of this subresource, with --old: status")
+	flags.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip objects whose CRD is not given")
+	Must(cmd.RegisterFlagCompletionFunc("field-validation", cobra.FixedCompletions([]string{fieldsStrict, fieldsWarn, fieldsIgnore}, cobra.ShellCompDirectiveNoFileComp)))
+	Must(cmd.RegisterFlagCompletionFunc("subresource", cobra.FixedCompletions([]string{"status"}, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func (a *App) validate(ctx context.Context, files []string, o validateOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	s, err := a.settings()
+	if err != nil {
+		return err
+	}
+	v := &validator{options: o}
+	if v.resources, err = a.resources(ctx, o.crds, files, s); err != nil {
+		return err
+	}
+	if len(o.old) > 0 {
+		if v.old, err = a.oldObjects(ctx, o.old, v.resources, s); err != nil {
+			return err
+		}
+	}
+	r, err := a.scan(ctx, files, s, v.document)
+	if err != nil {
+		return err
+	}
+	if len(r.Subjects) == 0 && len(r.Diagnostics) == 0 && !o.ignoreMissing {
+		return fmt.Errorf("no object of a custom resource in %s", strings.Join(files, ", "))
+	}
+	r.Noun = "object"
+	return a.finish("validate", r, s)
+}
+
+func (o *validateOptions) check() error {
+	switch o.fields {
+	case fieldsStrict, fieldsWarn, fieldsIgnore:
+	default:
+		return fmt.Errorf("--field-validation must be strict, warn or ignore, not %q", o.fields)
+	}
+	switch {
+	case o.subresource != "" && o.subresource != "status":
+		return fmt.Errorf("--subresource must be status, not %q", o.subresource)
+	case o.subresource != "" && len(o.old) == 0:
+		return errors.New("status can only be updated: give the old objects with --old")
+	}
+	return nil
+}
+
+// identity is what makes an object the same as another one.
+type identity struct{ group, kind, namespace, name string }
+
+// identity returns what an object is the same by. Those of cluster scope have no namespace.
+func (all resources) identity(t typeMeta) identity {
+	namespace := t.namespace
+	if r, ok := all[groupKind{t.group(), t.kind}]; ok && !r.crd.Namespaced {
+		namespace = ""
+	} else if namespace == "" {
+		namespace = defaultNamespace
+	}
+	return identity{t.group(), t.kind, namespace, t.name}
+}
+
+// oldObjects reads the objects as they are now.
+func (a *App) oldObjects(ctx context.Context, files []string, all resources, s *settings) (map[identity]*manifest.Document, error) {
+	docs, err := a.objects(ctx, files, s)
+	if err != nil {
+		return nil, err
+	}
+	old := make(map[identity]*manifest.Document)
+	for _, d := range docs {
+		t := typeMetaOf(d)
+		if t.name == "" {
+			continue
+		}
+		key := all.identity(t)
+		if _, twice := old[key]; twice {
+			return nil, fmt.Errorf("%s: %s occurs twice", d.File.Name, t.object())
+		}
+		d.File.Lines() // finds them now: places are asked for by several goroutines
+		old[key] = d
+	}
+	return old, nil
+}
+
+// validator validates objects.
+type validator struct {
+	options   validateOptions
+	resources resources
+	old       map[identity]*manifest.Document
+}
+
+// result collects what is found in one object.
+type result struct {
+	document *manifest.Document
+	object   string
+	into     *findings
+	lookups  int
+	source   *jsondoc.Doc // of the document, once a path was looked up; never released
+}
+
+// add completes a diagnostic with its check and the object.
+func (v *result) add(d report.Diagnostic) {
+	if r, ok := checkByID(d.Check); ok {
+		if d.Severity == finding.Error { // the default, unless the caller set another severity
+			d.Severity = r.Severity
+		}
+		if d.Why == "" {
+			d.Why = r.Explanation
+		}
+		if d.Fix == "" {
+			d.Fix = fix(d.Check)
+		}
+	}
+	d.Object = v.object
+	v.into.add(d)
+}
+
+// at is a place in the object's file.
+func (v *result) at(p manifest.Position) report.Place { return report.At(v.document.File, p) }
+
+// of is the place of a member of the object, or of the object.
+func (v *result) of(pointer string) report.Place {
+	p, found := v.document.Locate(pointer)
+	if !found {
+		p = v.document.At(0)
+	}
+	return v.at(p)
+}
+
+// key is the place of the key of a member of the object.
+func (v *result) key(pointer string) report.Place {
+	p, _ := v.document.LocateKey(pointer)
+	return v.at(p)
+}
+
+func (v *validator) document(d *manifest.Document, into *findings) {
+	meta := typeMetaOf(d)
+	if meta.isCRD() {
+		return
+	}
+	out := &result{document: d, object: meta.object(), into: into}
+	version, unknown := v.resources.find(meta)
+	if version == nil {
+		v.unknown(unknown, out)
+		return
+	}
+	into.subject(d, out.object)
+	if !version.usable(out) {
+		return
+	}
+	if version.version.Deprecated {
+		out.add(report.Diagnostic{Check: idVersionDeprecate, Message: request.DeprecationWarning(version.crd, version.version), Pointer: "/apiVersion", Place: out.of("/apiVersion")})
+	}
+	status := v.options.subresource == "status"
+	if status && !version.kind.Status {
+		out.add(report.Diagnostic{Check: idNoSubresource, Pointer: "/apiVersion", Place: out.of("/apiVersion"),
+			Message: fmt.Sprintf("%s.%s %q not found", version.crd.Plural, version.crd.Group, meta.name)})
+		return
+	}
+	w, ok := version.decode(d.JSON, out)
+	if !ok {
+		return
+	}
+	w.decoded(v.options.fields, out)
+	if status {
+		w.target = request.Status
+	}
+	if v.old != nil {
+		if w.old, ok = v.before(meta, version, out); !ok {
+			return
+		}
+	}
+	w.validate(out)
+}
+
+// unknown reports an object without a usable CRD, which gets no other finding.
+func (v *validator) unknown(d report.Diagnostic, out *result) {
+	pointer := "/kind"
+	switch d.Check {
+	case idCRDMissing:
+		if v.options.ignoreMissing {
+			return
+		}
+	case idVersionUnknown, idVersionUnserved:
+		pointer = "/apiVersion"
+	case idObjectType:
+		out.object = ""
+	}
+	if d.Check != idObjectSkipped {
+		out.into.subject(out.document, out.object)
+	}
+	d.Place, d.Pointer = out.of(pointer), pointer
+	out.add(d)
+}
+
+// usable loads the version and reports it if it cannot be used.
+func (c *compiled) usable(out *result) bool {
+	if c.load() {
+		return true
+	}
+	out.add(report.Diagnostic{
+		Check: idCRDInvalid, Pointer: "/kind", Place: out.of("/kind"), Notes: []report.Note{*c.fault},
+		Message: fmt.Sprintf("the CRD of kind %q is invalid", c.crd.Kind),
+	})
+	return false
+}
+
+// unreadable reports an object that cannot be normalized.
+func (v *result) unreadable(err error) {
+	var object *espalier.ObjectError
+	if !errors.As(err, &object) {
+		v.add(unreadable(v.document, err))
+		return
+	}
+	check := idMetadata
+	if object.Path == "" {
+		check = idObjectType
+	}
+	d := report.Diagnostic{Check: check, Message: object.Error(), Path: object.Path, Place: v.at(v.document.Of(object.Offset))}
+	v.mistypedText(&d)
+	v.add(d)
+}
+
+// mistypedText points to the label or annotation that is no string: decoders
+// name only the field around it.
+func (v *result) mistypedText(d *report.Diagnostic) {
+	for _, field := range []string{"labels", "annotations"} {
+		if d.Path != "metadata" || !strings.Contains(d.Message, "ObjectMeta."+field+" ") {
+			continue
+		}
+		doc, err := jsondoc.Parse(v.document.JSON, jsondoc.Limits{})
+		if err != nil {
+			return
+		}
+		defer doc.Release()
+		list, _ := lookup(doc, jsondoc.Root, "metadata", field)
+		for m := range doc.Members(list) {
+			if kind := doc.Kind(m.Value); kind != jsondoc.String && kind != jsondoc.Null {
+				d.Place = v.at(v.document.Of(doc.Offset(m.Value)))
+				d.Fix = hintType("string", d.Place)
+				return
+			}
+		}
+	}
+}
+
+// before returns the object as it is now. It reports false if that cannot be
+// read; there is nothing if the object is new.
+func (v *validator) before(meta typeMeta, now *compiled, out *result) (*object.Object, bool) {
+	d, ok := v.old[v.resources.identity(meta)]
+	if !ok {
+		out.add(report.Diagnostic{Check: idObjectNew, Message: out.object + " is not among the old objects: validated as a create", Place: out.of("/metadata/name")})
+		return nil, true
+	}
+	stored := now.stored(typeMetaOf(d).version())
+	if !stored.usable(out) {
+		return nil, false
+	}
+	o, err := stored.schema.DecodeStored(d.JSON)
+	if err == nil {
+		o.SetGroupVersionKind(now.kind.Kind)
+		if stored != now {
+			o, err = now.schema.DecodeConverted(o)
+		}
+	}
+	if err != nil {
+		hidden := &result{document: d, into: new(findings)}
+		hidden.unreadable(err)
+		for _, d := range hidden.into.diagnostics {
+			d.Object = out.object
+			d.Message = "the old object: " + d.Message
+			out.into.add(d)
+		}
+		return nil, false
+	}
+	return o, true
+}
+
+// stored returns the version whose schema an old object went through when it was stored: the storage
+// version. With a conversion webhook the stored form is unknown, and it is the version of the object.
+func (c *compiled) stored(version string) *compiled {
+	if c.crd.Conversion.Strategy == "Webhook" {
+		if v, ok := c.versions[version]; ok {
+			return v
+		}
+		return c
+	}
+	if v := c.crd.StorageVersion(); v != nil {
+		return c.versions[v.Name]
+	}
+	return c
+}

@@ -1,0 +1,218 @@
+package cel
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/interpreter"
+
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-dev/espalier/crd/cel/celsize"
+	"github.com/espalier-dev/espalier/internal/plan"
+)
+
+// problem is why an expression cannot be used.
+type problem struct {
+	detail string // as the API server says it
+	line   int    // in the expression, from 1; 0 if the problem is nowhere in particular
+	column int    // from 0, in characters
+}
+
+// expression is a checked expression.
+type expression struct {
+	ast  *cel.Ast
+	lang *language
+}
+
+// scope compiles the expressions of the rules of one node.
+type scope struct {
+	lang     *language
+	node     *plan.Node
+	resource bool
+	types    *schemaTypes
+	sizes    *sizes
+	checkers [2]*checker.Env // with oldSelf, and with an optional one
+}
+
+func newScope(l *language, n *plan.Node, resource bool, z *sizes) *scope {
+	return &scope{lang: l, node: n, resource: resource, types: newSchemaTypes(l, n, resource, z.views), sizes: z}
+}
+
+func (s *scope) checker(optionalOld bool) (*checker.Env, error) {
+	i := 0
+	if optionalOld {
+		i = 1
+	}
+	if s.checkers[i] == nil {
+		c, err := s.lang.declaring(s.types, optionalOld)
+		if err != nil {
+			return nil, err
+		}
+		s.checkers[i] = c
+	}
+	return s.checkers[i], nil
+}
+
+// parse parses and checks an expression. prefix begins the text of a problem.
+func (s *scope) parse(text string, optionalOld bool, want *types.Type, prefix, wantText string) (*expression, *problem) {
+	parsed, issues := s.lang.env.Parse(text)
+	if issues.Err() != nil {
+		return nil, issueProblem(prefix, issues)
+	}
+	c, err := s.checker(optionalOld)
+	if err != nil {
+		return nil, &problem{detail: prefix + err.Error()}
+	}
+	tree := parsed.NativeRep()
+	if new(celsize.Bound).TooLarge(tree.Expr()) {
+		return nil, &problem{detail: prefix + celsize.Reason}
+	}
+	checked, errs := checker.Check(tree, parsed.Source(), c)
+	if len(errs.GetErrors()) > 0 {
+		return nil, issueProblem(prefix, cel.NewIssuesWithSourceInfo(errs, tree.SourceInfo()))
+	}
+	issues = cel.NewIssuesWithSourceInfo(errs, checked.SourceInfo())
+	for _, v := range s.lang.env.Validators() {
+		v.Validate(s.lang.env, s.lang.validators, checked, issues)
+	}
+	if issues.Err() != nil {
+		return nil, issueProblem(prefix, issues)
+	}
+	// A cel.Ast is made by a cel.Env only. This is how one gets a tree that was
+	// checked elsewhere.
+	*tree = *checked
+	if parsed.OutputType() != want {
+		return nil, &problem{detail: wantText}
+	}
+	return &expression{ast: parsed, lang: s.lang}, nil
+}
+
+func issueProblem(prefix string, issues *cel.Issues) *problem {
+	p := &problem{detail: prefix + plainTypes(issues.String())}
+	for _, e := range issues.Errors() {
+		if e.Location != nil && e.Location != common.NoLocation {
+			p.line, p.column = e.Location.Line(), e.Location.Column()
+			break
+		}
+	}
+	return p
+}
+
+// usesOldSelf reports whether the expression refers to the old value.
+func (e *expression) usesOldSelf() bool {
+	for _, r := range e.tree().ReferenceMap() {
+		if r.Name == oldSelfName {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *expression) tree() *ast.AST { return e.ast.NativeRep() }
+
+// fast returns a program that does not count cost.
+func (e *expression) fast() (interpreter.InterpretableV2, error) {
+	return e.lang.fast.NewInterpretable(e.tree(), e.lang.planning...)
+}
+
+// fieldPath returns a rule's fieldPath as it is shown in errors, "" if it does
+// not lead to a field of n.
+func fieldPath(n *plan.Node, text string) string {
+	var at *field.Path
+	tokens := pathTokens{text}
+	for {
+		token := tokens.next()
+		if token == "" {
+			if at == nil {
+				return ""
+			}
+			return at.String()
+		}
+		name := tokens.next()
+		if n == nil || name == "" {
+			return ""
+		}
+		if token == "[" {
+			var ok bool
+			if name, ok = unquote(name); !ok {
+				return ""
+			}
+		} else if token != "." {
+			return ""
+		}
+		switch {
+		case n.Props != nil:
+			at, n = at.Child(name), n.Property(name)
+			if n == nil {
+				return ""
+			}
+		case n.Flags&plan.Additional != 0:
+			at, n = at.Key(name), n.Additional
+		default:
+			return ""
+		}
+		if token == "[" && tokens.next() != "]" {
+			return ""
+		}
+	}
+}
+
+// pathTokens cuts a fieldPath into names and what is between them.
+type pathTokens struct{ rest string }
+
+func (t *pathTokens) next() string {
+	n := len(t.rest)
+	if n > 0 && t.rest[0] == '\'' {
+		for i := 1; i < n; i++ {
+			if t.rest[i] == '\'' && t.rest[i-1] != '\\' {
+				n = i + 1
+				break
+			}
+		}
+	} else if i := strings.IndexAny(t.rest, ".[]"); i >= 0 {
+		n = max(i, 1)
+	}
+	token := t.rest[:n]
+	t.rest = t.rest[n:]
+	return token
+}
+
+var escapes = map[byte]byte{
+	'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', '\'': '\'', '\\': '\\',
+}
+
+// unquote returns the name in single quotes. A backslash before a line break or
+// at the end is no escape.
+func unquote(token string) (string, bool) {
+	if len(token) < 2 || token[0] != '\'' || token[len(token)-1] != '\'' {
+		return "", false
+	}
+	token = token[1 : len(token)-1]
+	b := make([]byte, 0, len(token))
+	for i := 0; i < len(token); i++ {
+		if token[i] == '\\' && i+1 < len(token) && token[i+1] != '\n' {
+			i++
+			e, known := escapes[token[i]]
+			if !known {
+				return "", false
+			}
+			b = append(b, e)
+			continue
+		}
+		b = append(b, token[i])
+	}
+	return string(b), true
+}
+
+// maxCardinality returns how often values of a node of the given size fit a
+// request.
+func maxCardinality(size int64) uint64 {
+	return uint64(apiservercel.DefaultMaxRequestSizeBytes / (size + 1))
+}
