@@ -12,19 +12,24 @@ import (
 
 // consumer is a folder with a module that is not ours, and a go command that finds our modules in a proxy of files.
 type consumer struct {
-	dir string
-	env []string
+	dir     string
+	env     []string
+	version string // of our modules
 }
 
 func newConsumer(t *testing.T) *consumer {
 	t.Helper()
+	r, err := load("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	proxy, cache := t.TempDir(), t.TempDir()
 	if err := run(t.Context(), []string{"-root", "../..", "proxy", proxy}, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	// Our version must not stay in the module cache of this machine; what is in there need not be downloaded again.
 	known := filepath.Join(goEnv(t, "GOMODCACHE"), "cache", "download")
-	c := &consumer{dir: t.TempDir(), env: append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod -modcacherw", "GONOSUMDB=github.com/espalier-dev/*",
+	c := &consumer{version: r.version, dir: t.TempDir(), env: append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod -modcacherw", "GONOSUMDB=github.com/espalier-dev/*",
 		"GOMODCACHE="+cache, "GOPROXY=file://"+proxy+",file://"+known+","+goEnv(t, "GOPROXY"))}
 	c.write(t, "go.mod", "module example.com/consumer\n\ngo 1.26.0\n")
 	return c
@@ -62,7 +67,7 @@ func (c *consumer) run(t *testing.T, args ...string) string {
 func TestEngineDragsInLittle(t *testing.T) {
 	c := newConsumer(t)
 	c.write(t, "main.go", "package main\n\nimport _ \"github.com/espalier-dev/espalier\"\n\nfunc main() {}\n")
-	c.run(t, "get", "github.com/espalier-dev/espalier@v0.1.0")
+	c.run(t, "get", "github.com/espalier-dev/espalier@"+c.version)
 	graph := c.run(t, "mod", "graph")
 	if !strings.Contains(graph, "k8s.io/apimachinery@") {
 		t.Fatalf("is this a graph?\n%s", graph)
@@ -82,7 +87,7 @@ func TestEngineDragsInLittle(t *testing.T) {
 func TestToolsDragInNoServer(t *testing.T) {
 	c := newConsumer(t)
 	c.write(t, "main.go", "package main\n\nimport _ \"github.com/espalier-dev/espalier/crd/lint\"\n\nfunc main() {}\n")
-	c.run(t, "get", "github.com/espalier-dev/espalier/crd@v0.1.0")
+	c.run(t, "get", "github.com/espalier-dev/espalier/crd@"+c.version)
 	if deps := c.run(t, "list", "-deps", "."); regexp.MustCompile(`go\.etcd\.io|client-go|espalier/(server|cmd)`).MatchString(deps) {
 		t.Errorf("the program links a server or a command line:\n%s", deps)
 	}
@@ -96,9 +101,9 @@ func TestInstall(t *testing.T) {
 	c := newConsumer(t)
 	bin := t.TempDir()
 	c.env = append(c.env, "GOBIN="+bin, "CGO_ENABLED=0", "GOFLAGS=-modcacherw -ldflags=-s")
-	c.run(t, "install", "github.com/espalier-dev/espalier/cmd/espalier@v0.1.0")
+	c.run(t, "install", "github.com/espalier-dev/espalier/cmd/espalier@"+c.version)
 	out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "espalier"), "--version").CombinedOutput()
-	if err != nil || strings.TrimSpace(string(out)) != "v0.1.0" {
+	if err != nil || strings.TrimSpace(string(out)) != c.version {
 		t.Errorf("it prints %q: %v", out, err)
 	}
 }

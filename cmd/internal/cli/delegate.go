@@ -17,6 +17,13 @@ import (
 // commands do not pay for what it links: it is three times as large.
 const serverProgram = "espalier-server"
 
+// What the commands of the server's program do, in one line: both programs list them.
+const (
+	DevShort     = "Run a control plane on this machine, without setup"
+	ServeShort   = "Run an API server for CRDs and their objects on etcd"
+	EnvtestShort = "Create a folder of programs for controller-runtime's envtest"
+)
+
 // calledAs is the first argument of the server's program when another program runs it: the name for its help.
 const calledAs = "--called-as="
 
@@ -63,10 +70,7 @@ func (a *App) runServer(ctx context.Context, args []string) error {
 // findServer returns the path of the server's program: in the folder of this program, since they are released together,
 // or in the PATH.
 func findServer() (string, error) {
-	name := serverProgram
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
+	name := ProgramFile(serverProgram)
 	self, err := os.Executable()
 	if err != nil {
 		return exec.LookPath(name)
@@ -78,6 +82,14 @@ func findServer() (string, error) {
 		return sibling, nil
 	}
 	return exec.LookPath(name)
+}
+
+// ProgramFile is the name of a program's file.
+func ProgramFile(name string) string {
+	if runtime.GOOS == "windows" {
+		return name + ".exe"
+	}
+	return name
 }
 
 // installVersion is the version that belongs to this program, for go install.

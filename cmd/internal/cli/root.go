@@ -58,9 +58,9 @@ var commands = []Command{
 	newCost,
 	newSchema,
 	newChecks,
-	serverCommand("dev", "Run a control plane on this machine, without setup"),
-	serverCommand("serve", "Run an API server for CRDs and their objects, on etcd"),
-	serverCommand("envtest", "Create a folder of binaries for controller-runtime's envtest"),
+	serverCommand("dev", DevShort),
+	serverCommand("serve", ServeShort),
+	serverCommand("envtest", EnvtestShort),
 	NewVersion,
 }
 

@@ -44,7 +44,7 @@ func newDev(a *app) *cobra.Command {
 	var d devOptions
 	cmd := &cobra.Command{
 		Use:   "dev [-- FLAGS OF SERVE]",
-		Short: "Run a control plane on this machine, without setup",
+		Short: cli.DevShort,
 		Long: `Run a control plane in one process: etcd, certificates and the server of 'espalier
 serve'. Dev prints how to connect kubectl, and runs until you press Ctrl-C.
 

@@ -22,7 +22,7 @@ func newEnvtest(a *app) *cobra.Command {
 	var what string
 	cmd := &cobra.Command{
 		Use:   "envtest [DIR]",
-		Short: "Make a folder of programs for controller-runtime's envtest",
+		Short: cli.EnvtestShort,
 		Long: `Make a folder with the programs that controller-runtime's envtest starts, etcd and
 kube-apiserver, and print the environment variable that points envtest to it. Both are
 links to this program, which runs etcd or the API server depending on the name that it
@@ -122,7 +122,7 @@ func writeAssets(dir string) error {
 
 // place has a program in a folder, under a name.
 func place(program, dir, name string) error {
-	name = programFile(name)
+	name = cli.ProgramFile(name)
 	path := filepath.Join(dir, name)
 	if sameFile(path, program) {
 		return nil
@@ -165,20 +165,12 @@ func own(dir string) error {
 		return nil
 	}
 	for _, name := range []string{etcdProgram, kubeAPIServer, "kubectl"} {
-		path := filepath.Join(dir, programFile(name))
+		path := filepath.Join(dir, cli.ProgramFile(name))
 		if _, err := os.Lstat(path); err == nil {
 			return fmt.Errorf("%s exists and was not made by this command: remove it, or give another folder", path)
 		}
 	}
 	return os.WriteFile(sign, []byte("This folder is made by `espalier envtest`, which replaces what is in it.\n"), 0o644)
-}
-
-// programFile is the name of a program's file.
-func programFile(name string) string {
-	if runtime.GOOS == "windows" {
-		return name + ".exe"
-	}
-	return name
 }
 
 // lasting reports whether a link to a program is good for longer than this process:

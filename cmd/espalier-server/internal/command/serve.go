@@ -24,7 +24,7 @@ func newServe(a *app) *cobra.Command {
 	o.RecordAudit()
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Run an API server for CRDs and their objects on etcd",
+		Short: cli.ServeShort,
 		Long: `Run an API server for CustomResourceDefinitions, their objects, and the resources that
 controllers need: namespaces, config maps, secrets, service accounts, events, leases,
 roles, admission webhooks and policies. It has no pods and no nodes. kubectl, client-go
