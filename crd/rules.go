@@ -3,10 +3,11 @@ package crd
 import "github.com/espalier-dev/espalier/finding"
 
 const (
-	upstream = "apiextensions.k8s.io/v1 validation"
-	objects  = "Kubernetes API conventions, metadata"
-	approval = "KEP-1111 protection of community groups"
-	engine   = "Espalier"
+	upstream        = "apiextensions.k8s.io/v1 validation"
+	objects         = "Kubernetes API conventions, metadata"
+	fieldValidation = "Kubernetes server-side field validation"
+	approval        = "KEP-1111 protection of community groups"
+	engine          = "Espalier"
 )
 
 // checkID is the index of a check in Checks.
@@ -56,7 +57,7 @@ const (
 // by them.
 var Checks = [numChecks]finding.Check{
 	apiVersionRemoved: finding.New("api-version-removed", finding.Error, "CRDs must use apiextensions.k8s.io/v1. Kubernetes 1.22 removed v1beta1.", upstream),
-	unknownField:      finding.New("unknown-field", finding.Warning, "The API server drops unknown fields of a CRD. With strict field validation it rejects the CRD.", objects),
+	unknownField:      finding.New("unknown-field", finding.Warning, "A CRD must not have unknown fields. The API server drops them, or rejects the CRD if field validation is strict.", fieldValidation),
 	objectMetadata:    finding.New("object-metadata", finding.Error, "The metadata of a CRD must be valid: names, labels, annotations and owner references. An update must not change immutable metadata.", objects),
 	nameMismatch:      finding.New("name-mismatch", finding.Error, "metadata.name must be PLURAL.GROUP, from spec.names.plural and spec.group.", upstream),
 	apiApproval:       finding.New("api-approval", finding.Error, "API groups below k8s.io and kubernetes.io need the annotation api-approved.kubernetes.io. Its value must be the URL of the approval, or a reason that begins with unapproved.", approval),

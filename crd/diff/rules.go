@@ -54,11 +54,11 @@ var table = []CheckInfo{
 	{"list-map-keys-changed", Breaking, Writers | Stored, "Other fields now identify the items of a list. Two items may now have the same keys, and server-side apply merges the list differently."},
 	{"list-type-changed", Breaking, Writers | Stored, "The list type changed. Items may now have to be unique, and server-side apply merges the list differently."},
 	{"map-type-changed", Risky, Writers, "Server-side apply now merges the object as a whole instead of field by field, or the other way round."},
-	{"max-items-lowered", Breaking, Writers | Stored, "maxItems was lowered or added. Lists may have fewer items."},
+	{"max-items-lowered", Breaking, Writers | Stored, "maxItems was lowered or added. Lists must have fewer items."},
 	{"max-items-raised", Safe, Readers, "maxItems was raised or removed. Lists may have more items."},
 	{"max-length-lowered", Breaking, Writers | Stored, "maxLength was lowered or added. Strings must be shorter."},
 	{"max-length-raised", Safe, Readers, "maxLength was raised or removed. Strings may be longer."},
-	{"max-properties-lowered", Breaking, Writers | Stored, "maxProperties was lowered or added. Objects may have fewer fields."},
+	{"max-properties-lowered", Breaking, Writers | Stored, "maxProperties was lowered or added. Objects must have fewer fields."},
 	{"max-properties-raised", Safe, Readers, "maxProperties was raised or removed. Objects may have more fields."},
 	{"maximum-lowered", Breaking, Writers | Stored, "maximum was lowered or added. Numbers must be smaller."},
 	{"maximum-raised", Safe, Readers, "maximum was raised or removed. Numbers may be larger."},
@@ -72,7 +72,7 @@ var table = []CheckInfo{
 	{"minimum-raised", Breaking, Writers | Stored, "minimum was raised or added. Numbers must be larger."},
 	{"multiple-of-changed", Breaking, Writers | Stored, "multipleOf was added or changed. Numbers must be multiples of it."},
 	{"multiple-of-relaxed", Safe, Readers, "multipleOf was removed or relaxed. More numbers are valid."},
-	{"name-changed", Breaking, AllAudiences, "The new name makes this another CRD. Deleting the old CRD deletes all its objects."},
+	{"name-changed", Breaking, AllAudiences, "A CRD with another name is another CRD. Deleting the old CRD deletes all its objects."},
 	{"not-compared", Risky, AllAudiences, "The CRDs are too complex, or differ too much, to list every change."},
 	{"nullable-added", Risky, Writers | Readers, "null is now a value. The API server dropped it or replaced it with the default before."},
 	{"nullable-removed", Breaking, Writers | Stored, "null is no longer a value. The API server drops it, replaces it with the default, or rejects it in a list."},
@@ -211,5 +211,5 @@ var fixes = map[finding.ID]string{
 const (
 	newVersion    = "make the change in a new version with a conversion webhook"
 	tightenLater  = "first check which stored objects become invalid (espalier diff --objects), or tighten the schema in a new version"
-	otherResource = "create a CRD under the new name, copy the objects, then delete this CRD"
+	otherResource = "create a CRD in another group, or with another plural and kind; copy the objects; then delete this CRD"
 )

@@ -28,13 +28,15 @@ type value struct {
 	all   bool // nothing is pruned, here and below
 }
 
-// open and bare are what holds for values that no schema describes: everything
-// is kept, or objects lose all fields. In both, null is a value.
+// open and bare stand for the schema of values that the CRD has no schema for. With
+// open, the API server preserves all fields of objects. With bare, it prunes all of
+// them. Both accept null.
 var (
 	open = &schema{Nullable: true, PreserveUnknownFields: new(true)}
 	bare = &schema{Nullable: true}
 
-	// What every resource has, whether its schema says so or not.
+	// textual is the schema of apiVersion and kind, and metadata that of metadata. Every
+	// resource has these fields, also if its schema does not specify them.
 	textual  = &schema{Type: "string"}
 	metadata = &schema{Type: "object", PreserveUnknownFields: new(true)}
 )

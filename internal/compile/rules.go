@@ -133,7 +133,7 @@ const (
 // Checks is the table of all checks. The identifiers are stable: programs select
 // and suppress findings by them.
 var Checks = [numChecks]finding.Check{
-	typeRequired:                 finding.New("type-required", finding.Error, "Every field, array item and map value must have a type outside allOf, anyOf, oneOf and not, unless x-kubernetes-int-or-string or x-kubernetes-preserve-unknown-fields is true.", kep2335),
+	typeRequired:                 finding.New("type-required", finding.Error, "Every field, array item and map value must have a type outside allOf, anyOf, oneOf and not.", kep2335),
 	rootTypeObject:               finding.New("root-type-object", finding.Error, "The root of the schema must have type: object.", kep2335),
 	typeUnknown:                  finding.New("type-unknown", finding.Error, "type must be one of array, boolean, integer, number, object and string.", upstream),
 	typeNull:                     finding.New("type-null", finding.Error, "type must not be null. Use nullable: true instead.", upstream),

@@ -56,7 +56,7 @@ var objectChecks = []objectCheck{
 	{finding.New(idFieldUnknown, finding.Error, "The schema does not specify this field. The API server prunes it, and its value is lost.", sourcePruning), nil},
 	{finding.New(idFieldDuplicate, finding.Error, "A key must appear only once. The API server stores only the last value.", sourceFields), nil},
 	{finding.New(idFieldNull, finding.Info, "The API server drops null if the field is not nullable and has no default.", "KEP: defaulting of custom resources"), nil},
-	{finding.New(idMetadataCoerced, finding.Info, "The API server stores metadata in the form of ObjectMeta, which can differ from the manifest.", sourceAPI), nil},
+	{finding.New(idMetadataCoerced, finding.Info, "The API server converts metadata to ObjectMeta, so the stored metadata can differ from the manifest.", sourceAPI), nil},
 	{finding.New(idNamespaceIgnored, finding.Warning, "A cluster-scoped object has no namespace. The API server removes metadata.namespace.", sourceAPI), nil},
 	{finding.New(idStatusIgnored, finding.Warning, "With the status subresource, only writes to /status change status.", "Kubernetes subresources"), nil},
 	{finding.New(idResourceVersion, finding.Error, "metadata.resourceVersion must be empty in a new object. The API server sets it.", sourceAPI), nil},
