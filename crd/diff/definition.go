@@ -116,7 +116,7 @@ func explanation(id finding.ID) string {
 // lower makes a sentence continue another one.
 func lower(s string) string {
 	s = strings.TrimSuffix(s, ".")
-	if len(s) > 1 && s[1] >= 'a' {
+	if len(s) > 1 && (s[1] == ' ' || s[1] >= 'a') {
 		return strings.ToLower(s[:1]) + s[1:]
 	}
 	return s

@@ -7,16 +7,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A ledger is what the controller knows of one quota: its last state in etcd, and
-// the reservations whose objects have not been seen. Quotas and objects come from
-// one watch, so that a reservation is seen before its object.
+// A ledger is the controller's record of one quota: its last state in etcd, and the
+// reservations whose objects the watch has not delivered. Quotas and objects come
+// from one watch, so the ledger sees a reservation before its object.
 //
-// A reservation does not say what it was for. Of several, an object settles the
-// oldest. That is safe: let there be F requests on their way, all of them younger
-// than the time that a request may take. What is left of the queue is its youngest
-// end, and never shorter than F. If none of it is too old, it counts for F and more.
-// If some of it is, all younger reservations are left, and those of the F requests
-// are among them.
+// A reservation does not name its object. If there are several, a stored object
+// removes the oldest. The ledger still counts enough for all running requests, which
+// have reserved and not stored their objects yet:
+//
+//   - Each stored object has removed one reservation. So the queue has at least as
+//     many reservations as there are running requests, and they are the youngest.
+//   - If no reservation in the queue has expired, all of them count.
+//   - If one has expired, the queue still has all younger reservations. Those of the
+//     running requests are among them, because a reservation expires only after the
+//     maximum time of a request.
 type ledger struct {
 	quota    *corev1.ResourceQuota // as it was last seen in the watch
 	reserved map[corev1.ResourceName][]reservation
