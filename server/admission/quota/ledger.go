@@ -75,8 +75,9 @@ func (l *ledger) wrote(revision string) {
 	}
 }
 
-// settle notes that objects have taken up an amount, and returns how much of it was
-// not reserved: less than nothing if they have become less.
+// settle removes an amount that objects now use from the oldest reservations. It
+// returns the rest of the amount, which was not reserved. If objects have become
+// smaller, amount and rest are negative.
 func (l *ledger) settle(name corev1.ResourceName, amount int64) (rest int64) {
 	queue := l.reserved[name]
 	for amount > 0 && len(queue) > 0 {
@@ -93,7 +94,7 @@ func (l *ledger) settle(name corev1.ResourceName, amount int64) (rest int64) {
 	return amount
 }
 
-// pending returns what is reserved, but for what is older than a request can be.
+// pending drops the reservations from before since, and returns the sum of the others.
 func (l *ledger) pending(name corev1.ResourceName, since time.Time) int64 {
 	queue := l.reserved[name]
 	for len(queue) > 0 && queue[0].at.Before(since) {
@@ -150,11 +151,12 @@ func (t *tally) scanned(revision, total int64) {
 	}
 }
 
-// before adds what is used and neither there nor reserved: reservations that were
-// made before the watch began. They are given the longest time.
+// before adds the reservations from before the watch began: the amounts in
+// status.used of q for which there is neither an object nor a reservation in the queue.
+// They expire as late as reservations that are made now.
 //
-// q is the quota, and there is what there was, at the moment now. Reservations that
-// were seen before it are counted by what q says is used.
+// q is the quota, and there has the amounts of the stored objects, both as of now.
+// status.used of q includes the reservations that the watch has delivered until now.
 func (l *ledger) before(q *corev1.ResourceQuota, there map[corev1.ResourceName]int64, now time.Time) {
 	l.complete = true
 	for name, used := range q.Status.Used {
