@@ -131,9 +131,9 @@ func (c *comparer) exclusive(have value, p part) bool {
 	return true
 }
 
-// impliesNot proves that no value satisfies the negated schema: one that is
-// satisfied by all that satisfies this one is negated already, or no value can
-// be of its type.
+// impliesNot proves that no value of have satisfies the schema below not. Either the
+// two have no type in common, or have negates a schema already that accepts
+// everything that this one accepts.
 func (c *comparer) impliesNot(have value, p part, in around) bool {
 	negated := branch(p, "not", -1, p.s.Not)
 	both := c.under(have, negated)

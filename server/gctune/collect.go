@@ -17,7 +17,7 @@ const room = 128 << 20
 // normal is Go's default for GOGC.
 const normal = 100
 
-// late is what there is one of in a process.
+// late counts the callers of Late in this process, which has one garbage collector.
 var late struct {
 	sync.Mutex
 	users int

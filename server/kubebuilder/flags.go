@@ -65,7 +65,7 @@ type ignoredFlag struct {
 
 // Set implements pflag.Value.
 func (f *ignoredFlag) Set(value string) error {
-	// An open door would be waited for; that there is none is no news.
+	// Clients would wait for an insecure port. Port 0 asks for none.
 	if f.name == "insecure-port" && value != "0" {
 		return fmt.Errorf("%s: leave it out, and use --secure-port", f.why)
 	}
@@ -84,8 +84,8 @@ func (f *ignoredFlag) Type() string {
 	return "string"
 }
 
-// dropPlugins takes those plugins out of the ones to be disabled that there are only
-// in kube-apiserver: envtest disables ServiceAccount.
+// dropPlugins removes plugins that only kube-apiserver has from
+// --disable-admission-plugins: envtest disables ServiceAccount.
 func dropPlugins(flags *pflag.FlagSet) []string {
 	const name = "disable-admission-plugins"
 	flag := flags.Lookup(name)
@@ -118,15 +118,15 @@ var aboutPods = strings.Fields(`AlwaysAdmit AlwaysPullImages CertificateApproval
 // elsewhere are the plugins that only kube-apiserver has. Disabling one has no effect here.
 // Enabling one that is not about pods is an error, so that the user knows that it is
 // missing.
-var elsewhere = append(strings.Fields("AlwaysDeny EventRateLimit NamespaceAutoProvision NamespaceExists OwnerReferencesPermissionEnforcement ResourceQuota"), aboutPods...)
+var elsewhere = append(strings.Fields("AlwaysDeny EventRateLimit NamespaceAutoProvision NamespaceExists"), aboutPods...)
 
-// without returns the values of a flag that are not among others, and a word on each
-// that is.
+// without returns the values of a flag that are not among others, and a warning for
+// each that is.
 func without(values []string, flag string, others []string) (kept, words []string) {
 	kept = []string{}
 	for _, value := range values {
 		if slices.Contains(others, value) {
-			words = append(words, fmt.Sprintf("--%s: %s is ignored: there is no such thing here", flag, value))
+			words = append(words, fmt.Sprintf("--%s: %s is ignored: this server does not have it", flag, value))
 			continue
 		}
 		kept = append(kept, value)

@@ -41,7 +41,7 @@ func TestEnvtestsFlags(t *testing.T) {
 	want := []string{
 		"--allow-privileged is ignored: there are no pods",
 		"--service-cluster-ip-range is ignored: there are no services",
-		"--disable-admission-plugins: ServiceAccount is ignored: there is no such thing here",
+		"--disable-admission-plugins: ServiceAccount is ignored: this server does not have it",
 	}
 	if got := ignored(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
@@ -54,18 +54,38 @@ func TestEnvtestsFlags(t *testing.T) {
 	}
 }
 
+// A plugin that this server has must not be on the list of those whose flags are
+// ignored: --disable-admission-plugins would leave it on.
+func TestOurPluginsCanBeDisabled(t *testing.T) {
+	flags, o := serverFlags()
+	ignored := Tolerate(flags)
+	ours := o.Admission.Plugins.Registered()
+	if len(ours) < 5 {
+		t.Fatalf("only %q", ours)
+	}
+	if err := flags.Parse([]string{"--disable-admission-plugins=" + strings.Join(ours, ",")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := ignored(); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+	if got := o.Admission.DisablePlugins; !slices.Equal(got, ours) {
+		t.Errorf("disabled %q, want %q", got, ours)
+	}
+}
+
 // What people add to envtest's flags, and what becomes of it.
 func TestPeoplesFlags(t *testing.T) {
 	for _, test := range []struct{ args, kept, words string }{
 		{"--feature-gates=WatchList=false,InPlacePodVerticalScaling=true", "--feature-gates=WatchList=false", "--feature-gates: InPlacePodVerticalScaling is ignored: there is no such gate here"},
 		{"--feature-gates InPlacePodVerticalScaling=true", "", "--feature-gates: InPlacePodVerticalScaling is ignored: there is no such gate here"},
 		{"--feature-gates=AllBeta=true", "--feature-gates=AllBeta=true", ""},
-		{"--enable-admission-plugins=PodSecurity,MutatingAdmissionPolicy", "--enable-admission-plugins=MutatingAdmissionPolicy", "--enable-admission-plugins: PodSecurity is ignored: there is no such thing here"},
-		{"--enable-admission-plugins PodSecurity --v=1", "--v=1", "--enable-admission-plugins: PodSecurity is ignored: there is no such thing here"},
-		{"--enable-admission-plugins=ResourceQuota", "--enable-admission-plugins=ResourceQuota", ""},         // the server refuses it
-		{"--enable-admission-plugins=NamespaceLifecyle", "--enable-admission-plugins=NamespaceLifecyle", ""}, // and this
-		{"--authorization-mode=Node,RBAC", "--authorization-mode=RBAC", "--authorization-mode: Node is ignored: there is no such thing here"},
-		{"--authorization-mode=AlwaysAllow", "--authorization-mode=AlwaysAllow", ""}, // and this
+		{"--enable-admission-plugins=PodSecurity,MutatingAdmissionPolicy", "--enable-admission-plugins=MutatingAdmissionPolicy", "--enable-admission-plugins: PodSecurity is ignored: this server does not have it"},
+		{"--enable-admission-plugins PodSecurity --v=1", "--v=1", "--enable-admission-plugins: PodSecurity is ignored: this server does not have it"},
+		{"--enable-admission-plugins=ResourceQuota", "--enable-admission-plugins=ResourceQuota", ""},
+		{"--enable-admission-plugins=NamespaceLifecyle", "--enable-admission-plugins=NamespaceLifecyle", ""}, // the server refuses it
+		{"--authorization-mode=Node,RBAC", "--authorization-mode=RBAC", "--authorization-mode: Node is ignored: this server does not have it"},
+		{"--authorization-mode=AlwaysAllow", "--authorization-mode=AlwaysAllow", ""}, // and it refuses this
 		{"--storage-media-type=application/vnd.kubernetes.protobuf", "", "--storage-media-type is ignored: objects are stored as JSON"},
 		{"--watch-cache-sizes=pods#100", "", "--watch-cache-sizes is ignored: watch caches are as large as they need to be"},
 		{"--max-requests-inflight=800 --audit-log-path=audit.log", "--max-requests-inflight=800 --audit-log-path=audit.log", ""},

@@ -16,8 +16,8 @@ func (NoServices) ResolveEndpoint(namespace, name string, port int32) (*url.URL,
 	return nil, fmt.Errorf("there are no services here, and so no service %s/%s with port %d: give the webhook's clientConfig a url", namespace, name, port)
 }
 
-// ServiceWarning is what a client is told who writes a reference to a service into
-// clientConfig, where at is. It is not an error: manifests that are written for
+// ServiceWarning returns the warning for a clientConfig, at the path at, that refers to a
+// Service. It is not an error: manifests that are written for
 // clusters have such references, and installers replace them later.
 func ServiceWarning(at *field.Path) string {
 	return fmt.Sprintf("%s: this server has no Services, so every call of this webhook fails; set %s to an https URL at which this server reaches the webhook",

@@ -188,9 +188,10 @@ func (c *Controller) update(ctx context.Context, q *corev1.ResourceQuota, reserv
 			continue
 		}
 		n := used[name] + reserved[name]
-		// An object that has come since is in both. What was used is enough for all that
-		// went through admission. A name that was not counted says nothing of that: it may
-		// have been limited before, and reserved.
+		// An object that was stored in the meantime is counted twice: as used and as
+		// reserved. status.used covers everything that passed admission, so n need not be
+		// higher. This does not hold for a name without a count in status.used: it may have
+		// been limited, and reserved, before.
 		if was, counted := q.Status.Used[name]; counted && used[name] <= was.Value() {
 			n = min(n, was.Value())
 		}

@@ -19,7 +19,7 @@ const (
 	returning = 2
 )
 
-// condition is what is to be said of a link.
+// condition says whether a link to a member can be used.
 type condition int
 
 const (

@@ -356,8 +356,8 @@ func (w *write) history(key string, from, to int64) ([]*clientv3.Event, error) {
 	if from > to {
 		return nil, nil // nothing at all was written; and of a watch of the future etcd tells no progress
 	}
-	// A stream of its own: what is told of the progress of one watch is told to all of
-	// its stream, also to those that have not begun.
+	// This watch needs a stream of its own: etcd sends a progress notification to all
+	// watches of a stream, also to those that have not started.
 	own := fmt.Sprintf("history-%d", histories.Add(1))
 	ctx, cancel := context.WithCancel(OwnStream(w.ctx, own))
 	defer cancel()
