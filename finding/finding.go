@@ -70,6 +70,7 @@ type Finding struct {
 	Path     string          // the API server's field path, such as spec.properties[spec].type
 	BadValue any             // the API server's bad value
 	Detail   string          // what is wrong; the API server's words where it has some
+	Summary  string          // what is wrong, for people, if Error is long: the CEL compiler's first error
 	Fix      string          // what to write instead, if known: a sentence, or YAML
 	Pointer  string          // RFC 6901 pointer into the document
 	Offset   int             // byte offset in the document

@@ -192,7 +192,7 @@ func (c *check) expression(r *inspected, id finding.ID, part, text string, p *pr
 	if p.line > 0 {
 		offset = offsetIn(c.schema, offset, characters(text, p.line, p.column))
 	}
-	c.add(r, part, finding.Finding{Check: id, Type: field.ErrorTypeInvalid, BadValue: bad, Detail: p.detail, Offset: offset})
+	c.add(r, part, finding.Finding{Check: id, Type: field.ErrorTypeInvalid, BadValue: bad, Detail: p.detail, Summary: p.first, Offset: offset})
 }
 
 // cost notes what an expression may cost and reports it if that is too much.

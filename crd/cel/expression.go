@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -23,6 +24,7 @@ type problem struct {
 	detail string // as the API server says it
 	line   int    // in the expression, from 1; 0 if the problem is nowhere in particular
 	column int    // from 0, in characters
+	first  string // what the compiler says of that place; "" if there is none
 }
 
 // expression is a checked expression.
@@ -94,11 +96,15 @@ func (s *scope) parse(text string, optionalOld bool, want *types.Type, prefix, w
 	return &expression{ast: parsed, lang: s.lang}, nil
 }
 
+// issueProblem describes the errors of the compiler, and is at the first that has a place.
 func issueProblem(prefix string, issues *cel.Issues) *problem {
 	p := &problem{detail: prefix + plainTypes(issues.String())}
 	for _, e := range issues.Errors() {
 		if e.Location != nil && e.Location != common.NoLocation {
-			p.line, p.column = e.Location.Line(), e.Location.Column()
+			p.line, p.column, p.first = e.Location.Line(), e.Location.Column(), plainTypes(e.Message)
+			if others := len(issues.Errors()) - 1; others > 0 {
+				p.first += fmt.Sprintf(" (and %d more in this expression)", others)
+			}
 			break
 		}
 	}

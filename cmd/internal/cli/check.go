@@ -213,7 +213,7 @@ func CheckFile(f *manifest.File, old func(name string) []byte) ([]Checked, error
 // findingDiagnostic shows a finding of the library.
 func findingDiagnostic(d *manifest.Document, f *finding.Finding) report.Diagnostic {
 	return report.Diagnostic{
-		Check: f.Check, Severity: f.Severity, Message: f.Error(), Why: explanation(f.Check), Fix: cmp.Or(f.Fix, fix(f.Check)),
+		Check: f.Check, Severity: f.Severity, Message: f.Error(), Summary: f.Summary, Why: explanation(f.Check), Fix: cmp.Or(f.Fix, fix(f.Check)),
 		Path: f.Path, Pointer: f.Pointer, Place: report.At(d.File, d.Of(f.Offset)),
 	}
 }

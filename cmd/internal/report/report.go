@@ -15,6 +15,7 @@ type Diagnostic struct {
 	Check    finding.ID       `json:"rule"` // as listed by `espalier checks`
 	Severity finding.Severity `json:"severity"`
 	Message  string           `json:"message"`          // what is wrong; a server's words where it has some
+	Summary  string           `json:"-"`                // what the text output shows instead, if not empty
 	Why      string           `json:"why,omitempty"`    // one sentence
 	Fix      string           `json:"fix,omitempty"`    // what to do, where that can be said
 	Object   string           `json:"object,omitempty"` // such as CustomResourceDefinition/foos.example.com

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -60,7 +61,7 @@ func (r *Report) text(w io.Writer, o Options) error {
 
 func (p *printer) diagnostic(d *Diagnostic) {
 	fmt.Fprintf(p, "%s %s %s %s\n", p.in(bold, d.Place.String()+":"),
-		p.in(severityStyles[d.Severity], d.Severity.String()+":"), printable(d.Message), p.in(dim, "["+string(d.Check)+"]"))
+		p.in(severityStyles[d.Severity], d.Severity.String()+":"), printable(cmp.Or(d.Summary, d.Message)), p.in(dim, "["+string(d.Check)+"]"))
 	margin := p.excerpt(&d.Place, d.Severity)
 	p.more(margin, "why", d.Why, plain)
 	for _, n := range d.Notes {
