@@ -297,6 +297,19 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// Clients of upstream find client-go's sentence in the error.
+func TestClientError(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ *review) {
+		http.Error(w, "secret", http.StatusUnprocessableEntity)
+	})
+	_, err := s.converter(t, `["v1"]`).Convert(t.Context(), []*object.Object{gadget(t, "v1", "a")}, "v2")
+	const want = "the webhook answered 422 Unprocessable Entity: the server rejected our request due to an error in our request: "
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+		t.Error(err)
+	}
+}
+
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(_ http.ResponseWriter, req *http.Request, _ *review) {

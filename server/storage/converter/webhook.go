@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -143,9 +144,19 @@ func (h *hook) post(ctx context.Context, review []byte) ([]byte, error) {
 		return nil, fmt.Errorf("Post %q: reading the answer: %w", h.url, err) //nolint:staticcheck,revive // as net/http begins its errors
 	}
 	if resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent {
-		return nil, fmt.Errorf("Post %q: the webhook answered %d %s: %s", h.url, resp.StatusCode, http.StatusText(resp.StatusCode), webhook.Clean(string(body), messageLimit)) //nolint:staticcheck,revive // as net/http begins its errors
+		return nil, fmt.Errorf("Post %q: the webhook answered %d %s: %s%s", h.url, resp.StatusCode, http.StatusText(resp.StatusCode), //nolint:staticcheck,revive // as net/http begins its errors
+			clientText(resp.StatusCode), webhook.Clean(string(body), messageLimit))
 	}
 	return body, nil
+}
+
+// clientText returns client-go's sentence for a status, which clients of upstream find in
+// the error. For servers' errors it has none but the body of the answer.
+func clientText(code int) string {
+	if code >= http.StatusInternalServerError {
+		return ""
+	}
+	return apierrors.NewGenericServerResponse(code, "post", schema.GroupResource{}, "", "", 0, true).ErrStatus.Message + ": "
 }
 
 // reviewVersion returns the first version of ConversionReview that we know.
