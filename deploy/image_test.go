@@ -58,7 +58,7 @@ func TestImageHasNothingButTheServer(t *testing.T) {
 		t.Errorf("the last stage runs %v, and has no shell to do it", runs)
 	}
 	copies := all[*instructions.CopyCommand](final)
-	if len(copies) != 1 || copies[0].From != parsed[0].Name || !slices.Equal(copies[0].SourcePaths, []string{"/out/espalier"}) || copies[0].Chmod != "0555" {
+	if len(copies) != 1 || copies[0].From != parsed[0].Name || !slices.Equal(copies[0].SourcePaths, []string{"/out/espalier-server"}) || copies[0].Chmod != "0555" {
 		t.Errorf("the image is more than the program: %v", copies)
 	}
 	users := all[*instructions.UserCommand](final)

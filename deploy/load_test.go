@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -260,20 +261,26 @@ func (l *load) ownersGo() {
 	})
 }
 
-// valuesAreUnreadable puts a secret into etcd that no key of ours has encrypted.
+// valuesAreUnreadable puts a secret into etcd that no key of ours has encrypted, and a web that is not JSON. The group of
+// secrets is empty, and Prometheus drops empty labels.
 func (l *load) valuesAreUnreadable() {
 	l.create(secrets, "{apiVersion: v1, kind: Secret, metadata: {name: fine}, stringData: {a: b}}")
-	encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
-	body := fmt.Sprintf(`{"key":%q,"value":%q}`, encode("/registry/secrets/default/junk"), encode("k8s:enc:secretbox:v1:first:"+strings.Repeat("junk", 20)))
-	req, err := http.NewRequestWithContext(l.Context(), http.MethodPost, l.environment.etcd.plain+"/v3/kv/put", strings.NewReader(body))
-	if err != nil {
-		l.Fatal(err)
-	}
-	if err := l.answers(http.DefaultClient, req, http.StatusOK); err != nil {
-		l.Fatal(err)
-	}
-	if _, err := l.admin.Resource(secrets).Namespace("default").Get(l.Context(), "junk", metav1.GetOptions{}); err == nil {
-		l.Fatal("junk is decrypted")
+	for resource, junk := range map[schema.GroupVersionResource]struct{ key, value string }{
+		secrets: {"/registry/secrets/default/junk", "k8s:enc:secretbox:v1:first:" + strings.Repeat("junk", 20)},
+		webs:    {"/registry/example.com/webs/default/junk", "junk"},
+	} {
+		encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+		body := fmt.Sprintf(`{"key":%q,"value":%q}`, encode(junk.key), encode(junk.value))
+		req, err := http.NewRequestWithContext(l.Context(), http.MethodPost, l.environment.etcd.plain+"/v3/kv/put", strings.NewReader(body))
+		if err != nil {
+			l.Fatal(err)
+		}
+		if err := l.answers(http.DefaultClient, req, http.StatusOK); err != nil {
+			l.Fatal(err)
+		}
+		if _, err := l.admin.Resource(resource).Namespace("default").Get(l.Context(), "junk", metav1.GetOptions{}); !apierrors.IsStoreReadError(err) {
+			l.Fatalf("%s: %v", junk.key, err)
+		}
 	}
 }
 
