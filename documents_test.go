@@ -355,7 +355,11 @@ func skeletonOf(t *testing.T, schema []byte) []byte {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	return syntax.Skeleton(s).AppendJSON(nil)
+	out, err := json.Marshal(skeleton(s).schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 func valueOf(t *testing.T, object []byte) map[string]any {

@@ -124,6 +124,7 @@ type Result struct {
 }
 
 func init() {
+	bridge.Read = read
 	bridge.Index = func(result any) (*jsondoc.Doc, bool) {
 		r := result.(*Result)
 		d := r.doc

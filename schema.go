@@ -110,7 +110,7 @@ func (e *SyntaxError) Error() string {
 // that do not fit and, as warnings, what the documents reject and clusters
 // accept. The error is for input that cannot be read as a schema at all.
 func Check(schema []byte, o CheckOptions) ([]finding.Finding, error) {
-	s, release, err := read(schema, o.Limits)
+	s, release, err := read(schema, jsondoc.Limits(o.Limits))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func Check(schema []byte, o CheckOptions) ([]finding.Finding, error) {
 // Compile checks a schema and prepares it for running. It fails with a
 // *SchemaError if Check has findings of severity [finding.Error].
 func Compile(schema []byte, o CompileOptions) (*Schema, error) {
-	s, release, err := read(schema, o.Limits)
+	s, release, err := read(schema, jsondoc.Limits(o.Limits))
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +140,8 @@ func Compile(schema []byte, o CompileOptions) (*Schema, error) {
 
 // read parses the JSON of a schema. The tree may refer to the document until
 // release is called.
-func read(schema []byte, lim Limits) (*syntax.Schema, func(), error) {
-	d, err := jsondoc.Parse(schema, jsondoc.Limits(lim))
+func read(schema []byte, lim jsondoc.Limits) (*syntax.Schema, func(), error) {
+	d, err := jsondoc.Parse(schema, lim)
 	if err != nil {
 		return nil, nil, syntaxError(err)
 	}

@@ -1,6 +1,9 @@
 package espalier
 
-import "github.com/espalier-dev/espalier/internal/syntax"
+import (
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/syntax"
+)
 
 // UnfoldUnions returns schema as it is published: what x-kubernetes-unions
 // means is said with oneOf as well, in the form of KEP-2335, for consumers that
@@ -10,7 +13,7 @@ import "github.com/espalier-dev/espalier/internal/syntax"
 // Unions that are not well-formed, which Check warns of, stay as they are: they
 // have no effect on validation either.
 func UnfoldUnions(schema []byte) ([]byte, error) {
-	s, release, err := read(schema, Limits{})
+	s, release, err := read(schema, jsondoc.Limits{})
 	if err != nil {
 		return nil, err
 	}

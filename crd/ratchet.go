@@ -1,6 +1,8 @@
 package crd
 
 import (
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/espalier-dev/espalier/crd/cel"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/syntax"
@@ -91,12 +93,9 @@ func looseKeys(s *syntax.Schema) bool {
 	if *s.ListType == "set" {
 		return false
 	}
-	required := make(map[string]bool, len(item.Required))
-	for _, name := range item.Required {
-		required[name] = true
-	}
+	required := sets.New(item.Required...)
 	for _, name := range s.ListMapKeys {
-		if key := item.Property(name); key != nil && (key.Nullable || key.Default == nil && !required[name]) {
+		if key := item.Property(name); key != nil && (key.Nullable || key.Default == nil && !required.Has(name)) {
 			return true
 		}
 	}

@@ -44,16 +44,11 @@ type CheckOptions struct {
 // It also reports warnings. Findings are sorted by path and text. Check fails if
 // the input is not a schema.
 func Check(schema []byte, o CheckOptions) ([]finding.Finding, error) {
-	doc, err := jsondoc.Parse(schema, jsondoc.Limits(o.Limits))
+	s, release, err := bridge.Read(schema, jsondoc.Limits(o.Limits))
 	if err != nil {
-		return nil, syntaxError(err)
+		return nil, err
 	}
-	defer doc.Release()
-	s, problems := syntax.Parse(doc, jsondoc.Root)
-	if len(problems) > 0 {
-		p := problems[0]
-		return nil, &espalier.SyntaxError{Offset: p.Offset, Pointer: p.Pointer, Msg: p.Message}
-	}
+	defer release()
 	found, err := examine(schema, s,
 		compile.CheckOptions{StatusSubresource: o.StatusSubresource, Strict: o.Strict},
 		cel.CheckOptions{Path: o.Path, CompatibilityVersion: o.CompatibilityVersion})

@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/spelling"
+	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
 // shape says what a value of a CRD has to be for an API server's decoder.
@@ -163,7 +164,7 @@ func (s *shaper) object(v jsondoc.Value, want *shape) *espalier.SyntaxError {
 			s.path = append(s.path, '.')
 		}
 		s.path = append(s.path, key...)
-		s.at = appendToken(s.at, string(key))
+		s.at = syntax.AppendToken(s.at, string(key))
 		if m.Duplicate && s.note != nil {
 			s.note("duplicate-key", &field.Error{Type: field.ErrorTypeDuplicate, Field: string(s.path), BadValue: string(key),
 				Detail: "duplicate field: API servers use the last value"}, where{doc: s.doc, at: m.Key, pointer: string(s.at)})
@@ -248,12 +249,7 @@ func decodeBytes(d *jsondoc.Doc, v jsondoc.Value) ([]byte, bool) {
 }
 
 func (s *shaper) wrong(v jsondoc.Value, want string) *espalier.SyntaxError {
-	kind := s.doc.Kind(v).String()
-	article := "a "
-	if strings.HasPrefix(kind, "a") || strings.HasPrefix(kind, "o") {
-		article = "an "
-	}
-	return &espalier.SyntaxError{Offset: s.doc.Offset(v), Pointer: string(s.at), Msg: "must be " + want + ", but is " + article + kind}
+	return &espalier.SyntaxError{Offset: s.doc.Offset(v), Pointer: string(s.at), Msg: "must be " + want + ", but is " + syntax.Article(s.doc.Kind(v))}
 }
 
 // nearest returns the member whose name is most like name, if one is alike

@@ -26,7 +26,7 @@ func (w where) to(names ...string) where {
 				w.missing = true
 			}
 		}
-		w.pointer = string(appendToken([]byte(w.pointer), n))
+		w.pointer = string(syntax.AppendToken([]byte(w.pointer), n))
 	}
 	return w
 }
@@ -92,5 +92,3 @@ func (s spot) as(path string) spot {
 	s.path = path
 	return s
 }
-
-func appendToken(dst []byte, name string) []byte { return syntax.AppendToken(dst, name) }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/espalier-dev/espalier/internal/jsondoc"
@@ -197,35 +198,29 @@ func (b *bounder) EstimateCallCost(function, overload string, target *checker.As
 
 // priced are the functions whose price, corrected, is never less than what
 // evaluation counts.
-var priced = func() map[string]bool {
-	m := map[string]bool{}
-	for _, name := range []string{
-		"!_", "-_", "@in", "_in_", "in", "@not_strictly_false", "_!=_", "_%_", "_&&_", "_*_", "_+_", "_-_", "_/_",
-		"_<=_", "_<_", "_==_", "_>=_", "_>_", "_?._", "_?_:_", "_[?_]", "_[_]", "_||_",
-		"bool", "bytes", "double", "dyn", "duration", "int", "string", "timestamp", "type", "uint", "size",
-		"charAt", "contains", "endsWith", "find", "findAll", "format", "join", "lowerAscii", "matches", "replace", "split",
-		"startsWith", "strings.quote", "substring", "trim", "upperAscii",
-		"getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours", "getMilliseconds", "getMinutes",
-		"getMonth", "getSeconds",
-		"hasValue", "optional.none", "optional.of", "or", "orValue", "value",
-		"getEscapedPath", "getHost", "getHostname", "getPort", "getQuery", "getScheme", "isURL", "url",
-		"cidr", "family", "ip", "ip.isCanonical", "isCIDR", "isGlobalUnicast", "isIP", "isLinkLocalMulticast", "isLinkLocalUnicast",
-		"isLoopback", "isUnspecified", "masked", "prefixLength", "containsIP", "containsCIDR",
-		"add", "asApproximateFloat", "asInteger", "compareTo", "isGreaterThan", "isInteger", "isLessThan", "isQuantity", "quantity",
-		"sign", "sub", "isSemver", "major", "minor", "patch", "semver",
-		"format.named", "validate", "format.byte", "format.date", "format.datetime", "format.dns1035Label", "format.dns1035LabelPrefix",
-		"format.dns1123Label", "format.dns1123LabelPrefix", "format.dns1123Subdomain", "format.dns1123SubdomainPrefix",
-		"format.labelValue", "format.qualifiedName", "format.uri", "format.uuid",
-		"sets.contains", "sets.equivalent", "sets.intersects",
-	} {
-		m[name] = true
-	}
-	return m
-}()
+var priced = sets.New(
+	"!_", "-_", "@in", "_in_", "in", "@not_strictly_false", "_!=_", "_%_", "_&&_", "_*_", "_+_", "_-_", "_/_",
+	"_<=_", "_<_", "_==_", "_>=_", "_>_", "_?._", "_?_:_", "_[?_]", "_[_]", "_||_",
+	"bool", "bytes", "double", "dyn", "duration", "int", "string", "timestamp", "type", "uint", "size",
+	"charAt", "contains", "endsWith", "find", "findAll", "format", "join", "lowerAscii", "matches", "replace", "split",
+	"startsWith", "strings.quote", "substring", "trim", "upperAscii",
+	"getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours", "getMilliseconds", "getMinutes",
+	"getMonth", "getSeconds",
+	"hasValue", "optional.none", "optional.of", "or", "orValue", "value",
+	"getEscapedPath", "getHost", "getHostname", "getPort", "getQuery", "getScheme", "isURL", "url",
+	"cidr", "family", "ip", "ip.isCanonical", "isCIDR", "isGlobalUnicast", "isIP", "isLinkLocalMulticast", "isLinkLocalUnicast",
+	"isLoopback", "isUnspecified", "masked", "prefixLength", "containsIP", "containsCIDR",
+	"add", "asApproximateFloat", "asInteger", "compareTo", "isGreaterThan", "isInteger", "isLessThan", "isQuantity", "quantity",
+	"sign", "sub", "isSemver", "major", "minor", "patch", "semver",
+	"format.named", "validate", "format.byte", "format.date", "format.datetime", "format.dns1035Label", "format.dns1035LabelPrefix",
+	"format.dns1123Label", "format.dns1123LabelPrefix", "format.dns1123Subdomain", "format.dns1123SubdomainPrefix",
+	"format.labelValue", "format.qualifiedName", "format.uri", "format.uuid",
+	"sets.contains", "sets.equivalent", "sets.intersects",
+)
 
 // traversing are functions that evaluation prices by all that is in a list, and
 // estimates by the items only.
-var traversing = map[string]bool{"isSorted": true, "sum": true, "max": true, "min": true, "indexOf": true, "lastIndexOf": true, "includes": true}
+var traversing = sets.New("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes")
 
 // penalty returns a factor that makes the calculated cost of e a bound. It
 // reports false if there is none.
@@ -254,10 +249,10 @@ func (e *expression) penalty() (uint64, bool) {
 
 func isPriced(tree *ast.AST, call ast.CallExpr) bool {
 	name := call.FunctionName()
-	if priced[name] {
+	if priced.Has(name) {
 		return true
 	}
-	if !traversing[name] || !call.IsMemberFunction() {
+	if !traversing.Has(name) || !call.IsMemberFunction() {
 		return false
 	}
 	t := tree.GetType(call.Target().ID())

@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -214,15 +215,7 @@ func (c *check) cost(r *inspected, part, name string, cost uint64) {
 	}
 	f.Path, f.Pointer = r.path(part)
 	c.expensive = append(c.expensive, expensive{f, cost})
-	slices.SortStableFunc(c.expensive, func(a, b expensive) int {
-		switch {
-		case a.cost > b.cost:
-			return -1
-		case a.cost < b.cost:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(c.expensive, func(a, b expensive) int { return cmp.Compare(b.cost, a.cost) })
 	c.expensive = c.expensive[:min(len(c.expensive), mostExpensive)]
 }
 

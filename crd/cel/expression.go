@@ -2,7 +2,6 @@ package cel
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier/crd/cel/celsize"
+	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/plan"
 )
 
@@ -132,89 +132,21 @@ func (e *expression) fast() (interpreter.InterpretableV2, error) {
 // not lead to a field of n.
 func fieldPath(n *plan.Node, text string) string {
 	var at *field.Path
-	tokens := pathTokens{text}
-	for {
-		token := tokens.next()
-		if token == "" {
-			if at == nil {
-				return ""
-			}
-			return at.String()
-		}
-		name := tokens.next()
-		if n == nil || name == "" {
-			return ""
-		}
-		if token == "[" {
-			var ok bool
-			if name, ok = unquote(name); !ok {
-				return ""
-			}
-		} else if token != "." {
-			return ""
-		}
+	err := compile.EachName(text, true, func(name string) bool {
 		switch {
-		case n.Props != nil:
+		case n != nil && n.Props != nil:
 			at, n = at.Child(name), n.Property(name)
-			if n == nil {
-				return ""
-			}
-		case n.Flags&plan.Additional != 0:
+			return n != nil
+		case n != nil && n.Flags&plan.Additional != 0:
 			at, n = at.Key(name), n.Additional
-		default:
-			return ""
+			return true
 		}
-		if token == "[" && tokens.next() != "]" {
-			return ""
-		}
+		return false
+	})
+	if err != nil || at == nil {
+		return ""
 	}
-}
-
-// pathTokens cuts a fieldPath into names and what is between them.
-type pathTokens struct{ rest string }
-
-func (t *pathTokens) next() string {
-	n := len(t.rest)
-	if n > 0 && t.rest[0] == '\'' {
-		for i := 1; i < n; i++ {
-			if t.rest[i] == '\'' && t.rest[i-1] != '\\' {
-				n = i + 1
-				break
-			}
-		}
-	} else if i := strings.IndexAny(t.rest, ".[]"); i >= 0 {
-		n = max(i, 1)
-	}
-	token := t.rest[:n]
-	t.rest = t.rest[n:]
-	return token
-}
-
-var escapes = map[byte]byte{
-	'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', '\'': '\'', '\\': '\\',
-}
-
-// unquote returns the name in single quotes. A backslash before a line break or
-// at the end is no escape.
-func unquote(token string) (string, bool) {
-	if len(token) < 2 || token[0] != '\'' || token[len(token)-1] != '\'' {
-		return "", false
-	}
-	token = token[1 : len(token)-1]
-	b := make([]byte, 0, len(token))
-	for i := 0; i < len(token); i++ {
-		if token[i] == '\\' && i+1 < len(token) && token[i+1] != '\n' {
-			i++
-			e, known := escapes[token[i]]
-			if !known {
-				return "", false
-			}
-			b = append(b, e)
-			continue
-		}
-		b = append(b, token[i])
-	}
-	return string(b), true
+	return at.String()
 }
 
 // maxCardinality returns how often values of a node of the given size fit a

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/finding"
+	"github.com/espalier-dev/espalier/internal/bridge"
 	"github.com/espalier-dev/espalier/internal/compile"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
@@ -77,19 +77,11 @@ type inspected struct {
 // if something else is wrong with a schema, its rules are left alone. If it is
 // defaults that violate rules, it returns that.
 func inspect(schema []byte, o CheckOptions, visit func(*inspected)) ([]finding.Finding, error) {
-	d, err := jsondoc.Parse(schema, jsondoc.Limits(o.Limits))
+	s, release, err := bridge.Read(schema, jsondoc.Limits(o.Limits))
 	if err != nil {
-		if e, ok := err.(*jsondoc.SyntaxError); ok {
-			return nil, &espalier.SyntaxError{Offset: e.Offset, Msg: e.Msg}
-		}
 		return nil, err
 	}
-	defer d.Release()
-	s, problems := syntax.Parse(d, jsondoc.Root)
-	if len(problems) > 0 {
-		p := problems[0]
-		return nil, &espalier.SyntaxError{Offset: p.Offset, Pointer: p.Pointer, Msg: p.Message}
-	}
+	defer release()
 	var at *field.Path
 	if o.Path != "" {
 		at = field.NewPath(o.Path)

@@ -140,15 +140,9 @@ func maxLength(n *plan.Node, width int64) int64 {
 func longest(values []string) int64 {
 	length := 0
 	for _, v := range values {
-		if !strings.HasPrefix(v, `"`) {
-			continue
+		if strings.HasPrefix(v, `"`) {
+			length = max(length, len(jsondoc.Unquote([]byte(v))))
 		}
-		d, err := jsondoc.Parse([]byte(v), jsondoc.Limits{})
-		if err != nil {
-			continue // no enum that was checked has such a value
-		}
-		length = max(length, len(d.Text(jsondoc.Root)))
-		d.Release()
 	}
 	return int64(length)
 }

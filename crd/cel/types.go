@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/common/types"
@@ -53,14 +54,8 @@ func (n *typeName) String() string {
 	for at := n; at != nil; at = at.parent {
 		parts = append(parts, at.part)
 	}
-	var b strings.Builder
-	for i := len(parts) - 1; i >= 0; i-- {
-		b.WriteString(parts[i])
-		if i > 0 {
-			b.WriteByte('.')
-		}
-	}
-	return b.String()
+	slices.Reverse(parts)
+	return strings.Join(parts, ".")
 }
 
 // exposed reports whether rules can see values of n: the values themselves have

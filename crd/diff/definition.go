@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/finding"
@@ -81,7 +83,7 @@ func (c *comparer) names(d *crdPair) {
 			Message: fmt.Sprintf("%s changed from %q to %q: %s", x.what, x.old, x.now, lower(explanation(x.check)))})
 	}
 	c.members("short-name-removed", "short-name-added", o.ShortNames, n.ShortNames, []string{"spec", "names", "shortNames"}, Risky, Writers|Readers)
-	if !sameSet(o.Categories, n.Categories) {
+	if !sets.New(o.Categories...).Equal(sets.New(n.Categories...)) {
 		at := pointerTo("spec", "names", "categories")
 		c.report(nil, Change{Check: "categories-changed", Level: Safe, Breaks: Readers, Old: strings.Join(o.Categories, ", "), New: strings.Join(n.Categories, ", "),
 			OldPointer: at, NewPointer: at, Message: "spec.names.categories changed: the resource appears in other categories of kubectl get"})
@@ -122,32 +124,17 @@ func lower(s string) string {
 	return s
 }
 
-func sameSet(a, b []string) bool {
-	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
-}
-
 // members reports the strings that a list has lost or gained.
 func (c *comparer) members(removed, added finding.ID, old, now []string, at []string, level Level, breaks Audience) {
-	has := func(list []string) map[string]bool {
-		m := make(map[string]bool, len(list))
-		for _, s := range list {
-			m[s] = true
-		}
-		return m
-	}
-	before, after := has(old), has(now)
+	before, after := sets.New(old...), sets.New(now...)
 	p := pointerTo(at...)
-	for _, s := range slices.Compact(slices.Sorted(slices.Values(old))) {
-		if !after[s] {
-			c.report(nil, Change{Check: removed, Level: level, Breaks: breaks, Old: s, OldPointer: p, NewPointer: p,
-				Message: fmt.Sprintf("%q was removed: %s", s, lower(explanation(removed)))})
-		}
+	for _, s := range sets.List(before.Difference(after)) {
+		c.report(nil, Change{Check: removed, Level: level, Breaks: breaks, Old: s, OldPointer: p, NewPointer: p,
+			Message: fmt.Sprintf("%q was removed: %s", s, lower(explanation(removed)))})
 	}
-	for _, s := range slices.Compact(slices.Sorted(slices.Values(now))) {
-		if !before[s] {
-			c.report(nil, Change{Check: added, Level: Safe, Breaks: Readers, New: s, OldPointer: p, NewPointer: p,
-				Message: fmt.Sprintf("%q was added: %s", s, lower(explanation(added)))})
-		}
+	for _, s := range sets.List(after.Difference(before)) {
+		c.report(nil, Change{Check: added, Level: Safe, Breaks: Readers, New: s, OldPointer: p, NewPointer: p,
+			Message: fmt.Sprintf("%q was added: %s", s, lower(explanation(added)))})
 	}
 }
 

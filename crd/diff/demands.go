@@ -253,12 +253,7 @@ func unquote(raw []byte) (string, bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
 	}
-	d, err := jsondoc.Parse(raw, jsondoc.Limits{})
-	if err != nil {
-		return "", false
-	}
-	defer d.Release()
-	return d.Text(jsondoc.Root), true
+	return jsondoc.Unquote(raw), true
 }
 
 // admits reports whether a string satisfies all that v says about strings

@@ -88,15 +88,6 @@ func Compare(old, now *crd.CRD) ([]Change, error) {
 	return c.changes, nil
 }
 
-// Worst returns the highest level among changes, Safe if there are none.
-func Worst(changes []Change) Level {
-	worst := Safe
-	for i := range changes {
-		worst = max(worst, changes[i].Level)
-	}
-	return worst
-}
-
 // What a comparison does at most.
 const (
 	maxChanges = 10_000

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
@@ -215,11 +217,7 @@ func (x *Outcome) compare(a, b *result) {
 }
 
 func minus(list, without []string) []string {
-	have := make(map[string]bool, len(without))
-	for _, s := range without {
-		have[s] = true
-	}
-	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return have[s] })
+	return slices.DeleteFunc(slices.Clone(list), sets.New(without...).Has)
 }
 
 // identify reads of what kind and version an object is and what it is called.

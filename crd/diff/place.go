@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,11 +64,8 @@ func (p *pointer) String() string {
 	for ; p != nil; p = p.parent {
 		steps = append(steps, p.text)
 	}
-	var b strings.Builder
-	for i := len(steps) - 1; i >= 0; i-- {
-		b.WriteString(steps[i])
-	}
-	return b.String()
+	slices.Reverse(steps)
+	return strings.Join(steps, "")
 }
 
 const maxShown = 80

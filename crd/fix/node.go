@@ -160,12 +160,7 @@ func (n *node) text() string {
 	if n == nil || n.kind != jsondoc.String {
 		return ""
 	}
-	doc, err := jsondoc.Parse(n.raw, jsondoc.Limits{})
-	if err != nil {
-		return ""
-	}
-	defer doc.Release()
-	return string(doc.AppendText(nil, jsondoc.Root))
+	return jsondoc.Unquote(n.raw)
 }
 
 // object returns a member that is an object, or nil.
@@ -312,9 +307,8 @@ func (d *differ) members(old, now *node, why reason) {
 		added = append(added, d.edit(Edit{Op: Insert, Value: now.kids[j].appendJSON(nil), Before: before}, now.reason(key, why)))
 		d.path = d.path[:n]
 	}
-	for i := len(added) - 1; i >= 0; i-- {
-		d.edits = append(d.edits, added[i])
-	}
+	slices.Reverse(added)
+	d.edits = append(d.edits, added...)
 }
 
 // list compares arrays. What is left of an array stays as it is written; one

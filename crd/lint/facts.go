@@ -146,7 +146,7 @@ func (s *scope) variable(name string) place {
 func (s *scope) holds(e ast.Expr, value bool) facts {
 	switch e.Kind() {
 	case ast.LiteralKind:
-		if b, ok := e.AsLiteral().Value().(bool); ok && b != value {
+		if b, ok := literal[bool](e); ok && b != value {
 			return everything
 		}
 	case ast.SelectKind:

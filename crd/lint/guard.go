@@ -183,7 +183,7 @@ func (g *guard) visit(e ast.Expr, sc *scope, at position) {
 func (g *guard) comprehension(e ast.Expr, sc *scope, at position) {
 	x := e.AsComprehension()
 	// all and exists are a long && and a long ||.
-	start, isBool := truth(x.AccuInit())
+	start, isBool := literal[bool](x.AccuInit())
 	exists := isBool && !start
 	if at == inside || !exists || !isPath(x.IterRange()) {
 		g.visit(x.IterRange(), sc, inside)
@@ -199,14 +199,6 @@ func (g *guard) comprehension(e ast.Expr, sc *scope, at position) {
 	}
 	g.visit(x.LoopStep(), in, at)
 	g.visit(x.Result(), in, inside)
-}
-
-func truth(e ast.Expr) (value, ok bool) {
-	if e.Kind() != ast.LiteralKind {
-		return false, false
-	}
-	value, ok = e.AsLiteral().Value().(bool)
-	return value, ok
 }
 
 // presupposes recognises conditions that are false if a value is absent:

@@ -165,13 +165,15 @@ func subscript(e ast.Expr) string {
 	return "[" + strconv.FormatInt(e.ID(), 10) + "#]"
 }
 
-func text(e ast.Expr) (string, bool) {
-	if !isText(e) {
-		return "", false
+// literal returns the value of e if it is a literal of the type.
+func literal[T any](e ast.Expr) (value T, ok bool) {
+	if e.Kind() == ast.LiteralKind {
+		value, ok = e.AsLiteral().Value().(T)
 	}
-	s, ok := e.AsLiteral().Value().(string)
-	return s, ok
+	return value, ok
 }
+
+func text(e ast.Expr) (string, bool) { return literal[string](e) }
 
 // elements returns the place of an element of a list or map.
 func (p place) elements(suffix string) place {

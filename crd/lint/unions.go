@@ -198,7 +198,7 @@ func compared(e ast.Expr) (field, value string) {
 		if !ok {
 			continue
 		}
-		if isText(a) {
+		if _, ok := text(a); ok {
 			a, b = b, a
 		}
 		if t, ok := text(b); ok && a.Kind() == ast.SelectKind && !a.AsSelect().IsTestOnly() && isIdent(a.AsSelect().Operand(), "self") {
@@ -206,12 +206,4 @@ func compared(e ast.Expr) (field, value string) {
 		}
 	}
 	return "", ""
-}
-
-func isText(e ast.Expr) bool {
-	if e.Kind() != ast.LiteralKind {
-		return false
-	}
-	_, ok := e.AsLiteral().Value().(string)
-	return ok
 }

@@ -3,6 +3,7 @@ package manifest
 import (
 	"bytes"
 	"sort"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -127,10 +128,4 @@ func tokenLength(s string) int {
 	return trimmed(s)
 }
 
-func trimmed(s string) int {
-	n := len(s)
-	for n > 0 && (s[n-1] == ' ' || s[n-1] == '\t') {
-		n--
-	}
-	return n
-}
+func trimmed(s string) int { return len(strings.TrimRight(s, " \t")) }

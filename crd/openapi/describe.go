@@ -21,46 +21,36 @@ var foreign = map[string]string{
 // for. If that is something that looks better with marks, VS Code gets it so.
 func (w *writer) describe(s *syntax.Schema) {
 	var plain, marked strings.Builder
-	plain.WriteString(s.Description)
-	marked.WriteString(s.Description)
-	if text := foreign[s.Format]; text != "" {
-		separate(&plain)
+	write := func(text, markup string) {
 		plain.WriteString(text)
-		separate(&marked)
-		marked.WriteString(text)
+		marked.WriteString(markup)
+	}
+	paragraph := func(text, markup string) {
+		if plain.Len() > 0 {
+			write("\n\n", "\n\n")
+		}
+		write(text, markup)
+	}
+	write(s.Description, s.Description)
+	if text := foreign[s.Format]; text != "" {
+		paragraph(text, text)
 	}
 	if docs := s.Rare().ExternalDocs; docs != nil && docs.URL != "" {
-		separate(&plain)
-		plain.WriteString("See " + docs.URL)
-		separate(&marked)
-		marked.WriteString("See <" + docs.URL + ">")
+		paragraph("See "+docs.URL, "See <"+docs.URL+">")
 	}
 	for i, r := range s.Validations {
 		if i == 0 {
-			separate(&plain)
-			plain.WriteString("Rules:")
-			separate(&marked)
-			marked.WriteString("**Rules**\n")
+			paragraph("Rules:", "**Rules**\n")
 		}
-		plain.WriteString("\n- ")
-		marked.WriteString("\n- ")
+		item := "\n- "
 		if r.Message != "" {
-			plain.WriteString(r.Message + ": ")
-			marked.WriteString(r.Message + ": ")
+			item += r.Message + ": "
 		}
-		plain.WriteString(oneLine(r.Rule))
-		marked.WriteString(markdown.Code(r.Rule))
+		write(item+oneLine(r.Rule), item+markdown.Code(r.Rule))
 	}
 	w.optional("description", plain.String())
 	if plain.Len() != marked.Len() {
 		w.text("markdownDescription", marked.String())
-	}
-}
-
-// separate begins a paragraph.
-func separate(b *strings.Builder) {
-	if b.Len() > 0 {
-		b.WriteString("\n\n")
 	}
 }
 

@@ -77,20 +77,9 @@ func (p *publisher) components(d *crd.CRD, v *crd.Version, s *syntax.Schema) {
 func (p *publisher) models(d *crd.CRD, v *crd.Version, s *syntax.Schema) {
 	selectable := v.SelectableFields
 	about := func(kind string) {
-		p.key("x-kubernetes-group-version-kind")
-		p.array(func() {
-			p.next()
-			p.groupVersionKind(d.Group, v.Name, kind)
-		})
-		if len(selectable) == 0 {
-			return
-		}
-		p.key("x-kubernetes-selectable-fields")
-		p.array(func() {
-			for _, f := range selectable {
-				p.next()
-				p.object(func() { p.text("fieldPath", strings.TrimPrefix(f.JSONPath, ".")) })
-			}
+		p.items("x-kubernetes-group-version-kind", 1, func(int) { p.groupVersionKind(d.Group, v.Name, kind) })
+		p.items("x-kubernetes-selectable-fields", len(selectable), func(i int) {
+			p.object(func() { p.text("fieldPath", strings.TrimPrefix(selectable[i].JSONPath, ".")) })
 		})
 	}
 	p.key(ModelName(d.Group, v.Name, d.Kind))
@@ -145,9 +134,7 @@ func (p *publisher) referring(name, model, description string) {
 			p.text("$ref", p.format.ref(model))
 			return
 		}
-		p.key("allOf")
-		p.array(func() {
-			p.next()
+		p.items("allOf", 1, func(int) {
 			p.object(func() { p.text("$ref", p.format.ref(model)) })
 		})
 	})

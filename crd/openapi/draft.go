@@ -3,6 +3,8 @@ package openapi
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
@@ -43,11 +45,7 @@ func (w *writer) resource(d *crd.CRD, v *crd.Version, s *syntax.Schema) {
 	})
 	w.unknownFields(s)
 	w.validations(s, place{})
-	w.key("x-kubernetes-group-version-kind")
-	w.array(func() {
-		w.next()
-		w.groupVersionKind(d.Group, v.Name, d.Kind)
-	})
+	w.items("x-kubernetes-group-version-kind", 1, func(int) { w.groupVersionKind(d.Group, v.Name, d.Kind) })
 }
 
 func (e *encoder) groupVersionKind(group, version, kind string) {
@@ -133,14 +131,11 @@ func (w *writer) required(s *syntax.Schema) []string {
 }
 
 func (w *writer) properties(s *syntax.Schema, but ...string) {
-	required := make(map[string]bool, len(s.Required))
-	for _, name := range s.Required {
-		required[name] = true
-	}
+	required := sets.New(s.Required...)
 	for _, p := range s.Properties {
 		if !slices.Contains(but, p.Name) {
 			w.key(p.Name)
-			w.schema(p.Schema, place{dropped: p.Schema.Default != nil || !required[p.Name]})
+			w.schema(p.Schema, place{dropped: p.Schema.Default != nil || !required.Has(p.Name)})
 		}
 	}
 }
@@ -255,16 +250,7 @@ func (w *writer) bound(inclusive, exclusive string, limit *float64, excluded boo
 }
 
 func (w *writer) branches(name string, list []*syntax.Schema) {
-	if len(list) == 0 {
-		return
-	}
-	w.key(name)
-	w.array(func() {
-		for _, s := range list {
-			w.next()
-			w.schema(s, place{logical: true})
-		}
-	})
+	w.items(name, len(list), func(i int) { w.schema(list[i], place{logical: true}) })
 }
 
 // saysIntOrString recognizes the anyOf that goes with int-or-string and says

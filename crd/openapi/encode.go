@@ -51,6 +51,20 @@ func (e *encoder) space() {
 	}
 }
 
+// items writes a member that is an array of n items, unless there are none.
+func (e *encoder) items(name string, n int, item func(i int)) {
+	if n == 0 {
+		return
+	}
+	e.key(name)
+	e.array(func() {
+		for i := range n {
+			e.next()
+			item(i)
+		}
+	})
+}
+
 // next begins an item of an array.
 func (e *encoder) next() {
 	if !e.empty {

@@ -72,15 +72,7 @@ func Catalog(list []*crd.CRD, o Options) ([]byte, error) {
 			w.suggest("apiVersion", entries, func(e entry) string { return apiVersion(e.crd, e.version) })
 			w.suggest("kind", entries, func(e entry) string { return e.crd.Kind })
 		})
-		if len(entries) > 0 {
-			w.key("allOf")
-			w.array(func() {
-				for _, e := range entries {
-					w.next()
-					w.choice(e)
-				}
-			})
-		}
+		w.items("allOf", len(entries), func(i int) { w.choice(entries[i]) })
 		w.definitions(func() {
 			for _, e := range entries {
 				w.key(e.name)

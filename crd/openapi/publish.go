@@ -140,15 +140,7 @@ func (p *publisher) values(s *syntax.Schema, required []string) {
 	}
 	p.integer("minProperties", s.MinProperties)
 	p.integer("maxProperties", s.MaxProperties)
-	if len(s.Enum) > 0 {
-		p.key("enum")
-		p.array(func() {
-			for _, value := range s.Enum {
-				p.next()
-				p.raw(value.Raw)
-			}
-		})
-	}
+	p.items("enum", len(s.Enum), func(i int) { p.raw(s.Enum[i].Raw) })
 	if len(required) > 0 {
 		p.texts("required", required)
 	}
@@ -201,16 +193,7 @@ func (p *publisher) integerOrString() {
 }
 
 func (p *publisher) branches(name string, list []*syntax.Schema) {
-	if len(list) == 0 {
-		return
-	}
-	p.key(name)
-	p.array(func() {
-		for _, s := range list {
-			p.next()
-			p.nested(s)
-		}
-	})
+	p.items(name, len(list), func(i int) { p.nested(list[i]) })
 }
 
 func (p *publisher) extensions(s *syntax.Schema) {
@@ -232,24 +215,9 @@ func (p *publisher) extensions(s *syntax.Schema) {
 	if s.MapType != nil {
 		p.text("x-kubernetes-map-type", *s.MapType)
 	}
-	if unions := syntax.WellFormedUnions(s); len(unions) > 0 {
-		p.key("x-kubernetes-unions")
-		p.array(func() {
-			for _, u := range unions {
-				p.next()
-				p.union(u)
-			}
-		})
-	}
-	if len(s.Validations) > 0 {
-		p.key("x-kubernetes-validations")
-		p.array(func() {
-			for _, r := range s.Validations {
-				p.next()
-				p.rule(r)
-			}
-		})
-	}
+	unions := syntax.WellFormedUnions(s)
+	p.items("x-kubernetes-unions", len(unions), func(i int) { p.union(unions[i]) })
+	p.items("x-kubernetes-validations", len(s.Validations), func(i int) { p.rule(s.Validations[i]) })
 }
 
 func (p *publisher) union(u syntax.Union) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	kubeversion "k8s.io/apimachinery/pkg/version"
 
@@ -28,14 +29,7 @@ func FinalizerWarnings(finalizers, before []string) []FinalizerWarning {
 		return nil
 	}
 	var out []FinalizerWarning
-	known := make(map[string]bool, len(before))
-	for _, f := range before {
-		known[f] = true
-	}
-	for _, f := range slices.Compact(slices.Sorted(slices.Values(finalizers))) {
-		if known[f] {
-			continue
-		}
+	for _, f := range sets.List(sets.New(finalizers...).Difference(sets.New(before...))) {
 		for _, detail := range finalizerFaults(f) {
 			out = append(out, FinalizerWarning{f, fmt.Sprintf("metadata.finalizers: %q: %s", f, detail)})
 		}

@@ -11,6 +11,9 @@ import (
 
 // Package espalier sets these.
 var (
+	// Read parses the JSON of a schema. Its error is an *espalier.SyntaxError. The tree may refer to the document until
+	// release is called.
+	Read func(schema []byte, limits jsondoc.Limits) (tree *syntax.Schema, release func(), err error)
 	// Plan returns the compiled form of a schema, an *espalier.Schema.
 	Plan func(schema any) *plan.Node
 	// Index takes the index out of a result, an *espalier.Result, which has none afterwards. It is of the bytes that were

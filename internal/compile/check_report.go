@@ -1,11 +1,6 @@
 package compile
 
-import (
-	"strconv"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
-)
+import "k8s.io/apimachinery/pkg/util/validation/field"
 
 // located is a part of the schema that knows where its members are: a schema
 // or a validation rule.
@@ -40,14 +35,8 @@ func (c *checker) invalid(r checkID, s located, keyword string, bad any, detail 
 }
 
 func (c *checker) notSupported(r checkID, s located, keyword string, bad any, supported ...string) {
-	quoted := make([]string, len(supported))
-	for i, v := range supported {
-		quoted[i] = strconv.Quote(v)
-	}
-	c.report(r, s, keyword, fault{
-		kind: field.ErrorTypeNotSupported, bad: bad,
-		detail: "supported values: " + strings.Join(quoted, ", "),
-	})
+	e := field.NotSupported(nil, bad, supported)
+	c.report(r, s, keyword, fault{kind: e.Type, bad: bad, detail: e.Detail})
 }
 
 // wrongType reports that the type of s is not the wanted one: missing, or

@@ -3,6 +3,7 @@ package compile
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,9 +18,8 @@ func (c *checker) validations(s *syntax.Schema) {
 		r := &s.Validations[i]
 		c.enterIndex("x-kubernetes-validations", i)
 		c.ruleText(r)
-		if r.Reason != nil && !knownReason(*r.Reason) {
-			c.notSupported(ruleReasonUnknown, r, "reason", word(*r.Reason),
-				"FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+		if r.Reason != nil && !slices.Contains(knownReasons, *r.Reason) {
+			c.notSupported(ruleReasonUnknown, r, "reason", word(*r.Reason), knownReasons...)
 		}
 		if p := r.FieldPath; p != "" {
 			if strings.TrimSpace(p) == "" {
@@ -59,50 +59,56 @@ func (c *checker) ruleText(r *syntax.Rule) {
 
 func hasLines(s string) bool { return strings.ContainsAny(s, "\n\r") }
 
-func knownReason(s string) bool {
-	switch s {
-	case "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired":
-		return true
-	}
-	return false
-}
+var knownReasons = []string{"FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"}
 
 var (
 	errNoField = errors.New("does not refer to a valid field")
 	errPathEnd = errors.New("unexpected end of JSON path")
 )
 
-// FollowPath follows a path made of .name and, if brackets are allowed, ['name']
-// and returns the field path and the schema that it leads to, nil for a value in
-// a map of anything. Where upstream follows a path into a map of anything it
-// crashes; here such a path does not lead anywhere.
+// FollowPath follows a path as [EachName] does and returns the field path and the
+// schema that it leads to, nil for a value in a map of anything. Where upstream
+// follows a path into a map of anything it crashes; here such a path does not lead
+// anywhere.
 func FollowPath(s *syntax.Schema, path string, brackets bool) (at *field.Path, found *syntax.Schema, err error) {
+	err = EachName(path, brackets, func(name string) bool {
+		switch {
+		case s != nil && len(s.Properties) > 0:
+			at, s = at.Child(name), s.Property(name)
+			return s != nil
+		case s != nil && s.AdditionalProperties != nil:
+			at, s = at.Key(name), s.AdditionalProperties.Schema
+			return true
+		}
+		return false
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return at, s, nil
+}
+
+// EachName calls enter for the names in a path made of .name and, if brackets are
+// allowed, ['name']. It fails if enter reports that there is no field of the name.
+func EachName(path string, brackets bool, enter func(name string) bool) error {
 	t := fieldPathTokens{rest: path}
 	for {
 		token, ok := t.next()
 		if !ok {
-			return at, s, nil
+			return nil
 		}
 		name, err := t.name(token, brackets)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		switch {
-		case s != nil && len(s.Properties) > 0:
-			if s = s.Property(name); s == nil {
-				return nil, nil, errNoField
-			}
-			at = at.Child(name)
-		case s != nil && s.AdditionalProperties != nil:
-			at, s = at.Key(name), s.AdditionalProperties.Schema
-		default:
-			return nil, nil, errNoField
+		if !enter(name) {
+			return errNoField
 		}
 		if token == "[" {
 			if end, ok := t.next(); !ok {
-				return nil, nil, errPathEnd
+				return errPathEnd
 			} else if end != "]" {
-				return nil, nil, fmt.Errorf("expected ] but got %s", end)
+				return fmt.Errorf("expected ] but got %s", end)
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func (c *checker) enum(s *syntax.Schema) {
 func convertible(s *syntax.Schema, e *syntax.JSON) bool {
 	if kindOf(e.Raw) == jsondoc.String {
 		numeric := s.IntOrString || s.Type == "integer" || s.Type == "number"
-		return numeric && utf8.RuneCountInString(text(e.Raw)) == 1
+		return numeric && utf8.RuneCountInString(jsondoc.Unquote(e.Raw)) == 1
 	}
 	return s.Type == "number" && !s.IntOrString && isInteger(e)
 }

@@ -60,15 +60,6 @@ func Lookup(name string) Format {
 // String returns the format's name without dashes, "" for none.
 func (f Format) String() string { return names[f] }
 
-// Since returns the version of Kubernetes in which API servers began to
-// validate the format. Before that, they ignore it in schemas.
-func (f Format) Since() (major, minor int) {
-	if f == k8sShortName || f == k8sLongName {
-		return 1, 34
-	}
-	return 1, 0
-}
-
 // Match reports whether text has the format. Every text has none.
 func (f Format) Match(text []byte) bool {
 	switch f {

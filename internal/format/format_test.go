@@ -144,14 +144,6 @@ func TestEveryUpstreamFormatIsKnown(t *testing.T) {
 	}
 }
 
-func TestSince(t *testing.T) {
-	for name, want := range map[string]int{"k8s-short-name": 34, "k8s-long-name": 34, "uuid": 0} {
-		if major, minor := Lookup(name).Since(); major != 1 || minor != want {
-			t.Errorf("%s since %d.%d, want 1.%d", name, major, minor, want)
-		}
-	}
-}
-
 func TestExpressionsCompile(t *testing.T) {
 	for f, get := range expressions {
 		if get != nil && get().String() == "" {

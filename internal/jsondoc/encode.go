@@ -56,6 +56,12 @@ func appendUnquoted(dst, raw []byte) []byte {
 	return dst
 }
 
+// Unquote returns the value of a string given its valid JSON.
+func Unquote(raw []byte) string {
+	var short [64]byte // most strings fit, and then only the result is allocated
+	return string(appendUnquoted(short[:0], raw[1:len(raw)-1]))
+}
+
 const hexDigits = "0123456789abcdef"
 
 // AppendString appends s as a canonical JSON string.

@@ -5,8 +5,7 @@
 //
 //	jsondoc.Doc ── Parse ──▶ *Schema ──▶ internal/compile: check, then lower
 //	                            │
-//	                            ├── AppendJSON ──▶ canonical JSON
-//	                            └── Skeleton ────▶ *Schema of types and field names
+//	                            └── AppendJSON ──▶ canonical JSON
 //
 // # What a schema document means
 //

@@ -56,10 +56,11 @@ func (p *parser) enterItem(i int)   { p.path = append(p.path, step{"", i}) }
 func (p *parser) leave()            { p.path = p.path[:len(p.path)-1] }
 
 func (p *parser) wrong(v jsondoc.Value, want string) {
-	p.problem(v, "must be "+want+", but is "+article(p.d.Kind(v)))
+	p.problem(v, "must be "+want+", but is "+Article(p.d.Kind(v)))
 }
 
-func article(k jsondoc.Kind) string {
+// Article names a kind of value, with its article.
+func Article(k jsondoc.Kind) string {
 	switch k {
 	case jsondoc.Null:
 		return "null"

@@ -113,7 +113,6 @@ func TestProblems(t *testing.T) {
 			t.Errorf("%s: %v", c.src, p)
 		}
 		s.AppendJSON(nil) // what could be read is still a tree
-		Skeleton(s)
 	}
 	if _, problems := parse(t, `{"required":[`+strings.Repeat(`1,`, 1000)+`1]}`); len(problems) != maxProblems {
 		t.Errorf("%d problems", len(problems))
@@ -222,7 +221,6 @@ func TestDeep(t *testing.T) {
 		if len(s.AppendJSON(nil)) != level.times*len(level.before+level.after)+2 {
 			t.Error("something got lost")
 		}
-		Skeleton(s)
 	}
 }
 
@@ -249,8 +247,6 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		out := s.AppendJSON(nil)
-		skeleton := Skeleton(s)
-		ObjectPolymorphism(skeleton)
 		if len(problems) > 0 {
 			return
 		}
@@ -259,13 +255,6 @@ func FuzzParse(f *testing.F) {
 		second := mustParse(t, string(out)).AppendJSON(nil)
 		if third := mustParse(t, string(second)).AppendJSON(nil); string(second) != string(third) {
 			t.Errorf("%s\nbecomes\n%s\nbecomes\n%s", src, second, third)
-		}
-		first := skeleton.AppendJSON(nil)
-		if again := Skeleton(mustParse(t, string(first))).AppendJSON(nil); string(first) != string(again) {
-			t.Errorf("skeleton of %s\nis\n%s\nwhose skeleton is\n%s", src, first, again)
-		}
-		if len(first) > len(out) {
-			t.Errorf("skeleton of %s is larger: %s", out, first)
 		}
 	})
 }
