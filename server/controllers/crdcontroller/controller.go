@@ -269,7 +269,8 @@ func (c *Controller) write(ctx context.Context, e *catalog.Entry, status *v1.Cus
 		if o.GetResourceVersion() != e.ResourceVersion || o.GetUID() != e.UID {
 			return &errStale{o.GetResourceVersion()}
 		}
-		return setStatus(o, status)
+		SetStatus(o, status)
+		return nil
 	})
 }
 
