@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/fields"
@@ -31,7 +30,7 @@ func Events(ttl time.Duration) []Resource {
 		New:     empty[corev1.Event],
 		NewList: empty[corev1.EventList],
 		Strategy: Strategy{
-			Name: eventName,
+			Name: segmentName, // clients derive it from the name of the object that an event is about
 			Validate: func(ctx context.Context, obj runtime.Object) field.ErrorList {
 				return validateEvent(ctx, obj.(*corev1.Event))
 			},
@@ -54,15 +53,6 @@ func Events(ttl time.Duration) []Resource {
 		convert:   convertEvents,
 		selectors: eventSelectors,
 	}}
-}
-
-// eventName allows all names that can be a segment of a path: clients derive the name of
-// an event from the name of the object that it is about.
-func eventName(name string, prefix bool) []string {
-	if prefix {
-		return content.IsPathSegmentPrefix(name)
-	}
-	return content.IsPathSegmentName(name)
 }
 
 func eventColumns() []metav1.TableColumnDefinition {
