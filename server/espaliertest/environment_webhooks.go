@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -204,18 +203,13 @@ func (o *WebhookInstallOptions) redirect(c *admissionregistration.WebhookClientC
 
 // read adds the configurations of files.
 func (o *WebhookInstallOptions) read() error {
-	for _, path := range o.Paths {
-		files, err := filesOf(path)
-		if errors.Is(err, os.ErrNotExist) && o.IgnoreErrorIfPathMissing {
-			continue
-		}
-		if err != nil {
+	files, err := filesOf(o.Paths, o.IgnoreErrorIfPathMissing)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if err := o.readFile(file); err != nil {
 			return err
-		}
-		for _, file := range files {
-			if err := o.readFile(file); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
