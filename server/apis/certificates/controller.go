@@ -3,6 +3,7 @@ package certificates
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -70,12 +71,9 @@ func (c *Controller) waits(o *certificatesv1.CertificateSigningRequest) bool {
 }
 
 func is(o *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) bool {
-	for _, condition := range o.Status.Conditions {
-		if condition.Type == kind && condition.Status == corev1.ConditionTrue {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == kind && c.Status == corev1.ConditionTrue
+	})
 }
 
 // next signs one request, and tries again later if that fails.

@@ -246,11 +246,6 @@ func list(items []string) string {
 }
 
 // without returns what of a is not in b.
-func without(a, b []string) (rest []string) {
-	for _, item := range a {
-		if !slices.Contains(b, item) {
-			rest = append(rest, item)
-		}
-	}
-	return rest
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(item string) bool { return slices.Contains(b, item) })
 }

@@ -3,6 +3,7 @@ package converter
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -208,10 +209,10 @@ func (a *reader) restored(v jsondoc.Value, original *object.Object) (*object.Obj
 	if err != nil {
 		return nil, err
 	}
-	if !same(labels, original.GetLabels()) {
+	if !maps.Equal(labels, original.GetLabels()) {
 		o.SetLabels(labels)
 	}
-	if !same(annotations, original.GetAnnotations()) {
+	if !maps.Equal(annotations, original.GetAnnotations()) {
 		o.SetAnnotations(annotations)
 	}
 	return o, nil
@@ -260,24 +261,11 @@ func (a *reader) strings(metadata jsondoc.Value, name string, before map[string]
 		}
 		result[key] = a.doc.Text(m.Value)
 	}
-	if same(result, before) {
+	if maps.Equal(result, before) {
 		return result, nil
 	}
 	if name == "labels" {
 		return result, metav1validation.ValidateLabels(result, field.NewPath("metadata", "labels")).ToAggregate()
 	}
 	return result, apivalidation.ValidateAnnotations(result, field.NewPath("metadata", "annotation")).ToAggregate()
-}
-
-// same reports whether two maps have the same entries; nil is an empty map.
-func same(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
-			return false
-		}
-	}
-	return true
 }
