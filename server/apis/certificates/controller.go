@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/server/controllers/queue"
 )
 
 // Controller signs approved requests, and deletes old ones. Only
@@ -26,7 +28,7 @@ type Controller struct {
 	options *Options
 	client  kubernetes.Interface
 	lister  listers.CertificateSigningRequestLister
-	queue   workqueue.TypedRateLimitingInterface[string]
+	queue   queue.Queue[string]
 	now     func() time.Time
 }
 
@@ -59,8 +61,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	var cleaning wait.Group
 	cleaning.StartWithContext(ctx, func(ctx context.Context) { wait.UntilWithContext(ctx, c.clean, cleaningPeriod) })
 	defer cleaning.Wait()
-	for c.next(ctx) {
-	}
+	queue.Work(ctx, c.queue, c.handle, func(name string, err error) {
+		if !apierrors.IsConflict(err) {
+			klog.ErrorS(err, "Failed to sign a CertificateSigningRequest, retrying", "name", name)
+		}
+	})
 	return ctx.Err()
 }
 
@@ -76,31 +81,12 @@ func is(o *certificatesv1.CertificateSigningRequest, kind certificatesv1.Request
 	})
 }
 
-// next signs one request, and tries again later if that fails.
-func (c *Controller) next(ctx context.Context) bool {
-	name, quit := c.queue.Get()
-	if quit {
-		return false
-	}
-	defer c.queue.Done(name)
-	switch err := c.handle(ctx, name); {
-	case err == nil, apierrors.IsNotFound(err):
-		c.queue.Forget(name)
-	case ctx.Err() == nil:
-		if !apierrors.IsConflict(err) {
-			klog.ErrorS(err, "Failed to sign a CertificateSigningRequest, retrying", "name", name)
-		}
-		c.queue.AddRateLimited(name)
-	}
-	return true
-}
-
 // handle signs a request. If the answer to the write is lost, the next attempt finds
 // the certificate there, or a conflict.
 func (c *Controller) handle(ctx context.Context, name string) error {
 	o, err := c.lister.Get(name)
 	if err != nil || !c.waits(o) {
-		return err
+		return ignoreGone(err)
 	}
 	signer, err := loadCA(c.options.CertFile, c.options.KeyFile)
 	if err != nil {
@@ -118,6 +104,13 @@ func (c *Controller) handle(ctx context.Context, name string) error {
 	}
 	o.Status.Certificate = certificate
 	_, err = c.client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, o, metav1.UpdateOptions{})
+	return ignoreGone(err)
+}
+
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
 	return err
 }
 
