@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -95,13 +96,7 @@ func eventRow(obj runtime.Object) []any {
 
 // eventSource is the component and the instance that an event comes from.
 func eventSource(o *corev1.Event) string {
-	component, instance := o.Source.Component, o.Source.Host
-	if component == "" {
-		component = o.ReportingController
-	}
-	if instance == "" {
-		instance = o.ReportingInstance
-	}
+	component, instance := cmp.Or(o.Source.Component, o.ReportingController), cmp.Or(o.Source.Host, o.ReportingInstance)
 	if instance == "" {
 		return component
 	}
@@ -110,10 +105,6 @@ func eventSource(o *corev1.Event) string {
 
 func eventFields(obj runtime.Object) fields.Set {
 	o := obj.(*corev1.Event)
-	source := o.Source.Component
-	if source == "" {
-		source = o.ReportingController
-	}
 	return fields.Set{
 		"involvedObject.kind":            o.InvolvedObject.Kind,
 		"involvedObject.namespace":       o.InvolvedObject.Namespace,
@@ -124,7 +115,7 @@ func eventFields(obj runtime.Object) fields.Set {
 		"involvedObject.fieldPath":       o.InvolvedObject.FieldPath,
 		"reason":                         o.Reason,
 		"reportingComponent":             o.ReportingController,
-		"source":                         source,
+		"source":                         cmp.Or(o.Source.Component, o.ReportingController),
 		"type":                           o.Type,
 	}
 }

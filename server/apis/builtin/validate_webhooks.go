@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/utils/ptr"
 )
 
 // hook is what both kinds of webhooks have. Reinvocation is nil for those that
@@ -154,10 +155,7 @@ func validateClient(at *field.Path, c *admissionv1.WebhookClientConfig) field.Er
 	case c.URL != nil:
 		errs = webhook.ValidateWebhookURL(at.Child("url"), *c.URL, true)
 	default:
-		var port int32 // 0 is not valid; defaulting never leaves it
-		if c.Service.Port != nil {
-			port = *c.Service.Port
-		}
+		port := ptr.Deref(c.Service.Port, 0) // which is not valid; defaulting never leaves it
 		errs = webhook.ValidateWebhookService(at.Child("service"), c.Service.Namespace, c.Service.Name, c.Service.Path, port)
 	}
 	return errs
