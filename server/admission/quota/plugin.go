@@ -48,8 +48,8 @@ const (
 	remembered = 1000
 )
 
-// ignored are resources that are not stored.
-var ignored = map[schema.GroupResource]struct{}{
+// Reviews are resources that are not stored.
+var Reviews = map[schema.GroupResource]struct{}{
 	{Group: "authentication.k8s.io", Resource: "tokenreviews"}:             {},
 	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:       {},
 	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}:      {},
@@ -104,7 +104,7 @@ func (p *Plugin) ValidateInitialization() error {
 	if p.quotas.client == nil || p.quotas.known == nil || p.stop == nil {
 		return errors.New("the admission plugin " + PluginName + " needs a client, informers and a channel that says when to stop")
 	}
-	p.evaluator = resourcequota.NewQuotaEvaluator(p.quotas, ignored, registry{}, nil, p.config, evaluators, p.stop)
+	p.evaluator = resourcequota.NewQuotaEvaluator(p.quotas, Reviews, registry{}, nil, p.config, evaluators, p.stop)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -173,16 +174,9 @@ func (c *comparison) files() {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if mine, theirs := c.mine.Files[name], c.theirs.Files[name]; mine != theirs {
-			c.warn(name, "the content has the digest %s here and %s there", content(mine), content(theirs))
+			c.warn(name, "the content has the digest %s here and %s there", cmp.Or(mine, "of no file"), cmp.Or(theirs, "of no file"))
 		}
 	}
-}
-
-func content(digest string) string {
-	if digest == "" {
-		return "of no file"
-	}
-	return digest
 }
 
 // protection must not become less.
@@ -220,7 +214,7 @@ func (c *comparison) flags() {
 			continue
 		}
 		if mine, theirs := c.mine.Flags[name], c.theirs.Flags[name]; mine != theirs {
-			c.warn(name, "it is %s here and %s there", value(mine), value(theirs))
+			c.warn(name, "it is %s here and %s there", cmp.Or(mine, "the default"), cmp.Or(theirs, "the default"))
 		}
 	}
 }
@@ -229,13 +223,6 @@ func (c *comparison) flags() {
 var compared = map[string]bool{
 	"service-account-issuer": true, "api-audiences": true, "authorization-mode": true, "protect-instances": true,
 	"enable-admission-plugins": true, "disable-admission-plugins": true,
-}
-
-func value(text string) string {
-	if text == "" {
-		return "the default"
-	}
-	return text
 }
 
 func list(items []string) string {

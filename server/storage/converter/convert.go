@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/utils/ptr"
 
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/internal/object"
@@ -65,18 +66,12 @@ func (f *Factory) webhookFor(definition string, c *crd.Conversion) (*hook, error
 	if from == nil {
 		return nil, errors.New("conversion of " + definition + ": there is no webhook.clientConfig")
 	}
-	config := webhookutil.ClientConfig{Name: "conversion_webhook_for_" + definition}
+	config := webhookutil.ClientConfig{Name: "conversion_webhook_for_" + definition, URL: ptr.Deref(from.URL, "")}
 	if len(bytes.TrimSpace(from.CABundle)) > 0 {
 		config.CABundle = from.CABundle
 	}
-	if from.URL != nil {
-		config.URL = *from.URL
-	}
 	if s := from.Service; s != nil {
-		config.Service = &webhookutil.ClientConfigService{Name: s.Name, Namespace: s.Namespace, Port: s.Port}
-		if s.Path != nil {
-			config.Service.Path = *s.Path
-		}
+		config.Service = &webhookutil.ClientConfigService{Name: s.Name, Namespace: s.Namespace, Port: s.Port, Path: ptr.Deref(s.Path, "")}
 	}
 	client, err := f.clients.HookClient(config)
 	if err != nil {

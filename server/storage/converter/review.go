@@ -34,7 +34,7 @@ func read(answer []byte, version string, id types.UID, target schema.GroupVersio
 		return nil, problem{partialResponse, fmt.Errorf("%d objects, expected %d", n, len(objs))}
 	}
 	result := make([]*object.Object, len(objs))
-	for i, v := range a.all(list) {
+	for i, v := range a.doc.Items(list) {
 		converted, at, err := a.object(v, target, objs[i])
 		if err != nil {
 			return nil, problem{invalidObject, faulty(at, i, len(objs), err)}
@@ -100,17 +100,6 @@ func (a *reader) items(list jsondoc.Value) int {
 		return 0
 	}
 	return a.doc.Len(list)
-}
-
-func (a *reader) all(list jsondoc.Value) []jsondoc.Value {
-	values := make([]jsondoc.Value, 0, a.items(list))
-	if cap(values) == 0 {
-		return values
-	}
-	for _, v := range a.doc.Items(list) {
-		values = append(values, v)
-	}
-	return values
 }
 
 // convertedObjects checks the frame and returns the list, or the root if there is none.
