@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/espalier-dev/espalier/server/auth/ca"
 )
@@ -193,11 +194,7 @@ func (o *WebhookInstallOptions) redirect(c *admissionregistration.WebhookClientC
 	if c.Service == nil {
 		return
 	}
-	path := ""
-	if c.Service.Path != nil {
-		path = *c.Service.Path
-	}
-	url := o.url(path)
+	url := o.url(ptr.Deref(c.Service.Path, ""))
 	c.URL, c.Service = &url, nil
 }
 
