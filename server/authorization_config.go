@@ -188,36 +188,11 @@ type effect struct {
 	Conditions          []apiserver.WebhookMatchCondition
 }
 
-// remote is a webhook. Errors of asking it say where it is, and are for the log: users
-// see those that an authorizer returns, in answers and in reviews of their own rights.
+// remote is a webhook.
 type remote struct {
-	hook       *webhook.WebhookAuthorizer
-	name, host string
-}
-
-// Authorize implements authorizer.UnconditionalAuthorizer.
-func (r *remote) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	decision, reason, err := r.hook.Authorize(ctx, a)
-	if err != nil {
-		klog.ErrorS(err, "Failed to call an authorization webhook", "webhook", r.name)
-		err = fmt.Errorf("calling the authorization webhook %q failed; the server's log has the cause", r.name)
-	}
-	return decision, reason, err
-}
-
-// ConditionsAwareAuthorize implements authorizer.Authorizer.
-func (r *remote) ConditionsAwareAuthorize(ctx context.Context, a authorizer.Attributes) authorizer.ConditionsAwareDecision {
-	return authorizer.ConditionsAwareDecisionFromParts(r.Authorize(ctx, a))
-}
-
-// EvaluateConditions implements authorizer.Authorizer: webhooks know none.
-func (r *remote) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData) (authorizer.Decision, string, error) {
-	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
-}
-
-// RulesFor implements authorizer.RuleResolver.
-func (r *remote) RulesFor(ctx context.Context, u user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
-	return r.hook.RulesFor(ctx, u, namespace)
+	authorizer.Authorizer
+	authorizer.RuleResolver
+	host string
 }
 
 // webhookMetrics are those that kube-apiserver has.
@@ -247,7 +222,20 @@ func newWebhook(c *apiserver.AuthorizerConfiguration) (*remote, error) {
 	}
 	asked, err := webhook.New(config, hook.SubjectAccessReviewVersion, allowed, denied, *options.DefaultAuthWebhookRetryBackoff(), onError, hook.MatchConditions, c.Name,
 		webhookMetrics{WebhookMetrics: metrics.NewWebhookMetrics(), MatcherMetrics: cel.NewMatcherMetrics()}, cel.NewDefaultCompiler())
-	return &remote{hook: asked, name: c.Name, host: config.Host}, err
+	if err != nil {
+		return nil, err
+	}
+	// Errors of asking it say where it is, and are for the log: users see those that an
+	// authorizer returns, in answers and in reviews of their own rights.
+	ask := func(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		decision, reason, err := asked.Authorize(ctx, a)
+		if err != nil {
+			klog.ErrorS(err, "Failed to call an authorization webhook", "webhook", c.Name)
+			err = fmt.Errorf("calling the authorization webhook %q failed; the server's log has the cause", c.Name)
+		}
+		return decision, reason, err
+	}
+	return &remote{authorizer.AuthorizerFunc(ask), asked, config.Host}, nil
 }
 
 // loadAuthorization reads a configuration and validates it. The content of the file is

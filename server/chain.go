@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
@@ -100,7 +99,7 @@ func withShortURI(handler http.Handler) http.Handler {
 			handler.ServeHTTP(w, req)
 			return
 		}
-		reply.Error(w, req, schema.GroupVersion{}, &apierrors.StatusError{ErrStatus: metav1.Status{
+		reply.Error(w, req, &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusRequestURITooLong, Reason: "RequestURITooLong",
 			Message: fmt.Sprintf("the path and query of a request are limited to %d bytes, these have %d; select by fewer values, in several requests", maxRequestURI, len(req.RequestURI)),
 		}})

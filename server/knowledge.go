@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/espalier-dev/espalier/server/catalog"
+	"github.com/espalier-dev/espalier/server/endpoints/reply"
 	"github.com/espalier-dev/espalier/server/replica"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
@@ -168,7 +169,7 @@ func (k *knowledge) known(handler http.Handler) http.Handler {
 		case ok && isRead(info.Verb) || errors.Is(err, errUnread):
 			notYet(w, req, err.Error())
 		default:
-			refuse(w, req, store.NothingWritten(err.Error()))
+			reply.Error(w, req, store.NothingWritten(err.Error()))
 		}
 	})
 }

@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"crypto/x509"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,11 +114,6 @@ func firstExpiry(pem []byte, n int) (seconds float64, ok bool) {
 	if n > 0 {
 		all = all[:n]
 	}
-	first := all[0]
-	for _, c := range all {
-		if c.NotAfter.Before(first.NotAfter) {
-			first = c
-		}
-	}
+	first := slices.MinFunc(all, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
 	return float64(first.NotAfter.UnixNano()) / float64(time.Second), true
 }

@@ -64,9 +64,6 @@ type Options struct {
 	observe func(*genericapiserver.Config)
 }
 
-// fieldValidations are the values of --field-validation, and what requests say.
-var fieldValidations = map[string]string{"warn": "Warn", "strict": "Strict", "ignore": "Ignore"}
-
 // loggingFeatures makes the feature gates of logging known, once: the gates
 // belong to the process, and are closed when the first flags are made.
 var loggingFeatures = sync.OnceFunc(func() {

@@ -2,14 +2,13 @@ package server
 
 import (
 	"net/http"
-	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"github.com/espalier-dev/espalier/server/endpoints"
 	"github.com/espalier-dev/espalier/server/endpoints/reply"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
@@ -25,7 +24,7 @@ const definitionGroup = "apiextensions.k8s.io"
 //	/apis/G/V/…                                       ──▶ custom
 //	/openapi/v2, /openapi/v3, /openapi/v3/…           ──▶ publish
 type router struct {
-	validation  string // fieldValidation of requests that do not say, except for custom resources; empty for the API's own default
+	validation  string // fieldValidation of requests that do not say, except for custom resources
 	discovery   http.Handler
 	builtin     builtIn
 	definitions http.Handler
@@ -58,16 +57,7 @@ func (r *router) install(s *genericapiserver.GenericAPIServer) {
 func notYet(w http.ResponseWriter, req *http.Request, why string) {
 	err := apierrors.NewServiceUnavailable(why)
 	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
-	refuse(w, req, err)
-}
-
-// refuse answers with an error.
-func refuse(w http.ResponseWriter, req *http.Request, err error) {
-	var version schema.GroupVersion
-	if info, ok := request.RequestInfoFrom(req.Context()); ok {
-		version = schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
-	}
-	reply.Error(w, req, version, err)
+	reply.Error(w, req, err)
 }
 
 // builtInFirst answers requests to built-in resources without waiting for the CRDs:
@@ -79,7 +69,7 @@ func (r *router) builtInFirst(next http.Handler) http.Handler {
 			if !isRead(info.Verb) {
 				req = req.WithContext(store.Conditional(req.Context()))
 			}
-			r.builtin.ServeHTTP(w, r.withValidation(req, info))
+			r.builtin.ServeHTTP(w, endpoints.WithFieldValidation(req, info.Verb, r.validation))
 			return
 		}
 		next.ServeHTTP(w, req)
@@ -94,25 +84,8 @@ func (r *router) group(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if info.APIGroup == definitionGroup {
-		r.definitions.ServeHTTP(w, r.withValidation(req, info))
+		r.definitions.ServeHTTP(w, endpoints.WithFieldValidation(req, info.Verb, r.validation))
 		return
 	}
 	r.custom.ServeHTTP(w, req)
-}
-
-// withValidation fills in fieldValidation where a request does not say.
-func (r *router) withValidation(req *http.Request, info *request.RequestInfo) *http.Request {
-	if r.validation == "" || info.Verb != "create" && info.Verb != "update" && info.Verb != "patch" {
-		return req
-	}
-	query, err := url.ParseQuery(req.URL.RawQuery)
-	if err != nil || query.Has("fieldValidation") {
-		return req // the handler complains about what is wrong with it
-	}
-	query.Set("fieldValidation", r.validation)
-	location := *req.URL
-	location.RawQuery = query.Encode()
-	changed := *req
-	changed.URL = &location
-	return &changed
 }

@@ -110,6 +110,9 @@ func (s *Server) Address() net.Addr { return s.listener.Addr() }
 // clients by req.TLS, and serves only while Run does.
 func (s *Server) Handler() http.Handler { return s.generic.Handler }
 
+// Disconnect closes the connections of all clients, whose requests fail.
+func (s *Server) Disconnect() { s.signals.listener.Cut() }
+
 // Close gives up a server that is not running. Run does so by itself.
 func (s *Server) Close() error { return s.close() }
 

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/features"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/espalier-dev/espalier/server/endpoints"
 )
 
 // Validate returns all that is wrong, together: what, why, and what to do.
@@ -30,7 +32,7 @@ func (o *Options) Validate() error {
 	errs = append(errs, logsapi.Validate(o.Logs, utilfeature.DefaultFeatureGate, nil).ToAggregate())
 	errs = append(errs, o.validateAccess()...)
 	errs = append(errs, o.validateMismatch()...)
-	if _, ok := fieldValidations[o.FieldValidation]; !ok {
+	if _, ok := endpoints.FieldValidations[o.FieldValidation]; !ok {
 		errs = append(errs, fmt.Errorf("--field-validation is warn, strict or ignore, not %q", o.FieldValidation))
 	}
 	if o.IdleTimeout <= 0 {

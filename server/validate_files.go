@@ -45,7 +45,7 @@ func (o *Options) files() []namedFile {
 		{flag: "--authorization-webhook-config-file", path: o.Authorization.WebhookConfigFile, secret: true, read: kubeconfig},
 		{flag: authorizationConfigFlag, path: o.Authorization.ConfigFile, read: readAuthorization},
 		{flag: "--admission-control-config-file", path: o.Admission.ConfigFile, read: present},
-		{flag: "--encryption-provider-config", path: o.Etcd.EncryptionProviderConfigFilepath, secret: true, read: o.readEncryption},
+		{flag: "--encryption-provider-config", path: o.Etcd.EncryptionProviderConfigFilepath, secret: true, read: func(path string) error { _, err := o.parseEncryption(path); return err }},
 		{flag: "--audit-policy-file", path: o.Audit.PolicyFile, read: func(path string) error { _, err := policy.LoadPolicyFromFile(path); return err }},
 		{flag: "--audit-webhook-config-file", path: o.Audit.WebhookOptions.ConfigFile, secret: true, read: kubeconfig},
 		{flag: "--tracing-config-file", path: o.Tracing.ConfigFile, read: readTracing},
@@ -108,12 +108,6 @@ var encryptions = func() apiruntime.Decoder {
 	install.Install(scheme)
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder(apiserver.SchemeGroupVersion)
 }()
-
-// readEncryption says what is wrong with a file that says how objects are encrypted.
-func (o *Options) readEncryption(path string) error {
-	_, err := o.parseEncryption(path)
-	return err
-}
 
 // parseEncryption reads what says how objects are encrypted, without talking to a key
 // management service.

@@ -66,17 +66,14 @@ func (s *Server) wire(ctx context.Context, o *Options, c *genericapiserver.Confi
 		s.controllers(o, c, index),
 	)
 	s.tasks = append(s.tasks, s.controlPlane.tasks(s)...)
-	r := &router{
+	return &router{
+		validation:  endpoints.FieldValidations[o.FieldValidation],
 		builtin:     resources,
 		discovery:   s.knowledge.discoverable(discovery.New(index, append(resources.Discovery(), discovery.APIExtensions())...)),
 		definitions: s.knowledge.read(serveDefinitions(definitions)),
 		custom:      s.knowledge.known(objects),
 		publish:     s.knowledge.discoverable(openapihandler.New(index, append(resources.OpenAPI(), openapihandler.APIExtensions()...)...)),
-	}
-	if o.FieldValidation != "warn" {
-		r.validation = fieldValidations[o.FieldValidation]
-	}
-	return r, nil
+	}, nil
 }
 
 // keys returns what knows the keys of resources in etcd.
@@ -159,7 +156,7 @@ func (s *Server) objects(o *Options, c *genericapiserver.Config, index *catalog.
 	}
 	return customresource.New(customresource.Options{
 		Catalog: index, Backend: s.backend, Conversion: conversion, NotFound: http.NotFoundHandler(),
-		Admission: s.controlPlane.admission, Authorizer: c.Authorization.Authorizer, FieldValidation: fieldValidations[o.FieldValidation],
+		Admission: s.controlPlane.admission, Authorizer: c.Authorization.Authorizer, FieldValidation: endpoints.FieldValidations[o.FieldValidation],
 		MaxRequestBodyBytes: c.MaxRequestBodyBytes, RequestTimeout: c.RequestTimeout, MinRequestTimeout: minRequestTimeout(c),
 		Idle: o.IdleTimeout, Uncached: !o.Etcd.EnableWatchCache, Current: s.knowledge.current,
 	}), nil

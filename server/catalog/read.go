@@ -10,11 +10,13 @@ import (
 	"strings"
 	"unique"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/internal/crdtree"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/object"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // newEntry reads a CRD as it came from storage.
@@ -115,7 +117,7 @@ func (e *Entry) spec(d *crd.CRD) {
 		h.resource(e)
 		h.text(v.Name)
 		h.flags(v.Served, v.Deprecated)
-		h.text(warning(from))
+		h.text(ptr.Deref(from.DeprecationWarning, ""))
 		h.bytes(v.SchemaHash[:])
 		h.subresources(from)
 		h.selectable(from)
@@ -138,13 +140,6 @@ func (e *Entry) spec(d *crd.CRD) {
 		h.bytes(doc.Raw(spec)) // in storage it is canonical
 	}
 	e.SpecHash = h.sum()
-}
-
-func warning(v *crd.Version) string {
-	if v.DeprecationWarning == nil {
-		return ""
-	}
-	return *v.DeprecationWarning
 }
 
 // hasher writes every part with its length before it, so that no two

@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,15 +74,7 @@ func (u *unreadables) forget(name string, at uint64) {
 func (u *unreadables) all() []*Unreadable {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
-	if len(u.known) == 0 {
-		return nil
-	}
-	list := make([]*Unreadable, 0, len(u.known))
-	for _, one := range u.known {
-		list = append(list, one)
-	}
-	slices.SortFunc(list, func(a, b *Unreadable) int { return cmp.Compare(a.Name, b.Name) })
-	return list
+	return slices.SortedFunc(maps.Values(u.known), func(a, b *Unreadable) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // Unknown returns the CRDs that cannot be decoded and that this process did not know

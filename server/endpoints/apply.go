@@ -8,8 +8,8 @@ import (
 	"runtime"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/espalier-dev/espalier/server/endpoints/reply"
 	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
 )
 
@@ -48,11 +48,7 @@ func inTurn(limit int64, handler http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		if err := check(body); err != nil {
-			info, ok := request.RequestInfoFrom(req.Context())
-			if !ok {
-				info = &request.RequestInfo{}
-			}
-			Error(w, req, info, err)
+			reply.Error(w, req, err)
 			return
 		}
 		select {

@@ -7,7 +7,8 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/espalier-dev/espalier/server/endpoints/reply"
 )
 
 // untilEnd makes a handler stop writing when its request is over: the client has gone,
@@ -76,9 +77,5 @@ func fail(w http.ResponseWriter, req *http.Request, sent bool, err error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 	}
-	info, ok := request.RequestInfoFrom(req.Context())
-	if !ok {
-		info = &request.RequestInfo{}
-	}
-	Error(w, req, info, err)
+	reply.Error(w, req, err)
 }

@@ -137,12 +137,12 @@ func (e *Endpoint) update(s rest.Updater) http.HandlerFunc {
 // Serve answers a request to the endpoint.
 func Serve(w http.ResponseWriter, req *http.Request, info *request.RequestInfo, e *Endpoint) {
 	if err := requestinfo.Check(info, req.Method); err != nil {
-		Error(w, req, info, err)
+		reply.Error(w, req, err)
 		return
 	}
 	handler := e.Handler(info.Verb)
 	if handler == nil {
-		Error(w, req, info, apierrors.NewMethodNotSupported(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Verb))
+		reply.Error(w, req, apierrors.NewMethodNotSupported(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Verb))
 		return
 	}
 	switch info.Verb {
@@ -154,10 +154,4 @@ func Serve(w http.ResponseWriter, req *http.Request, info *request.RequestInfo, 
 	}
 	metrics.InstrumentHandlerFunc(strings.ToUpper(info.Verb), info.APIGroup, info.APIVersion, info.Resource, info.Subresource,
 		metrics.CleanScope(info), metrics.APIServerComponent, e.Deprecated, "", handler)(w, req)
-}
-
-// Error answers a request with an error, in the encoding that the client asks
-// for.
-func Error(w http.ResponseWriter, req *http.Request, info *request.RequestInfo, err error) {
-	reply.Error(w, req, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, err)
 }

@@ -2,22 +2,13 @@ package endpoints
 
 import "errors"
 
-// sink takes a JSON object apart.
-type sink interface {
-	// member is one whose value is complete.
-	member(key, value []byte) error
-	// open begins the array whose items come one by one, close ends it.
-	open(key string) error
-	item(value []byte) error
-	close() error
-}
-
 // splitter cuts a JSON object that arrives in pieces into its members, and the
 // array of one of them into its items. It keeps no more than one value at a
 // time. What it reads was written by an encoder: it looks for the ends of
-// values and checks nothing else.
+// values and checks nothing else. The writer gets members whose values are complete; open
+// begins the array whose items come one by one, and close ends it.
 type splitter struct {
-	out    sink
+	out    *textWriter
 	arrays map[string]bool // the members whose items come one by one
 
 	state          splitState

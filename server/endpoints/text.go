@@ -240,7 +240,7 @@ func (t *textWriter) text(data []byte) error {
 	return err
 }
 
-// member implements sink. JSON keeps the order of members; in YAML they are
+// member writes a member. JSON keeps the order of members; in YAML they are
 // sorted, so that some wait for the items.
 func (t *textWriter) member(key, value []byte) error {
 	if t.as == inYAML {
@@ -285,7 +285,7 @@ func (t *textWriter) rest(before string) error {
 	return t.text(data)
 }
 
-// open implements sink. What stands before the items waits for the first of
+// open begins the items. What stands before the items waits for the first of
 // them: if they cannot be converted, there is still time for a Status.
 func (t *textWriter) open(key string) error {
 	t.array, t.items, t.hold = key, 0, true
@@ -297,7 +297,6 @@ func (t *textWriter) open(key string) error {
 	return t.send(t.separator(key))
 }
 
-// item implements sink.
 func (t *textWriter) item(value []byte) error {
 	if len(t.batch) > 0 {
 		t.batch = append(t.batch, ',')
@@ -310,7 +309,7 @@ func (t *textWriter) item(value []byte) error {
 	return t.flush()
 }
 
-// close implements sink.
+// close ends the items.
 func (t *textWriter) close() error {
 	if err := t.flush(); err != nil {
 		return err

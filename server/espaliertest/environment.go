@@ -255,10 +255,9 @@ func (e *Environment) useExistingCluster() bool {
 }
 
 func (e *Environment) startTimeout() (time.Duration, error) {
-	limit := cmp.Or(e.ControlPlaneStartTimeout, startTime)
 	text := os.Getenv(envStartTimeout)
 	if e.ControlPlaneStartTimeout != 0 || text == "" {
-		return limit, nil
+		return cmp.Or(e.ControlPlaneStartTimeout, startTime), nil
 	}
 	limit, err := time.ParseDuration(text)
 	if err != nil {

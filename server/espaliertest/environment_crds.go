@@ -60,9 +60,6 @@ func InstallCRDs(config *rest.Config, options CRDInstallOptions) ([]*apiextensio
 }
 
 func installCRDs(ctx context.Context, config *rest.Config, all []*apiextensions.CustomResourceDefinition) error {
-	if len(all) == 0 {
-		return nil
-	}
 	definitions := make([]crdinstall.Definition, len(all))
 	for i, d := range all {
 		var err error
@@ -70,11 +67,7 @@ func installCRDs(ctx context.Context, config *rest.Config, all []*apiextensions.
 			return fmt.Errorf("%s: %w", d.Name, err)
 		}
 	}
-	client, err := crdinstall.NewClient(config)
-	if err != nil {
-		return err
-	}
-	return client.Apply(ctx, definitions)
+	return applyCRDs(ctx, config, definitions)
 }
 
 // UninstallCRDs deletes CRDs from any server. A CRD that does not exist is no error.
@@ -103,21 +96,16 @@ func UninstallCRDs(config *rest.Config, options CRDInstallOptions) error {
 // their types ask for.
 func (o *CRDInstallOptions) read() ([]*apiextensions.CustomResourceDefinition, error) {
 	all := mergeCRDs(o.CRDs, nil)
-	for _, path := range o.Paths {
-		files, err := filesOf(path)
-		if errors.Is(err, os.ErrNotExist) && !o.ErrorIfPathMissing {
-			continue
-		}
+	files, err := filesOf(o.Paths, !o.ErrorIfPathMissing)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		some, err := definitionsOf(file)
 		if err != nil {
 			return nil, err
 		}
-		for _, file := range files {
-			some, err := definitionsOf(file)
-			if err != nil {
-				return nil, err
-			}
-			all = mergeCRDs(all, some)
-		}
+		all = mergeCRDs(all, some)
 	}
 	types := o.Scheme
 	if types == nil {
@@ -127,23 +115,27 @@ func (o *CRDInstallOptions) read() ([]*apiextensions.CustomResourceDefinition, e
 	return all, nil
 }
 
-// filesOf returns a file, or the files of a folder that may have objects.
-func filesOf(path string) ([]string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		return []string{path}, nil
-	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
-	var files []string
-	for _, entry := range entries {
-		if name := filepath.Join(path, entry.Name()); !entry.IsDir() && manifest.IsManifest(name) {
-			files = append(files, name)
+// filesOf returns the files among paths, and those of folders that may have objects.
+func filesOf(paths []string, mayBeMissing bool) (files []string, err error) {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, os.ErrNotExist) && mayBeMissing:
+			continue
+		case err != nil:
+			return nil, err
+		case !info.IsDir():
+			files = append(files, path)
+			continue
+		}
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range entries {
+			if name := filepath.Join(path, entry.Name()); !entry.IsDir() && manifest.IsManifest(name) {
+				files = append(files, name)
+			}
 		}
 	}
 	return files, nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -18,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/espalier-dev/espalier/server/auth/ca"
 )
@@ -194,28 +194,19 @@ func (o *WebhookInstallOptions) redirect(c *admissionregistration.WebhookClientC
 	if c.Service == nil {
 		return
 	}
-	path := ""
-	if c.Service.Path != nil {
-		path = *c.Service.Path
-	}
-	url := o.url(path)
+	url := o.url(ptr.Deref(c.Service.Path, ""))
 	c.URL, c.Service = &url, nil
 }
 
 // read adds the configurations of files.
 func (o *WebhookInstallOptions) read() error {
-	for _, path := range o.Paths {
-		files, err := filesOf(path)
-		if errors.Is(err, os.ErrNotExist) && o.IgnoreErrorIfPathMissing {
-			continue
-		}
-		if err != nil {
+	files, err := filesOf(o.Paths, o.IgnoreErrorIfPathMissing)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if err := o.readFile(file); err != nil {
 			return err
-		}
-		for _, file := range files {
-			if err := o.readFile(file); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

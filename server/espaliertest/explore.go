@@ -133,18 +133,7 @@ func (e *explorer) run(t *testing.T, seed int) {
 	synctest.Test(t, func(t *testing.T) {
 		// The clock of a bubble begins in 2000, before everything that the server writes.
 		time.Sleep(time.Until(now))
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan struct{})
-		ts.faults.Begin()
-		go func() {
-			defer close(ended)
-			ts.faults.Run(ctx)
-		}()
-		// It ends after everything that the test cleans up.
-		t.Cleanup(func() {
-			cancel()
-			<-ended
-		})
+		t.Cleanup(ts.faults.run()) // it ends after everything that the test cleans up
 		e.test(t, ts.Config())
 	})
 }

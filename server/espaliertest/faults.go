@@ -148,15 +148,20 @@ func (ts *TestServer) misbehave(p *plan) error {
 	if err := ts.interpose(p, false); err != nil {
 		return err
 	}
+	ts.faults.end = ts.faults.run()
+	return nil
+}
+
+// run has the interposer decide what happens until end is called.
+func (ip *interposer) run() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	ts.faults.Begin()
+	ip.Begin()
 	go func() {
 		defer close(ended)
-		ts.faults.Run(ctx)
+		ip.Run(ctx)
 	}()
-	ts.faults.end = func() { cancel(); <-ended }
-	return nil
+	return func() { cancel(); <-ended }
 }
 
 // interpose makes an interposer, which does not run yet.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 
@@ -89,11 +90,12 @@ func start(ctx context.Context, options ...Option) (_ *TestServer, err error) {
 	if !s.loud {
 		quiet()
 	}
-	read := make(chan result, 1)
-	go func() {
-		definitions, err := s.read()
-		read <- result{definitions, err}
-	}()
+	var definitions []crdinstall.Definition
+	var reading errgroup.Group
+	reading.Go(func() (err error) {
+		definitions, err = s.read()
+		return err
+	})
 	endpoint, prefix, release, err := claim(ctx)
 	if err != nil {
 		return nil, err
@@ -105,25 +107,25 @@ func start(ctx context.Context, options ...Option) (_ *TestServer, err error) {
 		}
 	}()
 	ts.controlPlane, err = local.Start(ctx, local.Options{Etcd: endpoint, Prefix: prefix, Configure: s.apply})
-	definitions := <-read
-	if err := errors.Join(err, definitions.err); err != nil {
+	if err := errors.Join(err, reading.Wait()); err != nil {
 		return nil, err
 	}
-	if len(definitions.all) > 0 {
-		client, err := crdinstall.NewClient(ts.controlPlane.Config())
-		if err != nil {
-			return nil, err
-		}
-		if err := client.Apply(ctx, definitions.all); err != nil {
-			return nil, err
-		}
+	if err := applyCRDs(ctx, ts.controlPlane.Config(), definitions); err != nil {
+		return nil, err
 	}
 	return ts, ts.misbehave(s.faults)
 }
 
-type result struct {
-	all []crdinstall.Definition
-	err error
+// applyCRDs installs CRDs, and returns when they are served.
+func applyCRDs(ctx context.Context, config *rest.Config, definitions []crdinstall.Definition) error {
+	if len(definitions) == 0 {
+		return nil
+	}
+	client, err := crdinstall.NewClient(config)
+	if err != nil {
+		return err
+	}
+	return client.Apply(ctx, definitions)
 }
 
 // read collects the CRDs of the options.

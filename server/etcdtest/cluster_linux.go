@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,11 +38,7 @@ func NewCluster(tb testing.TB, flags ...string) *Cluster {
 	}
 	logs := make([]bytes.Buffer, 3)
 	for i := range 3 {
-		cmd := exec.CommandContext(context.Background(), binary, append(flags,
-			"--data-dir", tb.TempDir(), "--name", fmt.Sprint("m", i), "--log-level", "error", "--unsafe-no-fsync",
-			"--listen-client-urls", c.Endpoints[i], "--advertise-client-urls", c.Endpoints[i],
-			"--listen-peer-urls", peers[i], "--initial-advertise-peer-urls", peers[i],
-			"--initial-cluster", strings.Join(initial, ","))...)
+		cmd := exec.CommandContext(context.Background(), binary, slices.Concat(flags, member(tb.TempDir(), fmt.Sprint("m", i), c.Endpoints[i], peers[i], strings.Join(initial, ",")))...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		cmd.Stderr = &logs[i]
 		if err := cmd.Start(); err != nil {

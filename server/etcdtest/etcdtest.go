@@ -96,11 +96,7 @@ func start() (stop func(), err error) {
 	}
 	client, peer := freeURL(), freeURL()
 	var log bytes.Buffer
-	cmd := exec.Command(binary,
-		"--data-dir", dir, "--name", "test", "--log-level", "error", "--unsafe-no-fsync",
-		"--listen-client-urls", client, "--advertise-client-urls", client,
-		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-		"--initial-cluster", "test="+peer)
+	cmd := exec.Command(binary, member(dir, "test", client, peer, "test="+peer)...)
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -116,6 +112,15 @@ func start() (stop func(), err error) {
 	}
 	endpoint = client
 	return stop, nil
+}
+
+// member returns the flags of a member of a cluster.
+func member(dir, name, client, peer, cluster string) []string {
+	return []string{
+		"--data-dir", dir, "--name", name, "--log-level", "error", "--unsafe-no-fsync",
+		"--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
+	}
 }
 
 // wait returns when etcd answers.

@@ -44,7 +44,8 @@ type ControlPlane struct {
 	remove    bool // the folder
 	etcd      *etcd.Etcd
 	authority *ca.CA
-	listener  *listener
+	listener  net.Listener
+	server    *server.Server
 	config    *rest.Config
 	cancel    context.CancelFunc
 	done      chan struct{}
@@ -72,7 +73,7 @@ func Start(ctx context.Context, o Options) (_ *ControlPlane, err error) {
 		}
 		o.Etcd = p.etcd.Endpoint()
 	}
-	if p.listener, err = listen(cmp.Or(o.Address, "127.0.0.1:0")); err != nil {
+	if p.listener, err = net.Listen("tcp", cmp.Or(o.Address, "127.0.0.1:0")); err != nil {
 		return nil, err
 	}
 	options := server.NewOptions()
@@ -86,15 +87,14 @@ func Start(ctx context.Context, o Options) (_ *ControlPlane, err error) {
 	if o.Configure != nil {
 		o.Configure(options)
 	}
-	s, err := server.New(ctx, options)
-	if err != nil {
+	if p.server, err = server.New(ctx, options); err != nil {
 		return nil, err
 	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.cancel = cancel
 	go func() {
 		defer close(p.done)
-		p.err = errors.Join(s.Run(life), p.loss())
+		p.err = errors.Join(p.server.Run(life), p.loss())
 	}()
 	go p.mind(cancel)
 	return p, p.ready(ctx)
@@ -187,14 +187,15 @@ func (p *ControlPlane) Done() <-chan struct{} { return p.done }
 func (p *ControlPlane) Stop() error { return p.stop() }
 
 // partingTime is what requests are given that have begun when the plane is
-// stopped.
+// stopped. Clients keep their connections open, and a server that asks them politely to
+// close waits a second for each of them: tests do not have that second.
 const partingTime = 50 * time.Millisecond
 
 func (p *ControlPlane) end() error {
 	var errs []error
 	if p.cancel != nil {
 		p.cancel()
-		late := time.AfterFunc(partingTime, p.listener.cut)
+		late := time.AfterFunc(partingTime, p.server.Disconnect)
 		<-p.done
 		late.Stop()
 		errs = append(errs, p.err)

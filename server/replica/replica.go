@@ -172,7 +172,7 @@ func newSignal() *chan struct{} {
 // Run renews the lease, tells others what this replica has seen if there are
 // any, and leaves when ctx ends.
 func (m *Member) Run(ctx context.Context) {
-	defer m.leave(ctx)
+	defer m.Leave(ctx)
 	go m.lookAround(ctx)
 	renew := time.NewTimer(m.pause(nil))
 	defer renew.Stop()
@@ -370,11 +370,8 @@ func (m *Member) nudge() {
 	}
 }
 
-// Leave gives up a replica that Run is not called for.
-func (m *Member) Leave(ctx context.Context) { m.leave(ctx) }
-
-// leave removes the key, so that no replica waits for this one.
-func (m *Member) leave(ctx context.Context) {
+// Leave removes the key, so that no replica waits for this one. Run does so at its end.
+func (m *Member) Leave(ctx context.Context) {
 	m.valid.Store(0)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.o.TTL/4)
 	defer cancel()

@@ -74,7 +74,7 @@ func (m *Member) tryEnter(ctx context.Context, r *rivals) (conflict, err error) 
 		conflict, err = r.conflict(ctx, others)
 	}
 	if conflict != nil || err != nil {
-		m.leave(ctx)
+		m.Leave(ctx)
 		return conflict, err
 	}
 	for _, kv := range others.Kvs {

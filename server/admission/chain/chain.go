@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apiserver/pkg/admission"
 )
@@ -37,17 +38,8 @@ func (c *Chain) Handles(operation admission.Operation) bool {
 }
 
 func (s *steps) handle(operation admission.Operation) bool {
-	for _, p := range s.mutating {
-		if p.Handles(operation) {
-			return true
-		}
-	}
-	for _, p := range s.validating {
-		if p.Handles(operation) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.mutating, func(p admission.MutationInterface) bool { return p.Handles(operation) }) ||
+		slices.ContainsFunc(s.validating, func(p admission.ValidationInterface) bool { return p.Handles(operation) })
 }
 
 // Admit implements admission.MutationInterface. If a plugin has changed the

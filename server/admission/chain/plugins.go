@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/admission"
@@ -63,17 +63,6 @@ type Options struct {
 	Webhooks *webhook.Client
 	// ServerID is the server's name in metrics. May be empty.
 	ServerID string
-}
-
-// virtual are the resources that plugins do not see: a plugin could lock out all
-// users.
-var virtual = []schema.GroupResource{
-	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"},
-	{Group: "authentication.k8s.io", Resource: "tokenreviews"},
-	{Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews"},
-	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"},
-	{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"},
-	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"},
 }
 
 // New returns the chain, which lives as long as the context.
@@ -196,12 +185,13 @@ func (o *Options) mapper(ctx context.Context) meta.RESTMapper {
 	return mapper
 }
 
-// exclusions passes plugins the resources that they must ignore.
+// exclusions passes plugins the resources that they must ignore: with reviews, a plugin
+// could lock out all users.
 type exclusions struct{}
 
 // Initialize implements admission.PluginInitializer.
 func (exclusions) Initialize(plugin admission.Interface) {
 	if p, ok := plugin.(initializer.WantsExcludedAdmissionResources); ok {
-		p.SetExcludedAdmissionResources(virtual)
+		p.SetExcludedAdmissionResources(slices.Collect(maps.Keys(quota.Reviews)))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	quotav1 "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/apiserver/pkg/storage/value"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -197,7 +198,7 @@ func (c *Controller) update(ctx context.Context, q *corev1.ResourceQuota, reserv
 		}
 		updated.Status.Used[name] = *resource.NewQuantity(n, resource.DecimalSI)
 	}
-	if equal(updated.Status.Hard, q.Status.Hard) && equal(updated.Status.Used, q.Status.Used) {
+	if quotav1.Equals(updated.Status.Hard, q.Status.Hard) && quotav1.Equals(updated.Status.Used, q.Status.Used) {
 		return nil, nil
 	}
 	written, err := c.config.Client.CoreV1().ResourceQuotas(q.Namespace).UpdateStatus(ctx, updated, metav1.UpdateOptions{})

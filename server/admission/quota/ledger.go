@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	quotav1 "k8s.io/apiserver/pkg/quota/v1"
 )
 
 // A ledger is the controller's record of one quota: its last state in etcd, and the
@@ -63,7 +64,7 @@ func (l *ledger) see(q *corev1.ResourceQuota, now time.Time) (changed bool) {
 			changed = true
 		}
 	}
-	return changed || !equal(before.Spec.Hard, q.Spec.Hard) || !equal(q.Status.Hard, q.Spec.Hard)
+	return changed || !quotav1.Equals(before.Spec.Hard, q.Spec.Hard) || !quotav1.Equals(q.Status.Hard, q.Spec.Hard)
 }
 
 // wrote notes that a revision is the controller's own, which the watch may have
@@ -106,18 +107,6 @@ func (l *ledger) pending(name corev1.ResourceName, since time.Time) int64 {
 		sum += r.amount
 	}
 	return sum
-}
-
-func equal(a, b corev1.ResourceList) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, quantity := range a {
-		if other, ok := b[name]; !ok || quantity.Cmp(other) != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // A tally is the bytes of the objects of a namespace: those of a scan, and those of

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
 	resourcequotaapi "k8s.io/apiserver/pkg/admission/plugin/resourcequota/apis/resourcequota"
 	"k8s.io/apiserver/pkg/admission/plugin/resourcequota/apis/resourcequota/validation"
+	quotav1 "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -47,8 +48,8 @@ const (
 	remembered = 1000
 )
 
-// ignored are resources that are not stored.
-var ignored = map[schema.GroupResource]struct{}{
+// Reviews are resources that are not stored.
+var Reviews = map[schema.GroupResource]struct{}{
 	{Group: "authentication.k8s.io", Resource: "tokenreviews"}:             {},
 	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:       {},
 	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}:      {},
@@ -103,7 +104,7 @@ func (p *Plugin) ValidateInitialization() error {
 	if p.quotas.client == nil || p.quotas.known == nil || p.stop == nil {
 		return errors.New("the admission plugin " + PluginName + " needs a client, informers and a channel that says when to stop")
 	}
-	p.evaluator = resourcequota.NewQuotaEvaluator(p.quotas, ignored, registry{}, nil, p.config, evaluators, p.stop)
+	p.evaluator = resourcequota.NewQuotaEvaluator(p.quotas, Reviews, registry{}, nil, p.config, evaluators, p.stop)
 	return nil
 }
 
@@ -340,7 +341,7 @@ func (q *accessor) UpdateQuotaStatus(updated *corev1.ResourceQuota) error {
 // reserve adds what updated has more than was to what is stored. It returns nil if
 // there is no room, or if the limits have changed.
 func reserve(was, updated, stored *corev1.ResourceQuota) *corev1.ResourceQuota {
-	if was.UID != stored.UID || !equal(was.Status.Hard, stored.Status.Hard) {
+	if was.UID != stored.UID || !quotav1.Equals(was.Status.Hard, stored.Status.Hard) {
 		return nil
 	}
 	result := stored.DeepCopy()

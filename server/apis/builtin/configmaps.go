@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"context"
 	"maps"
 	"reflect"
 	"slices"
@@ -9,24 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 func configMaps() Resource {
-	return Resource{
+	r := Resource{
 		Version: "v1", Plural: "configmaps", Singular: "configmap", Kind: "ConfigMap", Namespaced: true, ShortNames: []string{"cm"},
-		New:     empty[corev1.ConfigMap],
-		NewList: empty[corev1.ConfigMapList],
-		Strategy: Strategy{
-			Name: apivalidation.NameIsDNSSubdomain,
-			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
-				return validateConfigMap(obj.(*corev1.ConfigMap))
-			},
-			ValidateUpdate: validateConfigMapUpdate,
-			Unconditional:  true,
-		},
+		New:      empty[corev1.ConfigMap],
+		NewList:  empty[corev1.ConfigMapList],
+		Strategy: Strategy{Name: apivalidation.NameIsDNSSubdomain, Unconditional: true},
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,
 			{Name: "Data", Type: "string", Description: corev1.ConfigMap{}.SwaggerDoc()["data"]},
@@ -36,10 +27,18 @@ func configMaps() Resource {
 			return []any{o.Name, int64(len(o.Data) + len(o.BinaryData)), created(o)}
 		}),
 	}
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateConfigMap)
+	return r
 }
 
-func validateConfigMap(o *corev1.ConfigMap) field.ErrorList {
+func validateConfigMap(o, before *corev1.ConfigMap) field.ErrorList {
 	var errs field.ErrorList
+	if before != nil && isTrue(before.Immutable) {
+		errs = validateImmutable(o.Immutable, o.Data, before.Data)
+		if !reflect.DeepEqual(o.BinaryData, before.BinaryData) {
+			errs = append(errs, field.Forbidden(field.NewPath("binaryData"), immutableText))
+		}
+	}
 	path := field.NewPath("data")
 	size := 0
 	for _, key := range slices.Sorted(maps.Keys(o.Data)) {
@@ -72,21 +71,15 @@ func validateDataKey(path *field.Path, key string) field.ErrorList {
 // immutableText is said about what may not change once `immutable` is set.
 const immutableText = "field is immutable when `immutable` is set"
 
-func validateConfigMapUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	o, before := obj.(*corev1.ConfigMap), old.(*corev1.ConfigMap)
-	var errs field.ErrorList
-	if isTrue(before.Immutable) {
-		if !isTrue(o.Immutable) {
-			errs = append(errs, field.Forbidden(field.NewPath("immutable"), immutableText))
-		}
-		if !reflect.DeepEqual(o.Data, before.Data) {
-			errs = append(errs, field.Forbidden(field.NewPath("data"), immutableText))
-		}
-		if !reflect.DeepEqual(o.BinaryData, before.BinaryData) {
-			errs = append(errs, field.Forbidden(field.NewPath("binaryData"), immutableText))
-		}
+// validateImmutable is for objects whose field immutable was set.
+func validateImmutable[V any](immutable *bool, data, before map[string]V) (errs field.ErrorList) {
+	if !isTrue(immutable) {
+		errs = append(errs, field.Forbidden(field.NewPath("immutable"), immutableText))
 	}
-	return append(errs, validateConfigMap(o)...)
+	if !reflect.DeepEqual(data, before) {
+		errs = append(errs, field.Forbidden(field.NewPath("data"), immutableText))
+	}
+	return errs
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }

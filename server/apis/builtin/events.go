@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -8,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/fields"
@@ -31,7 +31,7 @@ func Events(ttl time.Duration) []Resource {
 		New:     empty[corev1.Event],
 		NewList: empty[corev1.EventList],
 		Strategy: Strategy{
-			Name: eventName,
+			Name: segmentName, // clients derive it from the name of the object that an event is about
 			Validate: func(ctx context.Context, obj runtime.Object) field.ErrorList {
 				return validateEvent(ctx, obj.(*corev1.Event))
 			},
@@ -54,15 +54,6 @@ func Events(ttl time.Duration) []Resource {
 		convert:   convertEvents,
 		selectors: eventSelectors,
 	}}
-}
-
-// eventName allows all names that can be a segment of a path: clients derive the name of
-// an event from the name of the object that it is about.
-func eventName(name string, prefix bool) []string {
-	if prefix {
-		return content.IsPathSegmentPrefix(name)
-	}
-	return content.IsPathSegmentName(name)
 }
 
 func eventColumns() []metav1.TableColumnDefinition {
@@ -105,13 +96,7 @@ func eventRow(obj runtime.Object) []any {
 
 // eventSource is the component and the instance that an event comes from.
 func eventSource(o *corev1.Event) string {
-	component, instance := o.Source.Component, o.Source.Host
-	if component == "" {
-		component = o.ReportingController
-	}
-	if instance == "" {
-		instance = o.ReportingInstance
-	}
+	component, instance := cmp.Or(o.Source.Component, o.ReportingController), cmp.Or(o.Source.Host, o.ReportingInstance)
 	if instance == "" {
 		return component
 	}
@@ -120,10 +105,6 @@ func eventSource(o *corev1.Event) string {
 
 func eventFields(obj runtime.Object) fields.Set {
 	o := obj.(*corev1.Event)
-	source := o.Source.Component
-	if source == "" {
-		source = o.ReportingController
-	}
 	return fields.Set{
 		"involvedObject.kind":            o.InvolvedObject.Kind,
 		"involvedObject.namespace":       o.InvolvedObject.Namespace,
@@ -134,7 +115,7 @@ func eventFields(obj runtime.Object) fields.Set {
 		"involvedObject.fieldPath":       o.InvolvedObject.FieldPath,
 		"reason":                         o.Reason,
 		"reportingComponent":             o.ReportingController,
-		"source":                         source,
+		"source":                         cmp.Or(o.Source.Component, o.ReportingController),
 		"type":                           o.Type,
 	}
 }

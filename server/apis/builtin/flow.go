@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"cmp"
+
 	flowv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,7 +12,9 @@ func flowSchemas() Resource {
 	r := flowResource("flowschemas", "flowschema", "FlowSchema")
 	r.New, r.NewList = empty[flowv1.FlowSchema], empty[flowv1.FlowSchemaList]
 	r.Columns, r.Row = flowSchemaColumns, row(flowSchemaRow)
-	r.Strategy.Default = defaults(func(s *flowv1.FlowSchema) { defaultNumber(&s.Spec.MatchingPrecedence, 1000) })
+	r.Strategy.Default = defaults(func(s *flowv1.FlowSchema) {
+		s.Spec.MatchingPrecedence = cmp.Or(s.Spec.MatchingPrecedence, 1000)
+	})
 	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validateFlowSchema)
 	withStatus(&r, validateFlowSchemaStatus, func(s *flowv1.FlowSchema) (*flowv1.FlowSchemaSpec, *flowv1.FlowSchemaStatus) {
 		return &s.Spec, &s.Status
@@ -48,16 +52,8 @@ func defaultPriorityLevel(spec *flowv1.PriorityLevelConfigurationSpec) {
 		defaultPointer(&limited.NominalConcurrencyShares, 30)
 		defaultPointer(&limited.LendablePercent, 0)
 		if q := limited.LimitResponse.Queuing; q != nil {
-			defaultNumber(&q.HandSize, 8)
-			defaultNumber(&q.Queues, 64)
-			defaultNumber(&q.QueueLengthLimit, 50)
+			q.HandSize, q.Queues, q.QueueLengthLimit = cmp.Or(q.HandSize, 8), cmp.Or(q.Queues, 64), cmp.Or(q.QueueLengthLimit, 50)
 		}
-	}
-}
-
-func defaultNumber(n *int32, value int32) {
-	if *n == 0 {
-		*n = value
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 func leases() Resource {
@@ -32,11 +33,7 @@ func leases() Resource {
 			ageColumn,
 		},
 		Row: row(func(o *coordinationv1.Lease) []any {
-			holder := ""
-			if o.Spec.HolderIdentity != nil {
-				holder = *o.Spec.HolderIdentity
-			}
-			return []any{o.Name, holder, created(o)}
+			return []any{o.Name, ptr.Deref(o.Spec.HolderIdentity, ""), created(o)}
 		}),
 	}
 }

@@ -10,18 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apimachinery/pkg/watch"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 	storageerr "k8s.io/apiserver/pkg/storage/errors"
 	"k8s.io/apiserver/pkg/util/dryrun"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // namespaces are the namespaces. A delete marks a namespace; it is removed when
@@ -154,18 +151,24 @@ func validatePhase(_ context.Context, obj, _ runtime.Object) field.ErrorList {
 
 // namespaceStorage is the resource itself. It has no deletecollection, as it has
 // none in Kubernetes.
-type namespaceStorage struct{ store *genericregistry.Store }
+type namespaceStorage struct {
+	namespaceVerbs // of store
+	store          *genericregistry.Store
+}
 
-var (
-	_ rest.Lister              = namespaceStorage{}
-	_ rest.CreaterUpdater      = namespaceStorage{}
-	_ rest.Patcher             = namespaceStorage{}
-	_ rest.GracefulDeleter     = namespaceStorage{}
-	_ rest.Watcher             = namespaceStorage{}
-	_ rest.ResetFieldsStrategy = namespaceStorage{}
+// namespaceVerbs are what namespaces have of a store as it is. A namespace that cannot be
+// decoded is deleted by the store alone: what is in it stays.
+type namespaceVerbs interface {
+	rest.Storage
+	rest.Lister
+	rest.Watcher
+	rest.CreaterUpdater
+	rest.Patcher
+	rest.ResetFieldsStrategy
+	rest.CorruptObjectDeleterProvider
+}
 
-	_ rest.CorruptObjectDeleterProvider = namespaceStorage{}
-)
+var _ rest.GracefulDeleter = namespaceStorage{}
 
 // newNamespaceStorage keeps a namespace marked for deletion while it has finalizers in
 // its spec or metadata. Any endpoint may remove the last one.
@@ -173,57 +176,7 @@ func newNamespaceStorage(s *genericregistry.Store) rest.Storage {
 	s.ShouldDeleteDuringUpdate = func(ctx context.Context, key string, obj, existing runtime.Object) bool {
 		return len(obj.(*corev1.Namespace).Spec.Finalizers) == 0 && genericregistry.ShouldDeleteDuringUpdate(ctx, key, obj, existing)
 	}
-	return namespaceStorage{s}
-}
-
-// New implements rest.Storage.
-func (s namespaceStorage) New() runtime.Object { return s.store.New() }
-
-// GetCorruptObjDeleter implements rest.CorruptObjectDeleterProvider. What is in the
-// namespace stays.
-func (s namespaceStorage) GetCorruptObjDeleter() rest.GracefulDeleter {
-	return s.store.GetCorruptObjDeleter()
-}
-
-// Destroy implements rest.Storage.
-func (s namespaceStorage) Destroy() { s.store.Destroy() }
-
-// NewList implements rest.Lister.
-func (s namespaceStorage) NewList() runtime.Object { return s.store.NewList() }
-
-// List implements rest.Lister.
-func (s namespaceStorage) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
-	return s.store.List(ctx, options)
-}
-
-// ConvertToTable implements rest.Lister.
-func (s namespaceStorage) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
-	return s.store.ConvertToTable(ctx, obj, options)
-}
-
-// Watch implements rest.Watcher.
-func (s namespaceStorage) Watch(ctx context.Context, options *internalversion.ListOptions) (watch.Interface, error) {
-	return s.store.Watch(ctx, options)
-}
-
-// Get implements rest.Getter.
-func (s namespaceStorage) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
-	return s.store.Get(ctx, name, options)
-}
-
-// Create implements rest.Creater.
-func (s namespaceStorage) Create(ctx context.Context, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	return s.store.Create(ctx, obj, admit, options)
-}
-
-// Update implements rest.Updater.
-func (s namespaceStorage) Update(ctx context.Context, name string, change rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return s.store.Update(ctx, name, change, create, update, forceCreate, options)
-}
-
-// GetResetFields implements rest.ResetFieldsStrategy.
-func (s namespaceStorage) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return s.store.GetResetFields()
+	return namespaceStorage{s, s}
 }
 
 // Delete marks a namespace for deletion. If it is already marked, Delete removes it

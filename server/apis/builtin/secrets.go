@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,19 +19,15 @@ import (
 // accepted like any other: this server does not add tokens to them, which would never
 // expire. Clients get tokens that expire from the subresource token of service accounts.
 func secrets() Resource {
-	return Resource{
+	r := Resource{
 		Version: "v1", Plural: "secrets", Singular: "secret", Kind: "Secret", Namespaced: true,
 		New:     empty[corev1.Secret],
 		NewList: empty[corev1.SecretList],
 		Strategy: Strategy{
-			Name:    apivalidation.NameIsDNSSubdomain,
-			Default: defaults(defaultSecret),
-			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
-				return validateSecret(obj.(*corev1.Secret))
-			},
-			ValidateUpdate: validateSecretUpdate,
-			Warn:           warnOfSecret,
-			Unconditional:  true,
+			Name:          apivalidation.NameIsDNSSubdomain,
+			Default:       defaults(defaultSecret),
+			Warn:          warnOfSecret,
+			Unconditional: true,
 		},
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,
@@ -45,6 +40,8 @@ func secrets() Resource {
 		}),
 		Fields: func(obj runtime.Object) fields.Set { return fields.Set{"type": string(obj.(*corev1.Secret).Type)} },
 	}
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateSecret)
+	return r
 }
 
 // defaultSecret merges stringData into data. stringData is never stored and never
@@ -62,8 +59,14 @@ func defaultSecret(o *corev1.Secret) {
 	o.StringData = nil
 }
 
-func validateSecret(o *corev1.Secret) field.ErrorList {
+func validateSecret(o, before *corev1.Secret) field.ErrorList {
 	var errs field.ErrorList
+	if before != nil {
+		errs = apivalidation.ValidateImmutableField(o.Type, before.Type, field.NewPath("type"))
+		if isTrue(before.Immutable) {
+			errs = append(errs, validateImmutable(o.Immutable, o.Data, before.Data)...)
+		}
+	}
 	path := field.NewPath("data")
 	size := 0
 	for _, key := range slices.Sorted(maps.Keys(o.Data)) {
@@ -120,20 +123,6 @@ func requireJSON(o *corev1.Secret, path *field.Path, key string) field.ErrorList
 		return field.ErrorList{field.Invalid(path.Key(key), "<secret contents redacted>", err.Error())}
 	}
 	return nil
-}
-
-func validateSecretUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	o, before := obj.(*corev1.Secret), old.(*corev1.Secret)
-	errs := apivalidation.ValidateImmutableField(o.Type, before.Type, field.NewPath("type"))
-	if isTrue(before.Immutable) {
-		if !isTrue(o.Immutable) {
-			errs = append(errs, field.Forbidden(field.NewPath("immutable"), immutableText))
-		}
-		if !reflect.DeepEqual(o.Data, before.Data) {
-			errs = append(errs, field.Forbidden(field.NewPath("data"), immutableText))
-		}
-	}
-	return append(errs, validateSecret(o)...)
 }
 
 // warnOfSecret warns of a certificate that is not of its key.

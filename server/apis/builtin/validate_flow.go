@@ -25,7 +25,6 @@ var (
 	limitResponse = []flowv1.LimitResponseType{flowv1.LimitResponseTypeQueue, flowv1.LimitResponseTypeReject}
 )
 
-// validateFlowSchema validates a flow schema.
 func validateFlowSchema(schema *flowv1.FlowSchema) field.ErrorList {
 	at, spec := field.NewPath("spec"), &schema.Spec
 	errs := validatePrecedence(at.Child("matchingPrecedence"), spec.MatchingPrecedence, schema.Name)
@@ -49,30 +48,19 @@ func validateFlowSchema(schema *flowv1.FlowSchema) field.ErrorList {
 	return append(errs, validateFlowSchemaStatus(&schema.Status)...)
 }
 
-// validateFlowSchemaStatus validates the status of a flow schema.
 func validateFlowSchemaStatus(status *flowv1.FlowSchemaStatus) field.ErrorList {
-	types := make([]string, len(status.Conditions))
-	for i := range status.Conditions {
-		types[i] = string(status.Conditions[i].Type)
-	}
-	return validateConditionTypes(types)
+	return validateConditionTypes(status.Conditions, func(c flowv1.FlowSchemaCondition) string { return string(c.Type) })
 }
 
-// validatePriorityLevelStatus validates the status of a priority
-// level.
 func validatePriorityLevelStatus(status *flowv1.PriorityLevelConfigurationStatus) field.ErrorList {
-	types := make([]string, len(status.Conditions))
-	for i := range status.Conditions {
-		types[i] = string(status.Conditions[i].Type)
-	}
-	return validateConditionTypes(types)
+	return validateConditionTypes(status.Conditions, func(c flowv1.PriorityLevelConfigurationCondition) string { return string(c.Type) })
 }
 
-func validateConditionTypes(types []string) field.ErrorList {
+func validateConditionTypes[C any](conditions []C, typeOf func(C) string) field.ErrorList {
 	var errs field.ErrorList
 	seen := unique{}
-	for i, name := range types {
-		at := field.NewPath("status", "conditions").Index(i).Child("type")
+	for i, c := range conditions {
+		at, name := field.NewPath("status", "conditions").Index(i).Child("type"), typeOf(c)
 		errs = append(errs, seen.add(at, name)...)
 		if name == "" {
 			errs = append(errs, field.Required(at, "must not be empty"))
@@ -237,7 +225,6 @@ func wrongWithURL(url string) string {
 	return ""
 }
 
-// validatePriorityLevel validates a priority level.
 func validatePriorityLevel(level *flowv1.PriorityLevelConfiguration) field.ErrorList {
 	at, spec := field.NewPath("spec"), &level.Spec
 	var errs field.ErrorList

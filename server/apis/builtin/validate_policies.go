@@ -57,8 +57,6 @@ func (p *policy) declarations() plugincel.OptionalVariableDeclarations {
 	return plugincel.OptionalVariableDeclarations{HasParams: p.paramKind != nil, HasAuthorizer: true}
 }
 
-// validateValidatingPolicy validates a validating policy. Old is
-// nil for a new object.
 func validateValidatingPolicy(p, old *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 	at, spec, shared := field.NewPath("spec"), &p.Spec, validatingPolicy(&p.Spec)
 	var before *policy
@@ -78,8 +76,6 @@ func validateValidatingPolicy(p, old *admissionv1.ValidatingAdmissionPolicy) fie
 	return append(errs, shared.validateAudit(at.Child("auditAnnotations"), cel, p.Name, spec.AuditAnnotations)...)
 }
 
-// validateMutatingPolicy validates a mutating policy. Old is
-// nil for a new object.
 func validateMutatingPolicy(p, old *admissionv1.MutatingAdmissionPolicy) field.ErrorList {
 	at, spec, shared := field.NewPath("spec"), &p.Spec, mutatingPolicy(&p.Spec)
 	var before *policy
@@ -340,8 +336,6 @@ func validateNamedRule(at *field.Path, rule *admissionv1.NamedRuleWithOperations
 	return append(errs, validateRule(at, &rule.RuleWithOperations, operations)...)
 }
 
-// validateValidatingPolicyBinding validates the binding of a
-// validating policy.
 func validateValidatingPolicyBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
 	at, spec := field.NewPath("spec"), &b.Spec
 	errs := validateBinding(at, spec.PolicyName, spec.ParamRef)
@@ -349,8 +343,6 @@ func validateValidatingPolicyBinding(b *admissionv1.ValidatingAdmissionPolicyBin
 	return append(errs, validateActions(at.Child("validationActions"), spec.ValidationActions)...)
 }
 
-// validateMutatingPolicyBinding validates the binding of a mutating
-// policy.
 func validateMutatingPolicyBinding(b *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
 	at, spec := field.NewPath("spec"), &b.Spec
 	errs := validateBinding(at, spec.PolicyName, spec.ParamRef)
@@ -405,7 +397,6 @@ func validateActions(at *field.Path, actions []admissionv1.ValidationAction) fie
 	return errs
 }
 
-// validateValidatingPolicyStatus validates the status of a policy.
 func validateValidatingPolicyStatus(status *admissionv1.ValidatingAdmissionPolicyStatus) field.ErrorList {
 	at := field.NewPath("status")
 	errs := metavalidation.ValidateConditions(status.Conditions, at.Child("conditions"))

@@ -10,13 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateRole validates the rules of a role.
 func validateRole(role *rbacv1.Role) field.ErrorList {
 	return validatePolicyRules(role.Rules, true)
 }
 
-// validateClusterRole validates the rules of a cluster role and
-// its aggregation rule.
 func validateClusterRole(role *rbacv1.ClusterRole) field.ErrorList {
 	errs := validatePolicyRules(role.Rules, false)
 	if role.AggregationRule == nil {
@@ -36,8 +33,6 @@ func validateClusterRole(role *rbacv1.ClusterRole) field.ErrorList {
 	return errs
 }
 
-// validateRoleBinding validates a role binding. Old is
-// nil for a new object.
 func validateRoleBinding(binding, old *rbacv1.RoleBinding) field.ErrorList {
 	errs := validateRoleRef(binding.RoleRef, "Role", "ClusterRole")
 	errs = append(errs, validateSubjects(binding.Subjects, true)...)
@@ -47,8 +42,6 @@ func validateRoleBinding(binding, old *rbacv1.RoleBinding) field.ErrorList {
 	return errs
 }
 
-// validateClusterRoleBinding validates a cluster role binding. Old is
-// nil for a new object.
 func validateClusterRoleBinding(binding, old *rbacv1.ClusterRoleBinding) field.ErrorList {
 	errs := validateRoleRef(binding.RoleRef, "ClusterRole")
 	errs = append(errs, validateSubjects(binding.Subjects, false)...)

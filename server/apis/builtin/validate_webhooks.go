@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/utils/ptr"
 )
 
 // hook is what both kinds of webhooks have. Reinvocation is nil for those that
@@ -31,50 +32,18 @@ type hook struct {
 	conditions   []admissionv1.MatchCondition
 }
 
-func mutatingHooks(c *admissionv1.MutatingWebhookConfiguration) []hook {
-	hooks := make([]hook, len(c.Webhooks))
-	for i := range c.Webhooks {
-		w := &c.Webhooks[i]
-		hooks[i] = hook{
-			w.Name, &w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector,
-			w.SideEffects, w.TimeoutSeconds, w.AdmissionReviewVersions, w.ReinvocationPolicy, w.MatchConditions,
-		}
+func mutatingHook(w *admissionv1.MutatingWebhook) hook {
+	return hook{
+		w.Name, &w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector,
+		w.SideEffects, w.TimeoutSeconds, w.AdmissionReviewVersions, w.ReinvocationPolicy, w.MatchConditions,
 	}
-	return hooks
 }
 
-func validatingHooks(c *admissionv1.ValidatingWebhookConfiguration) []hook {
-	hooks := make([]hook, len(c.Webhooks))
-	for i := range c.Webhooks {
-		w := &c.Webhooks[i]
-		hooks[i] = hook{
-			w.Name, &w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector,
-			w.SideEffects, w.TimeoutSeconds, w.AdmissionReviewVersions, nil, w.MatchConditions,
-		}
+func validatingHook(w *admissionv1.ValidatingWebhook) hook {
+	return hook{
+		w.Name, &w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.NamespaceSelector, w.ObjectSelector,
+		w.SideEffects, w.TimeoutSeconds, w.AdmissionReviewVersions, nil, w.MatchConditions,
 	}
-	return hooks
-}
-
-// validateMutatingWebhooks validates a configuration of mutating
-// webhooks. Old is nil for a new
-// object.
-func validateMutatingWebhooks(config, old *admissionv1.MutatingWebhookConfiguration) field.ErrorList {
-	if old == nil {
-		return validateHooks(mutatingHooks(config), nil, hookLicence{})
-	}
-	before := mutatingHooks(old)
-	return validateHooks(mutatingHooks(config), before, licenceOf(before))
-}
-
-// validateValidatingWebhooks validates a configuration of
-// validating webhooks. Old is nil for a new
-// object.
-func validateValidatingWebhooks(config, old *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
-	if old == nil {
-		return validateHooks(validatingHooks(config), nil, hookLicence{})
-	}
-	before := validatingHooks(old)
-	return validateHooks(validatingHooks(config), before, licenceOf(before))
 }
 
 // hookLicence is the set of ratcheted errors: the stored configuration already has
@@ -110,8 +79,10 @@ var (
 	scopes             = []admissionv1.ScopeType{admissionv1.AllScopes, admissionv1.ClusterScope, admissionv1.NamespacedScope}
 )
 
-func validateHooks(hooks, old []hook, licence hookLicence) field.ErrorList {
+// validateHooks validates the webhooks of a configuration. Old are those that it had before.
+func validateHooks(hooks, old []hook) field.ErrorList {
 	var errs field.ErrorList
+	licence := licenceOf(old)
 	cel := newExpressions(hookExpressions(old)...)
 	names := unique{}
 	sameConditions := len(hooks) == len(old) && slices.EqualFunc(hooks, old, func(a, b hook) bool {
@@ -184,10 +155,7 @@ func validateClient(at *field.Path, c *admissionv1.WebhookClientConfig) field.Er
 	case c.URL != nil:
 		errs = webhook.ValidateWebhookURL(at.Child("url"), *c.URL, true)
 	default:
-		var port int32 // 0 is not valid; defaulting never leaves it
-		if c.Service.Port != nil {
-			port = *c.Service.Port
-		}
+		port := ptr.Deref(c.Service.Port, 0) // which is not valid; defaulting never leaves it
 		errs = webhook.ValidateWebhookService(at.Child("service"), c.Service.Namespace, c.Service.Name, c.Service.Path, port)
 	}
 	return errs

@@ -120,13 +120,14 @@ func TestWebhooksKeepWhatTheyHad(t *testing.T) {
 	old := read(t, validatingWebhookConfigurations(), webhooksOf(
 		hookWith("sideEffects", "Some")+`, matchConditions: [{name: a, expression: "no such thing"}]`,
 		strings.Replace(goodHook, "[v1]", "[v9]", 1))).(*admissionv1.ValidatingWebhookConfiguration)
-	if len(validateValidatingWebhooks(old, nil)) != 4 {
-		t.Errorf("a new one: %v", validateValidatingWebhooks(old, nil))
+	strategy := validatingWebhookConfigurations().Strategy
+	if errs := strategy.Validate(t.Context(), old); len(errs) != 4 {
+		t.Errorf("a new one: %v", errs)
 	}
-	complain(t, validateValidatingWebhooks(old, old))
+	complain(t, strategy.ValidateUpdate(t.Context(), old, old))
 	changed := old.DeepCopy()
 	changed.Webhooks[0].MatchConditions[0].Expression = "nor this"
-	complain(t, validateValidatingWebhooks(changed, old), `webhooks[0].matchConditions[0].expression: Invalid value: "nor this": compilation failed…`)
+	complain(t, strategy.ValidateUpdate(t.Context(), changed, old), `webhooks[0].matchConditions[0].expression: Invalid value: "nor this": compilation failed…`)
 }
 
 func TestWebhookDefaults(t *testing.T) {

@@ -18,37 +18,44 @@ func mutatingWebhookConfigurations() Resource {
 	type configuration = admissionv1.MutatingWebhookConfiguration
 	r := admissionResource("mutatingwebhookconfigurations", "mutatingwebhookconfiguration", "MutatingWebhookConfiguration")
 	r.New, r.NewList = empty[configuration], empty[admissionv1.MutatingWebhookConfigurationList]
-	r.Columns, r.Row = webhookColumns, row(func(c *configuration) []any { return []any{c.Name, int64(len(c.Webhooks)), created(c)} })
-	r.Strategy.Default = defaults(func(c *configuration) {
-		for i := range c.Webhooks {
-			defaultMutatingWebhook(&c.Webhooks[i])
-		}
-	})
-	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateMutatingWebhooks)
-	r.Strategy.Warn = func(_ context.Context, obj runtime.Object) []string {
-		c, _ := obj.(*configuration)
-		return warnOfServices(mutatingHooks(c))
-	}
-	r.Strategy.Generation = counted(func(c *configuration) any { return c.Webhooks })
-	return r
+	return withWebhooks(r, func(c *configuration) []admissionv1.MutatingWebhook { return c.Webhooks }, mutatingHook, defaultMutatingWebhook)
 }
 
 func validatingWebhookConfigurations() Resource {
 	type configuration = admissionv1.ValidatingWebhookConfiguration
 	r := admissionResource("validatingwebhookconfigurations", "validatingwebhookconfiguration", "ValidatingWebhookConfiguration")
 	r.New, r.NewList = empty[configuration], empty[admissionv1.ValidatingWebhookConfigurationList]
-	r.Columns, r.Row = webhookColumns, row(func(c *configuration) []any { return []any{c.Name, int64(len(c.Webhooks)), created(c)} })
-	r.Strategy.Default = defaults(func(c *configuration) {
-		for i := range c.Webhooks {
-			defaultValidatingWebhook(&c.Webhooks[i])
+	return withWebhooks(r, func(c *configuration) []admissionv1.ValidatingWebhook { return c.Webhooks }, validatingHook, defaultValidatingWebhook)
+}
+
+// withWebhooks completes the resource of configurations P that list webhooks W.
+func withWebhooks[P interface {
+	comparable
+	runtime.Object
+	metav1.Object
+}, W any](r Resource, list func(P) []W, hookOf func(*W) hook, fill func(*W)) Resource {
+	hooks := func(c P) []hook {
+		all := make([]hook, len(list(c)))
+		for i := range all {
+			all[i] = hookOf(&list(c)[i])
+		}
+		return all
+	}
+	r.Columns, r.Row = webhookColumns, row(func(c P) []any { return []any{c.GetName(), int64(len(list(c))), created(c)} })
+	r.Strategy.Default = defaults(func(c P) {
+		for i := range list(c) {
+			fill(&list(c)[i])
 		}
 	})
-	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateValidatingWebhooks)
-	r.Strategy.Warn = func(_ context.Context, obj runtime.Object) []string {
-		c, _ := obj.(*configuration)
-		return warnOfServices(validatingHooks(c))
-	}
-	r.Strategy.Generation = counted(func(c *configuration) any { return c.Webhooks })
+	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(func(c, old P) field.ErrorList {
+		var none P
+		if old == none {
+			return validateHooks(hooks(c), nil)
+		}
+		return validateHooks(hooks(c), hooks(old))
+	})
+	r.Strategy.Warn = func(_ context.Context, obj runtime.Object) []string { return warnOfServices(hooks(obj.(P))) }
+	r.Strategy.Generation = counted(func(c P) any { return list(c) })
 	return r
 }
 

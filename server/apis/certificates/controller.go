@@ -3,6 +3,7 @@ package certificates
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -17,6 +18,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/server/controllers/queue"
 )
 
 // Controller signs approved requests, and deletes old ones. Only
@@ -25,7 +28,7 @@ type Controller struct {
 	options *Options
 	client  kubernetes.Interface
 	lister  listers.CertificateSigningRequestLister
-	queue   workqueue.TypedRateLimitingInterface[string]
+	queue   queue.Queue[string]
 	now     func() time.Time
 }
 
@@ -58,8 +61,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	var cleaning wait.Group
 	cleaning.StartWithContext(ctx, func(ctx context.Context) { wait.UntilWithContext(ctx, c.clean, cleaningPeriod) })
 	defer cleaning.Wait()
-	for c.next(ctx) {
-	}
+	queue.Work(ctx, c.queue, c.handle, func(name string, err error) {
+		if !apierrors.IsConflict(err) {
+			klog.ErrorS(err, "Failed to sign a CertificateSigningRequest, retrying", "name", name)
+		}
+	})
 	return ctx.Err()
 }
 
@@ -70,31 +76,9 @@ func (c *Controller) waits(o *certificatesv1.CertificateSigningRequest) bool {
 }
 
 func is(o *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) bool {
-	for _, condition := range o.Status.Conditions {
-		if condition.Type == kind && condition.Status == corev1.ConditionTrue {
-			return true
-		}
-	}
-	return false
-}
-
-// next signs one request, and tries again later if that fails.
-func (c *Controller) next(ctx context.Context) bool {
-	name, quit := c.queue.Get()
-	if quit {
-		return false
-	}
-	defer c.queue.Done(name)
-	switch err := c.handle(ctx, name); {
-	case err == nil, apierrors.IsNotFound(err):
-		c.queue.Forget(name)
-	case ctx.Err() == nil:
-		if !apierrors.IsConflict(err) {
-			klog.ErrorS(err, "Failed to sign a CertificateSigningRequest, retrying", "name", name)
-		}
-		c.queue.AddRateLimited(name)
-	}
-	return true
+	return slices.ContainsFunc(o.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == kind && c.Status == corev1.ConditionTrue
+	})
 }
 
 // handle signs a request. If the answer to the write is lost, the next attempt finds
@@ -102,7 +86,7 @@ func (c *Controller) next(ctx context.Context) bool {
 func (c *Controller) handle(ctx context.Context, name string) error {
 	o, err := c.lister.Get(name)
 	if err != nil || !c.waits(o) {
-		return err
+		return ignoreGone(err)
 	}
 	signer, err := loadCA(c.options.CertFile, c.options.KeyFile)
 	if err != nil {
@@ -120,6 +104,13 @@ func (c *Controller) handle(ctx context.Context, name string) error {
 	}
 	o.Status.Certificate = certificate
 	_, err = c.client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, o, metav1.UpdateOptions{})
+	return ignoreGone(err)
+}
+
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
 	return err
 }
 

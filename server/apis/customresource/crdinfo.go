@@ -83,7 +83,7 @@ func (v *crdInfo) build(name string) (*version, error) {
 	b := &builder{crdInfo: v, details: d, versionStorage: vt, decoder: vt.decoder}
 	b.selection = newSelection(d, v.entry.Namespaced)
 	b.strategy = &strategy{
-		ObjectTyper: typer{vt.decoder.kind}, NameGenerator: names.SimpleNameGenerator,
+		ObjectTyper: codec.SharedTyper(vt.decoder.kind), NameGenerator: names.SimpleNameGenerator,
 		decoder:  vt.decoder,
 		resource: &request.Resource{Kind: vt.decoder.kind, Namespaced: v.entry.Namespaced, Status: entry.Status, Scale: d.scale},
 	}
@@ -195,7 +195,7 @@ func (b *builder) status(s *genericregistry.Store, main *handlers.RequestScope) 
 	if scope.FieldManager, err = fieldmanager.Manager(types{b.crdInfo.schemas}, &scope, statusReset{b.crdInfo}); err != nil {
 		return nil, err
 	}
-	return b.endpoint(&scope, &statusREST{&own}, b.gate(request.Status)), nil
+	return b.endpoint(&scope, endpoints.PartOf(&own), b.gate(request.Status)), nil
 }
 
 // statusReset lists the fields that requests to the status subresource do not
@@ -259,12 +259,12 @@ func (b *builder) scope() *handlers.RequestScope {
 	return &handlers.RequestScope{
 		Namer:                    handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !b.crdInfo.entry.Namespaced},
 		Serializer:               fieldmanager.CheckedSerializer(negotiated),
-		ParameterCodec:           parameters(),
+		ParameterCodec:           codec.SharedParameters(),
 		StandardSerializers:      codec.Standard(negotiated),
 		Creater:                  codec.Creater(),
 		Convertor:                convertor,
 		Defaulter:                newDefaulter(b.decoder),
-		Typer:                    typer{kind},
+		Typer:                    codec.SharedTyper(kind),
 		UnsafeConvertor:          convertor,
 		Authorizer:               b.crdInfo.server.options.Authorizer,
 		EquivalentResourceMapper: equivalents{b.crdInfo.entry},

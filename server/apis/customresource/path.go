@@ -1,6 +1,7 @@
 package customresource
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 
@@ -72,22 +73,12 @@ func (p path) find(s *subject) (any, bool, error) {
 
 // decode reads a JSON value as API servers do: whole numbers stay whole.
 func decode(raw []byte) (value any, err error) {
-	// Strings and other scalars are most of what paths lead to.
-	if raw[0] == '"' && plain(raw) {
+	// Strings without escapes are most of what paths lead to.
+	if len(raw) >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw[1 : len(raw)-1]), nil
 	}
 	err = json.UnmarshalCaseSensitivePreserveInts(raw, &value)
 	return value, err
-}
-
-// plain reports whether a JSON string is written without escapes.
-func plain(raw []byte) bool {
-	for _, c := range raw {
-		if c == '\\' {
-			return false
-		}
-	}
-	return len(raw) >= 2
 }
 
 // subject is what paths are followed in: an object as bytes, decoded only when

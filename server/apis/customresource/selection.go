@@ -2,6 +2,7 @@ package customresource
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -74,10 +75,8 @@ func (s *selection) allows(label string) error {
 	if label == "metadata.name" || s.namespaced && label == "metadata.namespace" {
 		return nil
 	}
-	for i := range s.fields {
-		if s.fields[i].name == label {
-			return nil
-		}
+	if slices.ContainsFunc(s.fields, func(f selectable) bool { return f.name == label }) {
+		return nil
 	}
 	return fmt.Errorf("field label not supported: %s", label)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/endpoints"
+	"github.com/espalier-dev/espalier/server/endpoints/reply"
 	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
 	"github.com/espalier-dev/espalier/server/storage/converter"
 	"github.com/espalier-dev/espalier/server/storage/store"
@@ -184,18 +186,18 @@ func (s *Server) Len() int {
 func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	info, ok := request.RequestInfoFrom(req.Context())
 	if !ok {
-		endpoints.Error(w, req, &request.RequestInfo{}, apierrors.NewInternalError(errors.New("no RequestInfo found in the context")))
+		reply.Error(w, req, apierrors.NewInternalError(errors.New("no RequestInfo found in the context")))
 		return
 	}
 	e, err := s.find(req.Context(), info)
 	if err != nil {
 		klog.ErrorS(err, "Failed to look up the CRD of a resource", "resource", info.Resource, "group", info.APIGroup)
-		endpoints.Error(w, req, info, apierrors.NewServiceUnavailable("failed to look up the CustomResourceDefinition of this resource: etcd does not answer; send the request again"))
+		reply.Error(w, req, apierrors.NewServiceUnavailable("failed to look up the CustomResourceDefinition of this resource: etcd does not answer; send the request again"))
 		return
 	}
 	if e == nil {
 		if unknown := s.options.Catalog.UnknownResource(info.APIGroup, info.Resource); unknown != nil && info.IsResourceRequest {
-			endpoints.Error(w, req, info, apierrors.NewServiceUnavailable(unknown.Error()))
+			reply.Error(w, req, apierrors.NewServiceUnavailable(unknown.Error()))
 			return
 		}
 		s.options.NotFound.ServeHTTP(w, req)
@@ -237,10 +239,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	endpoint := version.endpoint(info.Subresource)
 	if endpoint == nil {
-		endpoints.Error(w, req, info, apierrors.NewNotFound(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Name))
+		reply.Error(w, req, apierrors.NewNotFound(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Name))
 		return
 	}
-	endpoints.Serve(w, s.withFieldValidation(req, info.Verb, v), info, endpoint)
+	validation, ok := endpoints.FieldValidations[strings.ToLower(v.details.annotations[fieldValidationAnnotation])]
+	if !ok {
+		validation = s.options.FieldValidation
+	}
+	endpoints.Serve(w, endpoints.WithFieldValidation(req, info.Verb, validation), info, endpoint)
 }
 
 // find is entry, but reads etcd before it finds nothing: another replica may have told
@@ -276,7 +282,7 @@ func (s *Server) entry(info *request.RequestInfo) *catalog.Entry {
 
 func (s *Server) unservable(w http.ResponseWriter, req *http.Request, info *request.RequestInfo, err error) {
 	klog.ErrorS(err, "Failed to serve a resource", "resource", info.Resource, "group", info.APIGroup, "version", info.APIVersion)
-	endpoints.Error(w, req, info, apierrors.NewInternalError(errors.New("error resolving resource")))
+	reply.Error(w, req, apierrors.NewInternalError(errors.New("error resolving resource")))
 }
 
 // endpoint returns the endpoint of a subresource, nil if there is none.

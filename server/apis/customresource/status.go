@@ -3,11 +3,8 @@ package customresource
 import (
 	"context"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
-	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/espalier-dev/espalier/crd/request"
@@ -38,40 +35,4 @@ func (s statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obj
 // WarningsOnUpdate implements rest.RESTUpdateStrategy.
 func (statusStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
 	return nil
-}
-
-// statusREST is the status subresource.
-type statusREST struct{ store *genericregistry.Store }
-
-var (
-	_ rest.Patcher             = (*statusREST)(nil)
-	_ rest.ResetFieldsStrategy = (*statusREST)(nil)
-)
-
-// New implements rest.Storage.
-func (r *statusREST) New() runtime.Object { return r.store.New() }
-
-// Destroy implements rest.Storage: the store is that of the resource.
-func (r *statusREST) Destroy() {}
-
-// Get implements rest.Getter.
-func (r *statusREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
-	return r.store.Get(ctx, name, options)
-}
-
-// Update implements rest.Updater. A subresource never creates.
-func (r *statusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
-	update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions,
-) (runtime.Object, bool, error) {
-	return r.store.Update(ctx, name, info, create, update, false, options)
-}
-
-// GetResetFields implements rest.ResetFieldsStrategy.
-func (r *statusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return r.store.GetResetFields()
-}
-
-// ConvertToTable implements rest.TableConvertor.
-func (r *statusREST) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
-	return r.store.ConvertToTable(ctx, obj, options)
 }

@@ -3,6 +3,7 @@ package customresource
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -59,12 +60,7 @@ func storageKeyOf(e *catalog.Entry, v *catalog.Version) storageKey {
 // onlyStoredIn reports whether all objects are stored in the version, so that
 // nothing is ever converted to it.
 func onlyStoredIn(e *catalog.Entry, version string) bool {
-	for _, stored := range e.StoredVersions {
-		if stored != version {
-			return false
-		}
-	}
-	return e.StorageVersion == version
+	return e.StorageVersion == version && !slices.ContainsFunc(e.StoredVersions, func(stored string) bool { return stored != version })
 }
 
 // newVersionStorage prepares the storage of a version; it is opened by the first store

@@ -3,7 +3,6 @@ package customresourcedefinition
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -89,7 +88,7 @@ func New(o Options) (*Resource, error) {
 	forController := forStatus
 	forController.UpdateStrategy = controllerStrategy{statusStrategy{restStrategy}}
 	d := &Resource{
-		options: o, main: main{s, nil}, status: statusStorage{&forStatus}, controller: &forController,
+		options: o, main: main{s, nil}, status: statusStorage{endpoints.PartOf(&forStatus)}, controller: &forController,
 		openAPI: schemas, endpoints: map[endpointKey]*endpoints.Endpoint{},
 	}
 	if o.ProtectInstances {
@@ -119,13 +118,4 @@ func (d *Resource) UpdateStatus(ctx context.Context, name string, change func(*o
 	ctx = request.WithNamespace(ctx, metav1.NamespaceNone)
 	_, _, err := d.controller.Update(ctx, name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 	return err
-}
-
-// RemoveFinalizer removes the finalizer of a CRD without objects. If the CRD is marked
-// for deletion and has no other finalizer, it is deleted.
-func (d *Resource) RemoveFinalizer(ctx context.Context, name string) error {
-	return d.UpdateStatus(ctx, name, func(o *object.Object) error {
-		o.SetFinalizers(slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return f == Finalizer }))
-		return nil
-	})
 }

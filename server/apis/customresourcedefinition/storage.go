@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,9 +16,10 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	storageerr "k8s.io/apiserver/pkg/storage/errors"
 	"k8s.io/apiserver/pkg/util/dryrun"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/server/controllers/crdcontroller"
+	"github.com/espalier-dev/espalier/server/endpoints"
 )
 
 // main is the resource itself.
@@ -27,15 +29,9 @@ type main struct {
 }
 
 var (
-	_ rest.StandardStorage      = main{}
-	_ rest.ShortNamesProvider   = main{}
-	_ rest.CategoriesProvider   = main{}
-	_ rest.SingularNameProvider = main{}
-	_ rest.ResetFieldsStrategy  = main{}
+	_ rest.StandardStorage     = main{}
+	_ rest.ResetFieldsStrategy = main{}
 )
-
-// ShortNames implements rest.ShortNamesProvider.
-func (main) ShortNames() []string { return []string{"crd", "crds"} }
 
 // New implements rest.Storage.
 func (main) New() runtime.Object { return blankObject() }
@@ -44,9 +40,6 @@ func (main) New() runtime.Object { return blankObject() }
 func (m main) Update(ctx context.Context, name string, change rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	return m.Store.Update(ctx, name, reporting(change, options), create, update, forceCreate, options)
 }
-
-// Categories implements rest.CategoriesProvider.
-func (main) Categories() []string { return []string{"api-extensions"} }
 
 // Delete marks a CRD for deletion, with the finalizer that keeps it until its objects
 // are deleted. If it is already marked, Delete removes it once it has no finalizers.
@@ -121,16 +114,15 @@ func terminating(o *object.Object) (runtime.Object, error) {
 	if !hasFinalizer(o) {
 		o.SetFinalizers(append(slices.Clip(o.GetFinalizers()), Finalizer))
 	}
-	status, err := Status(o)
+	status, err := crdcontroller.StatusOf(o)
 	if err != nil {
 		return nil, err
 	}
-	SetCondition(status, v1.CustomResourceDefinitionCondition{
+	crdcontroller.SetCondition(status, v1.CustomResourceDefinitionCondition{
 		Type: v1.Terminating, Status: v1.ConditionTrue, Reason: "InstanceDeletionPending",
-		Message:            "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
-		ObservedGeneration: o.GetGeneration(),
-	})
-	SetStatus(o, status)
+		Message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+	}, o.GetGeneration(), time.Now())
+	crdcontroller.SetStatus(o, status)
 	return o, nil
 }
 
@@ -182,30 +174,12 @@ func (m main) DeleteCollection(ctx context.Context, admit rest.ValidateObjectFun
 }
 
 // statusStorage is the subresource status.
-type statusStorage struct{ store *genericregistry.Store }
-
-var (
-	_ rest.Patcher             = statusStorage{}
-	_ rest.ResetFieldsStrategy = statusStorage{}
-)
+type statusStorage struct{ endpoints.Part }
 
 // New implements rest.Storage.
 func (s statusStorage) New() runtime.Object { return blankObject() }
 
-// Destroy implements rest.Storage. The store belongs to the resource itself.
-func (s statusStorage) Destroy() {}
-
-// Get implements rest.Getter.
-func (s statusStorage) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
-	return s.store.Get(ctx, name, options)
-}
-
-// Update implements rest.Updater. It creates nothing.
-func (s statusStorage) Update(ctx context.Context, name string, change rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return s.store.Update(ctx, name, reporting(change, options), create, update, false, options)
-}
-
-// GetResetFields implements rest.ResetFieldsStrategy.
-func (s statusStorage) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return s.store.GetResetFields()
+// Update implements rest.Updater.
+func (s statusStorage) Update(ctx context.Context, name string, change rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return s.Part.Update(ctx, name, reporting(change, options), create, update, forceCreate, options)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/server/controllers/crdcontroller"
 	"github.com/espalier-dev/espalier/server/webhook"
 )
 
@@ -73,7 +74,7 @@ func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	o := obj.(*object.Object)
 	n := notesOf(o)
 	o.SetGeneration(1)
-	SetStatus(o, &v1.CustomResourceDefinitionStatus{StoredVersions: withStorageVersion(o, nil)})
+	crdcontroller.SetStatus(o, &v1.CustomResourceDefinitionStatus{StoredVersions: withStorageVersion(o, nil)})
 	o.SetStamp(&n)
 }
 
@@ -85,10 +86,10 @@ func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	if !o.SameBody(before, "status") {
 		o.SetGeneration(before.GetGeneration() + 1)
 	}
-	if status, err := Status(o); err == nil {
+	if status, err := crdcontroller.StatusOf(o); err == nil {
 		if list := withStorageVersion(o, status.StoredVersions); len(list) != len(status.StoredVersions) {
 			status.StoredVersions = list
-			SetStatus(o, status)
+			crdcontroller.SetStatus(o, status)
 		}
 	}
 	o.SetStamp(&n)

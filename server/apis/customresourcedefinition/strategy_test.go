@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/server/controllers/crdcontroller"
 )
 
 // through is the context of a request to a version.
@@ -128,18 +129,18 @@ func TestStatusIsCheckedByItself(t *testing.T) {
 	ctx := through("v1")
 	old := kept(ctx, t, gadgets) // v1 would not accept its spec
 	o := old.DeepCopy()
-	status, err := Status(o)
+	status, err := crdcontroller.StatusOf(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	status.AcceptedNames.Plural = "gadgets"
-	SetStatus(o, status)
+	crdcontroller.SetStatus(o, status)
 	if errs := (statusStrategy{}).ValidateUpdate(ctx, o, old); len(errs) > 0 {
 		t.Error(errs)
 	}
 	status.AcceptedNames.Kind, status.AcceptedNames.ListKind = "Same", "Same"
 	status.AcceptedNames.Plural = "UPPER"
-	SetStatus(o, status)
+	crdcontroller.SetStatus(o, status)
 	errs := (statusStrategy{}).ValidateUpdate(ctx, o, old)
 	if len(errs) != 2 || errs[0].Error() != `status.acceptedNames.listKind: Invalid value: "Same": kind and listKind may not be the same` ||
 		!strings.HasPrefix(errs[1].Error(), `status.acceptedNames.plural: Invalid value: "UPPER": a DNS-1035 label must consist of`) {

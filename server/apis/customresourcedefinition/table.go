@@ -42,31 +42,25 @@ func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*
 	switch x := obj.(type) {
 	case *object.Object:
 		out.ResourceVersion = x.GetResourceVersion()
-		row, err := t.row(x)
-		if err != nil {
-			return nil, err
-		}
-		out.Rows = []metav1.TableRow{row}
+		return out, t.add(out, x)
 	case *object.List:
 		out.ListMeta = metav1.ListMeta{ResourceVersion: x.ResourceVersion, Continue: x.Continue, RemainingItemCount: x.RemainingItemCount}
 		out.Rows = make([]metav1.TableRow, 0, len(x.Items))
 		for i := range x.Items {
-			row, err := t.row(&x.Items[i])
-			if err != nil {
+			if err := t.add(out, &x.Items[i]); err != nil {
 				return nil, err
 			}
-			out.Rows = append(out.Rows, row)
 		}
-	default:
-		return nil, fmt.Errorf("a %T is not a CRD", obj)
+		return out, nil
 	}
-	return out, nil
+	return nil, fmt.Errorf("a %T is not a CRD", obj)
 }
 
-func (t table) row(o *object.Object) (metav1.TableRow, error) {
+// add adds the row of a CRD.
+func (t table) add(out *metav1.Table, o *object.Object) error {
 	d, err := crd.Parse(o.JSON())
 	if err != nil {
-		return metav1.TableRow{}, err
+		return err
 	}
 	defer d.Release()
 	var served []string
@@ -85,13 +79,14 @@ func (t table) row(o *object.Object) (metav1.TableRow, error) {
 	}
 	shown, err := t.convertor.object(o)
 	if err != nil {
-		return metav1.TableRow{}, err
+		return err
 	}
-	return metav1.TableRow{
+	out.Rows = append(out.Rows, metav1.TableRow{
 		Object: runtime.RawExtension{Object: shown},
 		Cells: []any{
 			o.GetName(), string(scope), strings.Join(served, ","), o.GetCreationTimestamp().UTC().Format(time.RFC3339),
 			d.Group, d.Kind, strings.Join(d.ShortNames, ","), d.Status.True(string(v1.Established)),
 		},
-	}, nil
+	})
+	return nil
 }

@@ -3,6 +3,7 @@ package accessreview
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -21,89 +22,49 @@ import (
 // no token authenticates.
 func Resources(authz authorizer.UnconditionalAuthorizer, rules authorizer.RuleResolver, authn authenticator.Request) []builtin.Resource {
 	access := access{authz: authz}
+	local := resource(authorizationv1.GroupName, "LocalSubjectAccessReview", checkLocal, access.local)
+	local.Namespaced = true
 	return []builtin.Resource{
-		resource(review[*authorizationv1.SubjectAccessReview]{
-			kind: "SubjectAccessReview", singular: "subjectaccessreview",
-			empty:  func() *authorizationv1.SubjectAccessReview { return &authorizationv1.SubjectAccessReview{} },
-			check:  checkSubject,
-			answer: access.subject,
-		}, authorizationv1.GroupName),
-		resource(review[*authorizationv1.SelfSubjectAccessReview]{
-			kind: "SelfSubjectAccessReview", singular: "selfsubjectaccessreview",
-			empty:  func() *authorizationv1.SelfSubjectAccessReview { return &authorizationv1.SelfSubjectAccessReview{} },
-			check:  checkSelf,
-			answer: access.self,
-		}, authorizationv1.GroupName),
-		resource(review[*authorizationv1.LocalSubjectAccessReview]{
-			kind: "LocalSubjectAccessReview", singular: "localsubjectaccessreview", namespaced: true,
-			empty:  func() *authorizationv1.LocalSubjectAccessReview { return &authorizationv1.LocalSubjectAccessReview{} },
-			check:  checkLocal,
-			answer: access.local,
-		}, authorizationv1.GroupName),
-		resource(review[*authorizationv1.SelfSubjectRulesReview]{
-			kind: "SelfSubjectRulesReview", singular: "selfsubjectrulesreview",
-			empty:  func() *authorizationv1.SelfSubjectRulesReview { return &authorizationv1.SelfSubjectRulesReview{} },
-			check:  checkRules,
-			answer: ruleBook{rules: rules}.answer,
-		}, authorizationv1.GroupName),
-		resource(review[*authenticationv1.TokenReview]{
-			kind: "TokenReview", singular: "tokenreview",
-			empty:  func() *authenticationv1.TokenReview { return &authenticationv1.TokenReview{} },
-			check:  checkToken,
-			answer: tokens{authn: authn}.answer,
-		}, authenticationv1.GroupName),
-		resource(review[*authenticationv1.SelfSubjectReview]{
-			kind: "SelfSubjectReview", singular: "selfsubjectreview",
-			empty:  func() *authenticationv1.SelfSubjectReview { return &authenticationv1.SelfSubjectReview{} },
-			check:  checkWhoAmI,
-			answer: whoAmI,
-		}, authenticationv1.GroupName),
+		resource(authorizationv1.GroupName, "SubjectAccessReview", checkSubject, access.subject),
+		resource(authorizationv1.GroupName, "SelfSubjectAccessReview", checkSelf, access.self),
+		local,
+		resource(authorizationv1.GroupName, "SelfSubjectRulesReview", checkRules, ruleBook{rules: rules}.answer),
+		resource(authenticationv1.GroupName, "TokenReview", checkToken, tokens{authn: authn}.answer),
+		resource(authenticationv1.GroupName, "SelfSubjectReview", checkWhoAmI, whoAmI),
 	}
 }
 
-func resource[T runtime.Object](r review[T], group string) builtin.Resource {
-	return builtin.Resource{
-		Group: group, Version: "v1",
-		Plural: r.singular + "s", Singular: r.singular, Kind: r.kind,
-		Namespaced: r.namespaced,
-		New:        r.New,
-		Virtual:    &r,
-	}
+// object is a pointer to a review.
+type object[T any] interface {
+	*T
+	runtime.Object
+}
+
+func resource[T any, P object[T]](group, kind string, check func(context.Context, P) error, answer func(context.Context, P) (P, error)) builtin.Resource {
+	r, singular := &review[T, P]{kind, check, answer}, strings.ToLower(kind)
+	return builtin.Resource{Group: group, Version: "v1", Plural: singular + "s", Singular: singular, Kind: kind, New: r.New, Virtual: r}
 }
 
 // review is a resource whose objects are answered and not stored.
-type review[T runtime.Object] struct {
-	kind, singular string
-	namespaced     bool
-	empty          func() T
+type review[T any, P object[T]] struct {
+	kind string
 	// check says what is wrong with a question.
-	check func(ctx context.Context, question T) error
+	check func(ctx context.Context, question P) error
 	// answer may change the question and return it.
-	answer func(ctx context.Context, question T) (T, error)
+	answer func(ctx context.Context, question P) (P, error)
 }
 
-var (
-	_ rest.Storage              = (*review[*authenticationv1.TokenReview])(nil)
-	_ rest.Creater              = (*review[*authenticationv1.TokenReview])(nil)
-	_ rest.Scoper               = (*review[*authenticationv1.TokenReview])(nil)
-	_ rest.SingularNameProvider = (*review[*authenticationv1.TokenReview])(nil)
-)
+var _ rest.Creater = (*review[authenticationv1.TokenReview, *authenticationv1.TokenReview])(nil)
 
 // New implements rest.Storage.
-func (r *review[T]) New() runtime.Object { return r.empty() }
+func (r *review[T, P]) New() runtime.Object { return P(new(T)) }
 
 // Destroy implements rest.Storage. There is nothing to destroy.
-func (r *review[T]) Destroy() {}
-
-// NamespaceScoped implements rest.Scoper.
-func (r *review[T]) NamespaceScoped() bool { return r.namespaced }
-
-// GetSingularName implements rest.SingularNameProvider.
-func (r *review[T]) GetSingularName() string { return r.singular }
+func (r *review[T, P]) Destroy() {}
 
 // Create implements rest.Creater.
-func (r *review[T]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
-	question, ok := obj.(T)
+func (r *review[T, P]) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+	question, ok := obj.(P)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a %s: %#v", r.kind, obj))
 	}

@@ -68,7 +68,10 @@ func (o *Options) Build(ctx context.Context, parts Parts) (*Authentication, erro
 	if err := errors.Join(b.frontProxy(), b.certificates(), b.tokenFile(), b.serviceAccounts(), b.providers(ctx), b.webhook()); err != nil {
 		return nil, err
 	}
-	bearers := known{token: tokenunion.New(b.tokens...)}
+	tokens := tokenunion.New(b.tokens...)
+	bearers := authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+		return known(tokens.AuthenticateToken(ctx, token))
+	})
 	requests := append(b.requests, bearertoken.New(bearers), websocket.NewProtocolAuthenticator(bearers))
 	b.result.Authenticator = union.NewFailOnError(union.New(requests...), b.anonymous)
 	return b.result, nil
@@ -108,7 +111,10 @@ func (b *builder) frontProxy() error {
 	b.result.RequestHeader = config
 	proxy := headerrequest.NewDynamicVerifyOptionsSecure(config.CAContentProvider.VerifyOptions,
 		config.AllowedClientNames, config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes)
-	b.requests = append(b.requests, known{request: authenticator.WrapAudienceAgnosticRequest(b.result.Audiences, fromClients(proxy))})
+	inAudience := authenticator.WrapAudienceAgnosticRequest(b.result.Audiences, fromClients(proxy))
+	b.requests = append(b.requests, authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
+		return known(inAudience.AuthenticateRequest(req))
+	}))
 	return nil
 }
 

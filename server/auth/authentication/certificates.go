@@ -150,13 +150,7 @@ func (c *certificates) remember(leaf *x509.Certificate, roots *x509.CertPool, en
 
 // expiry is when a chain ceases to be valid.
 func expiry(chain []*x509.Certificate) time.Time {
-	until := chain[0].NotAfter
-	for _, certificate := range chain[1:] {
-		if certificate.NotAfter.Before(until) {
-			until = certificate.NotAfter
-		}
-	}
-	return until
+	return slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }).NotAfter
 }
 
 // authenticated adds the group system:authenticated. No client can claim the group

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -96,22 +95,7 @@ func expired(data string, now time.Time) bool {
 }
 
 // known adds the group system:authenticated to authenticated users.
-type known struct {
-	request authenticator.Request
-	token   authenticator.Token
-}
-
-// AuthenticateRequest implements authenticator.Request.
-func (k known) AuthenticateRequest(req *http.Request) (*authenticator.Response, bool, error) {
-	return withGroup(k.request.AuthenticateRequest(req))
-}
-
-// AuthenticateToken implements authenticator.Token.
-func (k known) AuthenticateToken(ctx context.Context, data string) (*authenticator.Response, bool, error) {
-	return withGroup(k.token.AuthenticateToken(ctx, data))
-}
-
-func withGroup(response *authenticator.Response, ok bool, err error) (*authenticator.Response, bool, error) {
+func known(response *authenticator.Response, ok bool, err error) (*authenticator.Response, bool, error) {
 	if !ok || err != nil {
 		return nil, false, err
 	}

@@ -93,28 +93,28 @@ func (w *comparison) change() {
 	switch w.IntN(4) {
 	case 0:
 		r := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: w.roleName(), Namespace: m.Namespace}, Rules: w.rules()}
-		if apply(w, gone, r, x.setRoleObject, x.deleteRoleObject) {
+		if apply(w, gone, r, x.setObject, x.deleteRoleObject) {
 			delete(o.roles, r.Namespace+"/"+r.Name)
 		} else {
 			o.roles[r.Namespace+"/"+r.Name] = r
 		}
 	case 1:
 		r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.roleName()}, Rules: w.rules()}
-		if apply(w, gone, r, x.setClusterRoleObject, x.deleteClusterRoleObject) {
+		if apply(w, gone, r, x.setObject, x.deleteClusterRoleObject) {
 			delete(o.clusterRoles, r.Name)
 		} else {
 			o.clusterRoles[r.Name] = r
 		}
 	case 2:
 		b := &rbacv1.RoleBinding{ObjectMeta: m, RoleRef: w.ref(), Subjects: w.subjects()}
-		if apply(w, gone, b, x.setBindingObject, x.deleteBindingObject) {
+		if apply(w, gone, b, x.setObject, x.deleteBindingObject) {
 			delete(o.bindings, b.Namespace+"/"+b.Name)
 		} else {
 			o.bindings[b.Namespace+"/"+b.Name] = b
 		}
 	case 3:
 		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: m.Name}, RoleRef: w.ref(), Subjects: w.subjects()}
-		if apply(w, gone, b, x.setClusterBindingObject, x.deleteBindingObject) {
+		if apply(w, gone, b, x.setObject, x.deleteBindingObject) {
 			delete(o.clusterBindings, b.Name)
 		} else {
 			o.clusterBindings[b.Name] = b
@@ -315,7 +315,7 @@ func TestMissingRightsBounded(t *testing.T) {
 func TestReasonNamesFewMissingRoles(t *testing.T) {
 	w := newComparison(1)
 	for i := range 1000 {
-		w.a.index.setClusterBindingObject(&rbacv1.ClusterRoleBinding{
+		w.a.index.setObject(&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("b", i)},
 			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: fmt.Sprint("r", i)},
 			Subjects:   []rbacv1.Subject{{Kind: "User", Name: "ann"}},
@@ -335,8 +335,8 @@ func (n never) Done() <-chan struct{} { return n.done }
 
 func TestNothingIsAllowedBeforeAllIsLoaded(t *testing.T) {
 	w := newComparison(1)
-	w.a.index.setClusterRoleObject(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: everything})
-	w.a.index.setClusterBindingObject(&rbacv1.ClusterRoleBinding{
+	w.a.index.setObject(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: everything})
+	w.a.index.setObject(&rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "b"},
 		RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"},
 		Subjects:   []rbacv1.Subject{{Kind: "User", Name: "ann"}},

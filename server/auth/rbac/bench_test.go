@@ -22,17 +22,17 @@ func large() *comparison {
 				Verbs: []string{"get", "list", "watch"}, APIGroups: []string{fmt.Sprint("group", j)}, Resources: []string{fmt.Sprint("things", i)},
 			})
 		}
-		w.a.index.setClusterRoleObject(r)
+		w.a.index.setObject(r)
 		w.o.clusterRoles[r.Name] = r
 	}
 	for i := range 1000 {
 		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("b", i)}, RoleRef: largeRef(i), Subjects: largeSubjects(i)}
-		w.a.index.setClusterBindingObject(b)
+		w.a.index.setObject(b)
 		w.o.clusterBindings[b.Name] = b
 	}
 	for i := range 9000 {
 		b := largeBinding(i)
-		w.a.index.setBindingObject(b)
+		w.a.index.setObject(b)
 		w.o.bindings[b.Namespace+"/"+b.Name] = b
 	}
 	return w
@@ -105,7 +105,7 @@ func BenchmarkChange(b *testing.B) {
 	other.Subjects = largeSubjects(4501)
 	b.ReportAllocs()
 	for b.Loop() {
-		w.a.index.setBindingObject(other)
-		w.a.index.setBindingObject(one)
+		w.a.index.setObject(other)
+		w.a.index.setObject(one)
 	}
 }

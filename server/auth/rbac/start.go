@@ -15,17 +15,17 @@ func Start(factory informers.SharedInformerFactory) (*Authorizer, error) {
 	a := &Authorizer{index: newIndex()}
 	from := factory.Rbac().V1()
 	for _, feed := range []struct {
-		informer    cache.SharedIndexInformer
-		set, delete func(obj any)
+		informer cache.SharedIndexInformer
+		delete   func(obj any)
 	}{
-		{from.ClusterRoles().Informer(), a.index.setClusterRoleObject, a.index.deleteClusterRoleObject},
-		{from.Roles().Informer(), a.index.setRoleObject, a.index.deleteRoleObject},
-		{from.ClusterRoleBindings().Informer(), a.index.setClusterBindingObject, a.index.deleteBindingObject},
-		{from.RoleBindings().Informer(), a.index.setBindingObject, a.index.deleteBindingObject},
+		{from.ClusterRoles().Informer(), a.index.deleteClusterRoleObject},
+		{from.Roles().Informer(), a.index.deleteRoleObject},
+		{from.ClusterRoleBindings().Informer(), a.index.deleteBindingObject},
+		{from.RoleBindings().Informer(), a.index.deleteBindingObject},
 	} {
 		registration, err := feed.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    feed.set,
-			UpdateFunc: func(_, obj any) { feed.set(obj) },
+			AddFunc:    a.index.setObject,
+			UpdateFunc: func(_, obj any) { a.index.setObject(obj) },
 			DeleteFunc: feed.delete,
 		})
 		if err != nil {
@@ -36,9 +36,19 @@ func Start(factory informers.SharedInformerFactory) (*Authorizer, error) {
 	return a, nil
 }
 
-func (x *index) setClusterRoleObject(obj any) {
-	if r, ok := obj.(*rbacv1.ClusterRole); ok {
-		x.setRole(roleKey{kind: kindClusterRole, name: r.Name}, r.Rules)
+// setObject takes no RoleBinding without a namespace: it would be one of the cluster.
+func (x *index) setObject(obj any) {
+	switch o := obj.(type) {
+	case *rbacv1.ClusterRole:
+		x.setRole(roleKey{kind: kindClusterRole, name: o.Name}, o.Rules)
+	case *rbacv1.Role:
+		x.setRole(roleKey{kind: kindRole, namespace: o.Namespace, name: o.Name}, o.Rules)
+	case *rbacv1.ClusterRoleBinding:
+		x.setBinding(bindingKey{name: o.Name}, o.RoleRef, o.Subjects)
+	case *rbacv1.RoleBinding:
+		if o.Namespace != "" {
+			x.setBinding(bindingKey{namespace: o.Namespace, name: o.Name}, o.RoleRef, o.Subjects)
+		}
 	}
 }
 
@@ -48,29 +58,9 @@ func (x *index) deleteClusterRoleObject(obj any) {
 	}
 }
 
-func (x *index) setRoleObject(obj any) {
-	if r, ok := obj.(*rbacv1.Role); ok {
-		x.setRole(roleKey{kind: kindRole, namespace: r.Namespace, name: r.Name}, r.Rules)
-	}
-}
-
 func (x *index) deleteRoleObject(obj any) {
 	if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
 		x.deleteRole(roleKey{kind: kindRole, namespace: name.Namespace, name: name.Name})
-	}
-}
-
-func (x *index) setClusterBindingObject(obj any) {
-	if b, ok := obj.(*rbacv1.ClusterRoleBinding); ok {
-		x.setBinding(bindingKey{name: b.Name}, b.RoleRef, b.Subjects)
-	}
-}
-
-// setBindingObject takes no binding without a namespace: it would be one of the
-// cluster.
-func (x *index) setBindingObject(obj any) {
-	if b, ok := obj.(*rbacv1.RoleBinding); ok && b.Namespace != "" {
-		x.setBinding(bindingKey{namespace: b.Namespace, name: b.Name}, b.RoleRef, b.Subjects)
 	}
 }
 

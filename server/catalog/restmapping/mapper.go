@@ -14,16 +14,13 @@ func (k *Kinds) ByVersionKind(gvk schema.GroupVersionKind) (Kind, bool) {
 	if i, ok := k.byKind[gvk.GroupKind()]; ok {
 		return k.builtin[i], k.builtin[i].Resource.Version == gvk.Version
 	}
-	var found Kind
-	ok := false
-	k.catalog.View(gvk.Group, func(claims catalog.Claims) {
-		for _, e := range claims.On(catalog.Kinds, gvk.Kind) {
-			if v := e.Version(gvk.Version); e.Accepted.Kind == gvk.Kind && e.Established && v != nil && v.Served {
-				found, ok = ofEntry(e), true
-				found.Resource.Version = gvk.Version
-			}
-		}
+	found, ok := k.custom(gvk.Group, gvk.Kind, func(e *catalog.Entry) bool {
+		v := e.Version(gvk.Version)
+		return e.Established && v != nil && v.Served
 	})
+	if ok {
+		found.Resource.Version = gvk.Version
+	}
 	return found, ok
 }
 

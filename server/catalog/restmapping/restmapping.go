@@ -95,18 +95,10 @@ func (k *Kinds) split(key string) (kind Kind, rest string, ok bool) {
 	if !strings.HasPrefix(key, "/") {
 		return Kind{}, "", false
 	}
-	prefix, short := firstSegments(key, 1), ""
-	if i, found := k.byPrefix[prefix]; found {
-		short = prefix
-		kind = k.builtin[i]
+	if b, prefix := k.builtIn(key); b != nil {
+		return *b, trimPrefix(key, prefix), true
 	}
-	prefix = firstSegments(key, 2)
-	if i, found := k.byPrefix[prefix]; found { // the longer one counts
-		return k.builtin[i], trimPrefix(key, prefix), true
-	}
-	if short != "" {
-		return kind, trimPrefix(key, short), true
-	}
+	prefix := firstSegments(key, 2)
 	group, plural, ok := strings.Cut(strings.TrimPrefix(prefix, "/"), "/")
 	if !ok {
 		return Kind{}, "", false
@@ -116,6 +108,17 @@ func (k *Kinds) split(key string) (kind Kind, rest string, ok bool) {
 		return Kind{}, "", false
 	}
 	return ofEntry(e), trimPrefix(key, prefix), true
+}
+
+// builtIn returns the built-in resource of a key, nil if there is none, and its prefix. Of
+// two prefixes the longer one counts.
+func (k *Kinds) builtIn(key string) (kind *Kind, prefix string) {
+	for _, prefix := range []string{firstSegments(key, 2), firstSegments(key, 1)} {
+		if i, ok := k.byPrefix[prefix]; ok {
+			return &k.builtin[i], prefix
+		}
+	}
+	return nil, ""
 }
 
 func trimPrefix(key, prefix string) string {
@@ -138,13 +141,10 @@ func firstSegments(key string, n int) string {
 // encryption at rest is configured by this name, and applies to keys whose CRD is
 // already deleted.
 func (k *Kinds) Resource(key string) schema.GroupResource {
-	two := firstSegments(key, 2)
-	for _, prefix := range []string{two, firstSegments(key, 1)} {
-		if i, ok := k.byPrefix[prefix]; ok {
-			return k.builtin[i].Resource.GroupResource()
-		}
+	if b, _ := k.builtIn(key); b != nil {
+		return b.Resource.GroupResource()
 	}
-	group, plural, _ := strings.Cut(strings.TrimPrefix(two, "/"), "/")
+	group, plural, _ := strings.Cut(strings.TrimPrefix(firstSegments(key, 2), "/"), "/")
 	return schema.GroupResource{Group: group, Resource: plural}
 }
 
@@ -158,11 +158,14 @@ func (k *Kinds) ByOwner(apiVersion, kind string) (Kind, bool) {
 	if i, ok := k.byKind[schema.GroupKind{Group: gv.Group, Kind: kind}]; ok {
 		return k.builtin[i], true
 	}
-	var found Kind
-	ok := false
-	k.catalog.View(gv.Group, func(claims catalog.Claims) {
+	return k.custom(gv.Group, kind, func(*catalog.Entry) bool { return true })
+}
+
+// custom returns the resource of a kind of the catalog whose CRD fits.
+func (k *Kinds) custom(group, kind string, fits func(*catalog.Entry) bool) (found Kind, ok bool) {
+	k.catalog.View(group, func(claims catalog.Claims) {
 		for _, e := range claims.On(catalog.Kinds, kind) {
-			if e.Accepted.Kind == kind {
+			if e.Accepted.Kind == kind && fits(e) {
 				found, ok = ofEntry(e), true
 			}
 		}
@@ -244,13 +247,11 @@ func (k *Kinds) Prefix(resource schema.GroupResource) string {
 // backend's prefix. It does not ask the catalog, so that it knows objects before
 // their CRD is heard of and after it has gone. ok is false for what has no namespace.
 func (k *Kinds) Namespace(key string) (resource schema.GroupResource, namespace string, ok bool) {
-	two := firstSegments(key, 2)
-	for _, prefix := range []string{two, firstSegments(key, 1)} {
-		if i, found := k.byPrefix[prefix]; found {
-			namespace, name, ok := strings.Cut(trimPrefix(key, prefix), "/")
-			return k.builtin[i].Resource.GroupResource(), namespace, ok && k.builtin[i].Namespaced && name != "" && !strings.Contains(name, "/")
-		}
+	if b, prefix := k.builtIn(key); b != nil {
+		namespace, name, ok := strings.Cut(trimPrefix(key, prefix), "/")
+		return b.Resource.GroupResource(), namespace, ok && b.Namespaced && name != "" && !strings.Contains(name, "/")
 	}
+	two := firstSegments(key, 2)
 	group, plural, _ := strings.Cut(strings.TrimPrefix(two, "/"), "/")
 	namespace, name, ok := strings.Cut(trimPrefix(key, two), "/")
 	return schema.GroupResource{Group: group, Resource: plural}, namespace, ok && namespace != "" && name != "" && !strings.Contains(name, "/")

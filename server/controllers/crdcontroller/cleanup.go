@@ -140,7 +140,7 @@ func (c *Controller) begin(ctx context.Context, e *catalog.Entry) error {
 	if err != nil {
 		return err
 	}
-	status, err := statusOf(o)
+	status, err := StatusOf(o)
 	if err != nil {
 		return err
 	}
@@ -212,17 +212,18 @@ func (c *Controller) update(ctx context.Context, e *catalog.Entry, condition v1.
 		if o.GetUID() != e.UID || o.GetDeletionTimestamp().IsZero() || !slices.Contains(o.GetFinalizers(), v1.CustomResourceCleanupFinalizer) {
 			return errUnchanged
 		}
-		status, err := statusOf(o)
+		status, err := StatusOf(o)
 		if err != nil {
 			return err
 		}
 		before := status.DeepCopy()
-		set(status, condition, o.GetGeneration(), c.now())
+		SetCondition(status, condition, o.GetGeneration(), c.now())
 		finalizers := len(o.GetFinalizers())
 		more(o)
 		if equality.Semantic.DeepEqual(before, status) && len(o.GetFinalizers()) == finalizers {
 			return errUnchanged
 		}
-		return setStatus(o, status)
+		SetStatus(o, status)
+		return nil
 	})
 }

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/catalog"
+	"github.com/espalier-dev/espalier/server/controllers/queue"
 )
 
 // Statuses writes the status of CRDs.
@@ -54,7 +54,7 @@ type Controller struct {
 
 	// Deleting instances takes as long as it takes; new CRDs do not
 	// wait for it.
-	settling, cleaning workqueue.TypedRateLimitingInterface[string]
+	settling, cleaning queue.Queue[string]
 
 	// groups serialize the decisions about names that more than one CRD
 	// of a group asks for.
@@ -75,18 +75,15 @@ func New(c *catalog.Catalog, statuses Statuses, instances Instances, o Options) 
 	}
 	return &Controller{
 		catalog: c, statuses: statuses, instances: instances, barrier: o.Barrier, workers: o.Workers, now: time.Now,
-		settling: newQueue("definitions_settling", 5*time.Millisecond),
-		cleaning: newQueue("definitions_cleaning", firstPoll),
+		settling: queue.New[string]("definitions_settling", 5*time.Millisecond, lastRetry),
+		cleaning: queue.New[string]("definitions_cleaning", firstPoll, lastRetry),
 		seed:     maphash.MakeSeed(),
 		cleanups: map[string]*cleanup{},
 	}
 }
 
-func newQueue(name string, firstDelay time.Duration) workqueue.TypedRateLimitingInterface[string] {
-	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, 30*time.Second),
-		workqueue.TypedRateLimitingQueueConfig[string]{Name: name})
-}
+// lastRetry is the longest time between two attempts.
+const lastRetry = 30 * time.Second
 
 // Run works until the context ends, whose error it returns. It is called once.
 func (c *Controller) Run(ctx context.Context) error {
@@ -96,33 +93,19 @@ func (c *Controller) Run(ctx context.Context) error {
 		return ctx.Err()
 	}
 	c.catalog.Subscribe(c.notice)
+	failed := func(name string, err error) {
+		klog.FromContext(ctx).V(2).Info("Failed to update the status of a CRD, retrying", "name", name, "reason", err.Error())
+	}
 	var workers sync.WaitGroup
 	for range c.workers {
-		workers.Go(func() { work(ctx, c.settling, c.settle) })
-		workers.Go(func() { work(ctx, c.cleaning, c.clean) })
+		workers.Go(func() { queue.Work(ctx, c.settling, c.settle, failed) })
+		workers.Go(func() { queue.Work(ctx, c.cleaning, c.clean, failed) })
 	}
 	<-ctx.Done()
 	c.settling.ShutDown()
 	c.cleaning.ShutDown()
 	workers.Wait()
 	return ctx.Err()
-}
-
-// work takes names from a queue until it is shut down.
-func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], do func(context.Context, string) error) {
-	for {
-		name, shutdown := queue.Get()
-		if shutdown {
-			return
-		}
-		if err := do(ctx, name); err == nil {
-			queue.Forget(name)
-		} else if ctx.Err() == nil {
-			klog.FromContext(ctx).V(2).Info("Failed to update the status of a CRD, retrying", "name", name, "reason", err.Error())
-			queue.AddRateLimited(name)
-		}
-		queue.Done(name)
-	}
 }
 
 // notice queues what a change may concern: the CRD itself, and those
@@ -269,7 +252,8 @@ func (c *Controller) write(ctx context.Context, e *catalog.Entry, status *v1.Cus
 		if o.GetResourceVersion() != e.ResourceVersion || o.GetUID() != e.UID {
 			return &errStale{o.GetResourceVersion()}
 		}
-		return setStatus(o, status)
+		SetStatus(o, status)
+		return nil
 	})
 }
 

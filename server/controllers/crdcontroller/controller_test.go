@@ -147,14 +147,12 @@ func (w *testEnv) delete(t *testing.T, name string, finalizers ...string) {
 		now := metav1.Now()
 		o.SetDeletionTimestamp(&now)
 		o.SetFinalizers(append(finalizers, v1.CustomResourceCleanupFinalizer))
-		status, err := statusOf(o)
+		status, err := StatusOf(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		set(status, v1.CustomResourceDefinitionCondition{Type: v1.Terminating, Status: v1.ConditionTrue, Reason: "InstanceDeletionPending"}, 0, time.Now())
-		if err := setStatus(o, status); err != nil {
-			t.Fatal(err)
-		}
+		SetCondition(status, v1.CustomResourceDefinitionCondition{Type: v1.Terminating, Status: v1.ConditionTrue, Reason: "InstanceDeletionPending"}, 0, time.Now())
+		SetStatus(o, status)
 	})
 }
 

@@ -35,7 +35,7 @@ func unpack(e *catalog.Entry) (*decoded, error) {
 		return nil, err
 	}
 	d := &decoded{entry: e, approval: approval(e.Group, o.GetAnnotations())}
-	if d.status, err = statusOf(o); err != nil {
+	if d.status, err = StatusOf(o); err != nil {
 		return nil, err
 	}
 	if d.unstructural, err = unstructural(e, data); err != nil {
@@ -53,15 +53,15 @@ func next(c claims, d *decoded, now time.Time) (status *v1.CustomResourceDefinit
 	status = d.status.DeepCopy()
 	award := newRegistrar(c).award(d.entry)
 	status.AcceptedNames = namesV1(&award.names)
-	set(status, award.condition, generation, now)
-	set(status, established(status, d.invalidBundle), generation, now)
+	SetCondition(status, award.condition, generation, now)
+	SetCondition(status, established(status, d.invalidBundle), generation, now)
 	if d.unstructural != nil {
-		set(status, *d.unstructural, generation, now)
+		SetCondition(status, *d.unstructural, generation, now)
 	} else {
 		unset(status, v1.NonStructuralSchema)
 	}
 	if d.approval != nil {
-		set(status, *d.approval, generation, now)
+		SetCondition(status, *d.approval, generation, now)
 	}
 	status.ObservedGeneration = generation
 	return status, award.contended

@@ -2,7 +2,6 @@ package crdcontroller
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -14,32 +13,28 @@ import (
 	"github.com/espalier-dev/espalier/server/catalog"
 )
 
-// statusOf reads the status of a CRD.
-func statusOf(o *object.Object) (*v1.CustomResourceDefinitionStatus, error) {
+// StatusOf reads the status of a CRD.
+func StatusOf(o *object.Object) (*v1.CustomResourceDefinitionStatus, error) {
 	status := &v1.CustomResourceDefinitionStatus{}
 	raw := o.Member("status")
 	if raw == nil {
 		return status, nil
 	}
-	if err := json.Unmarshal(raw, status); err != nil {
-		return nil, fmt.Errorf("status of CRD %q: %w", o.GetName(), err)
-	}
-	return status, nil
+	return status, json.Unmarshal(raw, status)
 }
 
-// setStatus writes the status of a CRD.
-func setStatus(o *object.Object, status *v1.CustomResourceDefinitionStatus) error {
+// SetStatus writes the status of a CRD.
+func SetStatus(o *object.Object, status *v1.CustomResourceDefinitionStatus) {
 	data, err := json.Marshal(status)
 	if err != nil {
-		return err
+		panic(err) // the type has nothing in it that cannot be written
 	}
 	doc, err := jsondoc.Parse(data, jsondoc.Limits{})
 	if err != nil {
-		return err
+		panic(err)
 	}
 	defer doc.Release()
 	o.SetMember("status", doc.AppendCanonical(nil, jsondoc.Root))
-	return nil
 }
 
 // find returns the condition of a type, or nil.
@@ -52,9 +47,9 @@ func find(status *v1.CustomResourceDefinitionStatus, t v1.CustomResourceDefiniti
 	return nil
 }
 
-// set puts a condition in its place, or at the end. The time is of the last
+// SetCondition puts a condition in its place, or at the end. The time is of the last
 // change of the condition's status, to the second, as it is stored.
-func set(status *v1.CustomResourceDefinitionStatus, c v1.CustomResourceDefinitionCondition, generation int64, now time.Time) {
+func SetCondition(status *v1.CustomResourceDefinitionStatus, c v1.CustomResourceDefinitionCondition, generation int64, now time.Time) {
 	c.ObservedGeneration = generation
 	c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
 	old := find(status, c.Type)

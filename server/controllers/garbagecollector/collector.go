@@ -18,10 +18,10 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/server/catalog/restmapping"
+	"github.com/espalier-dev/espalier/server/controllers/queue"
 )
 
 // DefaultWorkers is how many objects are worked on at a time.
@@ -102,15 +102,12 @@ func (c *Collector) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// queue is of objects that are to be looked at.
-type queue = workqueue.TypedRateLimitingInterface[id]
-
 // run is the work of a collector from when it starts to when it ends.
 type run struct {
 	config  *Config
 	graph   *graph
-	checks  queue
-	orphans queue
+	checks  queue.Queue[id]
+	orphans queue.Queue[id]
 	events  record.EventRecorder // may be nil
 	health  health
 	workers sync.WaitGroup
@@ -123,12 +120,10 @@ const (
 )
 
 func newRun(c *Config, events record.EventRecorder) *run {
-	newQueue := func(name string) queue {
-		return workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[id](firstRetry, lastRetry),
-			workqueue.TypedRateLimitingQueueConfig[id]{Name: name})
+	r := &run{
+		config: c, events: events,
+		checks: queue.New[id]("garbage_check", firstRetry, lastRetry), orphans: queue.New[id]("garbage_orphan", firstRetry, lastRetry),
 	}
-	r := &run{config: c, checks: newQueue("garbage_check"), orphans: newQueue("garbage_orphan"), events: events}
 	r.graph = newGraph(r.checks.Add, r.orphans.Add, r.keyOf, r.near)
 	return r
 }
@@ -179,7 +174,7 @@ type task func(context.Context, id, view, restmapping.ObjectKey) error
 
 // start starts a worker, which takes objects from a queue, one after the other,
 // until it is shut down.
-func (r *run) start(ctx context.Context, q queue, do task) {
+func (r *run) start(ctx context.Context, q queue.Queue[id], do task) {
 	r.workers.Go(func() {
 		for {
 			i, quit := q.Get()
@@ -193,7 +188,7 @@ func (r *run) start(ctx context.Context, q queue, do task) {
 // attempt does something to an object of a kind. If that takes long, because a
 // webhook does not answer, another worker takes the place of this one, which is
 // reported: it is to end.
-func (r *run) attempt(ctx context.Context, q queue, do task, kind schema.GroupResource, something func(context.Context) error) (replaced bool, err error) {
+func (r *run) attempt(ctx context.Context, q queue.Queue[id], do task, kind schema.GroupResource, something func(context.Context) error) (replaced bool, err error) {
 	decided := make(chan struct{})
 	late := time.AfterFunc(slowness, func() {
 		defer close(decided)
@@ -215,7 +210,7 @@ func (r *run) attempt(ctx context.Context, q queue, do task, kind schema.GroupRe
 
 // one works on an object, unless it is gone or too many of its kind, which makes
 // trouble, are being worked on. It reports whether the worker has been replaced.
-func (r *run) one(ctx context.Context, q queue, i id, do task) (replaced bool) {
+func (r *run) one(ctx context.Context, q queue.Queue[id], i id, do task) (replaced bool) {
 	defer q.Done(i)
 	v, ok := r.graph.view(i)
 	if !ok {

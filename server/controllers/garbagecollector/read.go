@@ -3,12 +3,13 @@ package garbagecollector
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,34 +25,14 @@ type id [16]byte
 const uuidLength = 36
 
 func idOf(uid types.UID) (i id) {
-	if parseUUID(string(uid), &i) {
-		return i
+	text := string(uid)
+	// Only the one form that a UUID is written in: two texts are never the same id.
+	if parsed, err := uuid.Parse(text); err == nil && len(text) == uuidLength && text == strings.ToLower(text) {
+		return id(parsed)
 	}
-	sum := sha256.Sum256([]byte(uid))
+	sum := sha256.Sum256([]byte(text))
 	copy(i[:], sum[:])
 	return i
-}
-
-// parseUUID accepts the one form that a UUID is written in, so that two texts are
-// never the same id.
-func parseUUID(s string, into *id) bool {
-	if len(s) != uuidLength || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
-		return false
-	}
-	var digits [32]byte
-	n := 0
-	for i := range len(s) {
-		switch c := s[i]; {
-		case i == 8 || i == 13 || i == 18 || i == 23:
-		case '0' <= c && c <= '9' || 'a' <= c && c <= 'f':
-			digits[n] = c
-			n++
-		default:
-			return false
-		}
-	}
-	_, err := hex.Decode(into[:], digits[:])
-	return err == nil
 }
 
 // seen is what matters of a stored object.

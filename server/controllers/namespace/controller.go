@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/server/catalog/restmapping"
+	"github.com/espalier-dev/espalier/server/controllers/queue"
 )
 
 const (
@@ -66,14 +66,10 @@ func New(c Config) *Controller {
 	return &Controller{c}
 }
 
-type queue = workqueue.TypedRateLimitingInterface[string]
-
 // Run empties namespaces until the context ends, whose error it returns. It may be
 // run again later.
 func (nc *Controller) Run(ctx context.Context) error {
-	q := workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstPoll, lastPoll),
-		workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"})
+	q := queue.New[string]("namespace", firstPoll, lastPoll)
 	informer := nc.config.Namespaces.Informer()
 	add := func(obj any) {
 		if ns, ok := obj.(*corev1.Namespace); ok && terminating(ns) {
@@ -101,35 +97,24 @@ func terminating(ns *corev1.Namespace) bool {
 	return ns.DeletionTimestamp != nil && slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes)
 }
 
-func (nc *Controller) work(ctx context.Context, q queue) {
-	for {
-		name, quit := q.Get()
-		if quit {
-			return
+func (nc *Controller) work(ctx context.Context, q queue.Queue[string]) {
+	queue.Work(ctx, q, func(ctx context.Context, name string) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		after, err := nc.sync(ctx, name)
+		if err == nil && after > 0 {
+			q.AddAfter(name, after)
 		}
-		attempt, cancel := context.WithTimeout(ctx, patience)
-		after, err := nc.sync(attempt, name)
-		cancel()
-		switch {
-		case err != nil:
-			if ctx.Err() == nil {
-				klog.FromContext(ctx).V(2).Info("Failed to delete the contents of a namespace, retrying", "namespace", name, "reason", strings.TrimSpace(err.Error()))
-			}
-			q.AddRateLimited(name)
-		case after == again:
-			q.AddRateLimited(name)
-		default:
-			q.Forget(name)
-			if after > 0 {
-				q.AddAfter(name, after)
-			}
+		return err
+	}, func(name string, err error) {
+		if !errors.Is(err, errRemains) {
+			klog.FromContext(ctx).V(2).Info("Failed to delete the contents of a namespace, retrying", "namespace", name, "reason", strings.TrimSpace(err.Error()))
 		}
-		q.Done(name)
-	}
+	})
 }
 
-// again says that something is left, and when to look depends on how often it was so.
-const again time.Duration = -1
+// errRemains says that something is left: when to look again depends on how often it was so.
+var errRemains = errors.New("the namespace is not empty yet")
 
 // sync does what is possible for a namespace at the moment, and returns when to
 // look again: 0 is never.
@@ -151,7 +136,7 @@ func (nc *Controller) sync(ctx context.Context, name string) (after time.Duratio
 		return 0, ignoreGone(err)
 	}
 	if !rest.nothing() {
-		return again, nil
+		return 0, errRemains
 	}
 	if early > 0 {
 		return early, nil

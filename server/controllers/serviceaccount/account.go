@@ -12,8 +12,9 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/server/controllers/queue"
 )
 
 // Name is what the account is called.
@@ -24,14 +25,10 @@ const (
 	firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
 )
 
-type queue = workqueue.TypedRateLimitingInterface[string]
-
 // Run creates accounts until the context ends, whose error it returns. The informer
 // is the caller's to run.
 func Run(ctx context.Context, client kubernetes.Interface, namespaces coreinformers.NamespaceInformer) error {
-	q := workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry),
-		workqueue.TypedRateLimitingQueueConfig[string]{Name: "account"})
+	q := queue.New[string]("account", firstRetry, lastRetry)
 	defer q.ShutDown()
 	add := func(obj any) {
 		if ns, ok := obj.(*corev1.Namespace); ok && ns.DeletionTimestamp == nil {
@@ -58,8 +55,12 @@ func Run(ctx context.Context, client kubernetes.Interface, namespaces coreinform
 	// The watch misses an account that is deleted before the watch begins. The controller
 	// creates none until then; the loop below creates the missed ones.
 	if cache.WaitForCacheSync(ctx.Done(), accounts.HasSynced) {
+		create := func(ctx context.Context, namespace string) error { return ensure(ctx, client, namespaces, namespace) }
+		failed := func(namespace string, err error) {
+			klog.V(2).InfoS("Failed to create the default service account, retrying", "namespace", namespace, "err", err)
+		}
 		for range workers {
-			running.Go(func() { work(ctx, client, namespaces, q) })
+			running.Go(func() { queue.Work(ctx, q, create, failed) })
 		}
 	}
 	<-ctx.Done()
@@ -69,7 +70,7 @@ func Run(ctx context.Context, client kubernetes.Interface, namespaces coreinform
 }
 
 // watch returns what queues the namespaces whose account goes.
-func watch(client kubernetes.Interface, q queue) cache.Controller {
+func watch(client kubernetes.Interface, q queue.Queue[string]) cache.Controller {
 	named := cache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), "serviceaccounts", metav1.NamespaceAll,
 		func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", Name).String()
@@ -90,22 +91,6 @@ func watch(client kubernetes.Interface, q queue) cache.Controller {
 		}},
 	})
 	return controller
-}
-
-func work(ctx context.Context, client kubernetes.Interface, namespaces coreinformers.NamespaceInformer, q queue) {
-	for {
-		namespace, done := q.Get()
-		if done {
-			return
-		}
-		if err := ensure(ctx, client, namespaces, namespace); err != nil && ctx.Err() == nil {
-			klog.V(2).InfoS("Failed to create the default service account, retrying", "namespace", namespace, "err", err)
-			q.AddRateLimited(namespace)
-		} else {
-			q.Forget(namespace)
-		}
-		q.Done(namespace)
-	}
 }
 
 // ensure creates the account of a namespace that is there to stay.

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"encoding/json"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +22,16 @@ func parameterScheme(gv schema.GroupVersion) *runtime.Scheme {
 	utilruntime.Must(metav1.RegisterConversions(scheme))
 	return scheme
 }
+
+// sharedOptions are the options of all resources that have no scheme of their own, which
+// takes more memory than all else of a custom resource that is served.
+var sharedOptions = sync.OnceValue(func() *runtime.Scheme { return parameterScheme(metav1.SchemeGroupVersion) })
+
+// SharedParameters returns the codec of query parameters of these resources.
+var SharedParameters = sync.OnceValue(func() runtime.ParameterCodec { return runtime.NewParameterCodec(sharedOptions()) })
+
+// SharedTyper is [Typer] for these resources.
+func SharedTyper(gvk schema.GroupVersionKind) runtime.ObjectTyper { return typer{gvk, sharedOptions()} }
 
 // Parameters returns the codec of query parameters.
 func Parameters(gv schema.GroupVersion) runtime.ParameterCodec {

@@ -162,12 +162,8 @@ func (v *Version) list(group string) *metav1.APIResourceList {
 			ShortNames: r.ShortNames, Categories: r.Categories, StorageVersionHash: r.StorageVersionHash,
 		})
 		for _, s := range r.Subresources {
-			kind := s.Kind
-			if kind == "" {
-				kind = r.Kind
-			}
 			out.APIResources = append(out.APIResources, metav1.APIResource{
-				Name: r.Name + "/" + s.Name, Namespaced: r.Namespaced, Group: s.Group, Version: s.Version, Kind: kind, Verbs: s.Verbs,
+				Name: r.Name + "/" + s.Name, Namespaced: r.Namespaced, Group: s.Group, Version: s.Version, Kind: cmp.Or(s.Kind, r.Kind), Verbs: s.Verbs,
 			})
 		}
 	}

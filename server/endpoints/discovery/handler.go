@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/espalier-dev/espalier/server/catalog"
@@ -232,7 +231,7 @@ func (h *Handler) serveGroup(w http.ResponseWriter, req *http.Request, name stri
 		g, ok = h.group(name, h.catalog.Group(name))
 	}
 	if !ok {
-		h.absent(w, req, name, "")
+		h.absent(w, req, name)
 		return
 	}
 	out := apiGroup(name, g.names())
@@ -261,7 +260,7 @@ func (h *Handler) serveVersion(w http.ResponseWriter, req *http.Request, group, 
 		v = h.version(group, name)
 	}
 	if v == nil {
-		h.absent(w, req, group, name)
+		h.absent(w, req, group)
 		return
 	}
 	small(v.list(group), func() runtime.Object { return &metav1.APIResourceList{} }).serve(w, req)
@@ -269,9 +268,9 @@ func (h *Handler) serveVersion(w http.ResponseWriter, req *http.Request, group, 
 
 // absent answers that a group or version does not exist. If a CRD of the group cannot be
 // decoded, that is unknown, and a 404 would make clients take its objects for deleted.
-func (h *Handler) absent(w http.ResponseWriter, req *http.Request, group, version string) {
+func (h *Handler) absent(w http.ResponseWriter, req *http.Request, group string) {
 	if unknown := h.catalog.UnknownGroup(group); unknown != nil {
-		reply.Error(w, req, schema.GroupVersion{Group: group, Version: version}, apierrors.NewServiceUnavailable(unknown.Error()))
+		reply.Error(w, req, apierrors.NewServiceUnavailable(unknown.Error()))
 		return
 	}
 	reply.Fail(w, req, http.StatusNotFound)

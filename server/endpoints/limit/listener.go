@@ -2,9 +2,11 @@ package limit
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -137,11 +139,7 @@ func (l *Listener) forget(c *conn) {
 func (l *Listener) all() []*conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]*conn, 0, len(l.open))
-	for c := range l.open {
-		all = append(all, c)
-	}
-	return all
+	return slices.Collect(maps.Keys(l.open))
 }
 
 // Hurry makes writes that are blocked, and later ones, end soon: the server ends.

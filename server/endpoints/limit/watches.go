@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/espalier-dev/espalier/server/endpoints/reply"
@@ -48,7 +47,7 @@ func (l *Watches) Handler(next http.Handler) http.Handler {
 		}
 		if !l.begin(name) {
 			watchesRefused.Inc()
-			reply.Error(w, req, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, apierrors.NewTooManyRequests(
+			reply.Error(w, req, apierrors.NewTooManyRequests(
 				fmt.Sprintf("user %q has %d watches open on this server, the most that one user may have (--max-watches-per-user): close some of them, or have the limit raised", name, l.perUser), retryAfter))
 			return
 		}

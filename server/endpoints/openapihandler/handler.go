@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/espalier-dev/espalier/crd/openapi"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/server/catalog"
@@ -142,7 +144,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	static, err := h.static()
 	if err != nil {
-		internal(w, req, err)
+		reply.Error(w, req, apierrors.NewInternalError(err))
 		return
 	}
 	parts := requestinfo.Segments(req.URL.Path)

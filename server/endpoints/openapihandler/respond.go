@@ -10,9 +10,7 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"k8s.io/klog/v2"
 
@@ -153,8 +151,4 @@ func codingFor(header string) coding {
 		return plain
 	}
 	return plain
-}
-
-func internal(w http.ResponseWriter, req *http.Request, err error) {
-	reply.Error(w, req, schema.GroupVersion{}, apierrors.NewInternalError(err))
 }

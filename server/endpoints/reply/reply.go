@@ -23,10 +23,10 @@ var Codecs = func() serializer.CodecFactory {
 // notSynced is what upstream says while it does not know all resources yet.
 const notSynced = "the request has been made before all known HTTP paths have been installed, please try again"
 
-// Error answers a request for something of a group and version with an error, in
-// the encoding that the client asks for.
-func Error(w http.ResponseWriter, req *http.Request, of schema.GroupVersion, err error) {
-	responsewriters.ErrorNegotiated(err, Codecs, of, w, req)
+// Error answers a request with an error, in the encoding that the client asks for.
+func Error(w http.ResponseWriter, req *http.Request, err error) {
+	// A Status has no version of its own.
+	responsewriters.ErrorNegotiated(err, Codecs, schema.GroupVersion{}, w, req)
 }
 
 // Fail answers a request that is for no resource with the error of a status code.
@@ -36,7 +36,7 @@ func Fail(w http.ResponseWriter, req *http.Request, code int) {
 		err = apierrors.NewServiceUnavailable(notSynced)
 		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
 	}
-	Error(w, req, schema.GroupVersion{}, err)
+	Error(w, req, err)
 }
 
 // Matches reports whether an If-None-Match header names a tag.

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -173,16 +174,9 @@ func (c *comparison) files() {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if mine, theirs := c.mine.Files[name], c.theirs.Files[name]; mine != theirs {
-			c.warn(name, "the content has the digest %s here and %s there", content(mine), content(theirs))
+			c.warn(name, "the content has the digest %s here and %s there", cmp.Or(mine, "of no file"), cmp.Or(theirs, "of no file"))
 		}
 	}
-}
-
-func content(digest string) string {
-	if digest == "" {
-		return "of no file"
-	}
-	return digest
 }
 
 // protection must not become less.
@@ -220,7 +214,7 @@ func (c *comparison) flags() {
 			continue
 		}
 		if mine, theirs := c.mine.Flags[name], c.theirs.Flags[name]; mine != theirs {
-			c.warn(name, "it is %s here and %s there", value(mine), value(theirs))
+			c.warn(name, "it is %s here and %s there", cmp.Or(mine, "the default"), cmp.Or(theirs, "the default"))
 		}
 	}
 }
@@ -231,13 +225,6 @@ var compared = map[string]bool{
 	"enable-admission-plugins": true, "disable-admission-plugins": true,
 }
 
-func value(text string) string {
-	if text == "" {
-		return "the default"
-	}
-	return text
-}
-
 func list(items []string) string {
 	if len(items) == 0 {
 		return "empty"
@@ -246,11 +233,6 @@ func list(items []string) string {
 }
 
 // without returns what of a is not in b.
-func without(a, b []string) (rest []string) {
-	for _, item := range a {
-		if !slices.Contains(b, item) {
-			rest = append(rest, item)
-		}
-	}
-	return rest
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(item string) bool { return slices.Contains(b, item) })
 }

@@ -8,20 +8,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/utils/ptr"
 
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/webhook"
 )
-
-// Converter brings objects of one resource into its versions. It is safe for
-// concurrent use.
-type Converter interface {
-	// Convert returns the objects, in the order given, in the version of that
-	// name. Those that are in it already come back as they are; the others share
-	// calls of a webhook. It does not change its input.
-	Convert(ctx context.Context, objs []*object.Object, version string) ([]*object.Object, error)
-}
 
 // PruneFunc brings a converted object into the shape that the schema of its new
 // version allows, without filling in defaults.
@@ -49,20 +41,20 @@ func NewFactory(services webhookutil.ServiceResolver, client *webhook.Client) (*
 
 // For returns the converter of a CRD of apiextensions.k8s.io/v1. prune is
 // called for every object that has been converted.
-func (f *Factory) For(d *crd.CRD, prune PruneFunc) (Converter, error) {
+func (f *Factory) For(d *crd.CRD, prune PruneFunc) (*Converter, error) {
 	r := resource{definition: d.Name, group: d.Group, versions: map[string]bool{}, prune: prune}
 	for _, v := range d.Versions {
 		r.versions[r.apiVersion(v.Name)] = true
 	}
 	switch c := &d.Conversion; c.Strategy {
 	case "None":
-		return &converter{resource: r, translate: rename}, nil
+		return &Converter{resource: r, translate: rename}, nil
 	case "Webhook":
 		w, err := f.webhookFor(d.Name, c)
 		if err != nil {
 			return nil, err
 		}
-		return &converter{resource: r, translate: w.translate}, nil
+		return &Converter{resource: r, translate: w.translate}, nil
 	default:
 		return nil, fmt.Errorf("unknown conversion strategy %q for CRD %s", c.Strategy, d.Name)
 	}
@@ -74,18 +66,12 @@ func (f *Factory) webhookFor(definition string, c *crd.Conversion) (*hook, error
 	if from == nil {
 		return nil, errors.New("conversion of " + definition + ": there is no webhook.clientConfig")
 	}
-	config := webhookutil.ClientConfig{Name: "conversion_webhook_for_" + definition}
+	config := webhookutil.ClientConfig{Name: "conversion_webhook_for_" + definition, URL: ptr.Deref(from.URL, "")}
 	if len(bytes.TrimSpace(from.CABundle)) > 0 {
 		config.CABundle = from.CABundle
 	}
-	if from.URL != nil {
-		config.URL = *from.URL
-	}
 	if s := from.Service; s != nil {
-		config.Service = &webhookutil.ClientConfigService{Name: s.Name, Namespace: s.Namespace, Port: s.Port}
-		if s.Path != nil {
-			config.Service.Path = *s.Path
-		}
+		config.Service = &webhookutil.ClientConfigService{Name: s.Name, Namespace: s.Namespace, Port: s.Port, Path: ptr.Deref(s.Path, "")}
 	}
 	client, err := f.clients.HookClient(config)
 	if err != nil {
@@ -106,15 +92,19 @@ func (r *resource) apiVersion(version string) string {
 	return schema.GroupVersion{Group: r.group, Version: version}.String()
 }
 
-// converter does what both strategies have in common. translate converts objects to the
-// target version; it gets none that have that version already.
-type converter struct {
+// Converter brings objects of one resource into its versions. It is safe for
+// concurrent use.
+type Converter struct {
 	resource
+	// translate is the strategy: it converts objects to the target version, and gets none
+	// that have that version already.
 	translate func(ctx context.Context, objs []*object.Object, target schema.GroupVersion) ([]*object.Object, error)
 }
 
-// Convert implements Converter.
-func (c *converter) Convert(ctx context.Context, objs []*object.Object, version string) ([]*object.Object, error) {
+// Convert returns the objects, in the order given, in the version of that
+// name. Those that are in it already come back as they are; the others share
+// calls of a webhook. It does not change its input.
+func (c *Converter) Convert(ctx context.Context, objs []*object.Object, version string) ([]*object.Object, error) {
 	target := schema.GroupVersion{Group: c.group, Version: version}
 	wanted := target.String()
 	if !c.versions[wanted] {

@@ -120,7 +120,7 @@ func (s *server) bundle() string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
 
-func (s *server) converter(t testing.TB, versions string) converter.Converter {
+func (s *server) converter(t testing.TB, versions string) *converter.Converter {
 	t.Helper()
 	c, err := factory(t, webhookutil.NewDefaultServiceResolver()).For(gadgetCRD(t, fmt.Sprintf(
 		`{"strategy":"Webhook","webhook":{"clientConfig":{"url":%q,"caBundle":%q},"conversionReviewVersions":%s}}`, s.URL+"/convert", s.bundle(), versions)), pruned)

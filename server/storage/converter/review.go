@@ -3,6 +3,7 @@ package converter
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -33,7 +34,7 @@ func read(answer []byte, version string, id types.UID, target schema.GroupVersio
 		return nil, problem{partialResponse, fmt.Errorf("%d objects, expected %d", n, len(objs))}
 	}
 	result := make([]*object.Object, len(objs))
-	for i, v := range a.all(list) {
+	for i, v := range a.doc.Items(list) {
 		converted, at, err := a.object(v, target, objs[i])
 		if err != nil {
 			return nil, problem{invalidObject, faulty(at, i, len(objs), err)}
@@ -99,17 +100,6 @@ func (a *reader) items(list jsondoc.Value) int {
 		return 0
 	}
 	return a.doc.Len(list)
-}
-
-func (a *reader) all(list jsondoc.Value) []jsondoc.Value {
-	values := make([]jsondoc.Value, 0, a.items(list))
-	if cap(values) == 0 {
-		return values
-	}
-	for _, v := range a.doc.Items(list) {
-		values = append(values, v)
-	}
-	return values
 }
 
 // convertedObjects checks the frame and returns the list, or the root if there is none.
@@ -208,10 +198,10 @@ func (a *reader) restored(v jsondoc.Value, original *object.Object) (*object.Obj
 	if err != nil {
 		return nil, err
 	}
-	if !same(labels, original.GetLabels()) {
+	if !maps.Equal(labels, original.GetLabels()) {
 		o.SetLabels(labels)
 	}
-	if !same(annotations, original.GetAnnotations()) {
+	if !maps.Equal(annotations, original.GetAnnotations()) {
 		o.SetAnnotations(annotations)
 	}
 	return o, nil
@@ -260,24 +250,11 @@ func (a *reader) strings(metadata jsondoc.Value, name string, before map[string]
 		}
 		result[key] = a.doc.Text(m.Value)
 	}
-	if same(result, before) {
+	if maps.Equal(result, before) {
 		return result, nil
 	}
 	if name == "labels" {
 		return result, metav1validation.ValidateLabels(result, field.NewPath("metadata", "labels")).ToAggregate()
 	}
 	return result, apivalidation.ValidateAnnotations(result, field.NewPath("metadata", "annotation")).ToAggregate()
-}
-
-// same reports whether two maps have the same entries; nil is an empty map.
-func same(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
-			return false
-		}
-	}
-	return true
 }

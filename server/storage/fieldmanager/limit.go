@@ -171,17 +171,13 @@ type updatingLarge struct{ rest.Updater }
 func (u updatingLarge) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
 	update rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	return u.Updater.Update(ctx, name, unmanaged{info}, create, update, forceAllowCreate, options)
+	return u.Updater.Update(ctx, name, rest.WrapUpdatedObjectInfo(info, unmanaged), create, update, forceAllowCreate, options)
 }
 
-// unmanaged is a change after which large objects have no managed fields.
-type unmanaged struct{ rest.UpdatedObjectInfo }
-
-// UpdatedObject implements rest.UpdatedObjectInfo.
-func (u unmanaged) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
-	obj, err := u.UpdatedObjectInfo.UpdatedObject(ctx, old)
-	if err != nil || checkFields(obj) == nil && checkFields(old) == nil {
-		return obj, err
+// unmanaged removes the managed fields of large objects.
+func unmanaged(_ context.Context, obj, old runtime.Object) (runtime.Object, error) {
+	if checkFields(obj) == nil && checkFields(old) == nil {
+		return obj, nil
 	}
 	accessor, err := meta.Accessor(obj)
 	if err != nil {

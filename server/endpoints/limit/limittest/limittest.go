@@ -1,15 +1,18 @@
 package limittest
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
 // A Kind is a way not to read.
@@ -36,22 +39,8 @@ type Client struct {
 	conn  *tls.Conn
 	over  chan struct{} // closed when the server has ended the connection or an answer
 	next  uint32        // number of an HTTP/2 stream
-	first uint32        // number of an answer that has begun
 	begun chan struct{} // closed when the first answer has begun
 }
-
-// Frames of HTTP/2, and their flags.
-const (
-	frameHeaders   = 1
-	frameReset     = 3
-	frameSettings  = 4
-	framePing      = 6
-	frameWindow    = 8
-	flagEndStream  = 1
-	flagEndHeaders = 4
-	flagAck        = 1
-	initialWindow  = 4 // the setting
-)
 
 // Dial connects. config has the certificates.
 func Dial(ctx context.Context, kind Kind, address string, config *tls.Config) (*Client, error) {
@@ -81,7 +70,7 @@ func Dial(ctx context.Context, kind Kind, address string, config *tls.Config) (*
 	if kind == HTTP1 {
 		return c, nil
 	}
-	if _, err := c.conn.Write(c.preface()); err != nil {
+	if err := c.preface(); err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
 	if kind != HTTP2 {
@@ -91,41 +80,20 @@ func Dial(ctx context.Context, kind Kind, address string, config *tls.Config) (*
 }
 
 // preface is what an HTTP/2 client sends first.
-func (c *Client) preface() []byte {
-	window := func(n uint32) []byte { return binary.BigEndian.AppendUint32([]byte{0, initialWindow}, n) }
-	b := []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+func (c *Client) preface() error {
+	if _, err := c.conn.Write([]byte(http2.ClientPreface)); err != nil {
+		return err
+	}
+	frames := http2.NewFramer(c.conn, nil)
+	window := func(n uint32) http2.Setting { return http2.Setting{ID: http2.SettingInitialWindowSize, Val: n} }
 	switch c.kind {
 	case HTTP2: // all may be sent, so that only the connection blocks
-		b = append(b, frame(frameSettings, 0, 0, window(1<<31-1))...)
-		return append(b, frame(frameWindow, 0, 0, binary.BigEndian.AppendUint32(nil, 1<<31-1-1<<16))...)
+		return errors.Join(frames.WriteSettings(window(1<<31-1)), frames.WriteWindowUpdate(0, 1<<31-1-1<<16))
 	case NoWindow:
-		return append(b, frame(frameSettings, 0, 0, window(0))...)
+		return frames.WriteSettings(window(0))
 	default:
-		return append(b, frame(frameSettings, 0, 0, nil)...)
+		return frames.WriteSettings()
 	}
-}
-
-// frame returns one of HTTP/2.
-func frame(kind, flags byte, stream uint32, payload []byte) []byte {
-	n := len(payload)
-	b := []byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}
-	return append(binary.BigEndian.AppendUint32(b, stream), payload...)
-}
-
-// field is a header of HTTP/2 that is not compressed.
-func field(name, value string) []byte {
-	b := append([]byte{0, byte(len(name))}, name...)
-	// Lengths of 127 and more take further bytes.
-	if n := len(value); n < 127 {
-		b = append(b, byte(n))
-	} else {
-		b = append(b, 127)
-		for n -= 127; n >= 128; n >>= 7 {
-			b = append(b, byte(n)|128)
-		}
-		b = append(b, byte(n))
-	}
-	return append(b, value...)
 }
 
 // Get sends a request. An HTTP/1 connection has one.
@@ -134,39 +102,43 @@ func (c *Client) Get(path string) error {
 		_, err := fmt.Fprintf(c.conn, "GET %s HTTP/1.1\r\nHost: server\r\nAccept: application/json\r\n\r\n", path)
 		return err
 	}
-	var block []byte
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
 	for _, h := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "server"}, {":path", path}, {"accept", "application/json"}} {
-		block = append(block, field(h[0], h[1])...)
+		// The peer's table stays empty, so that every request has a new encoder.
+		if err := encoder.WriteField(hpack.HeaderField{Name: h[0], Value: h[1], Sensitive: true}); err != nil {
+			return err
+		}
 	}
 	stream := c.next
 	c.next += 2
-	_, err := c.conn.Write(frame(frameHeaders, flagEndStream|flagEndHeaders, stream, block))
-	return err
+	frames := http2.NewFramer(c.conn, nil) // not that of read, which writes at the same time
+	return frames.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
 }
 
 // read takes frames until an answer or the connection ends.
 func (c *Client) read() {
 	defer close(c.over)
-	r := bufio.NewReader(c.conn)
+	frames := http2.NewFramer(c.conn, c.conn)
+	begun := sync.OnceFunc(func() { close(c.begun) })
 	for {
-		var head [9]byte
-		if _, err := io.ReadFull(r, head[:]); err != nil {
+		got, err := frames.ReadFrame()
+		if err != nil {
 			return
 		}
-		payload := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
-		if _, err := io.ReadFull(r, payload); err != nil {
+		switch got := got.(type) {
+		case *http2.RSTStreamFrame:
 			return
-		}
-		switch kind, flags := head[3], head[4]; {
-		case kind == frameReset:
-			return
-		case kind == frameHeaders && c.first == 0:
-			c.first = binary.BigEndian.Uint32(head[5:])
-			close(c.begun)
-		case kind == frameSettings && flags&flagAck == 0:
-			_, _ = c.conn.Write(frame(frameSettings, flagAck, 0, nil)) // a broken connection is seen by reading
-		case kind == framePing && flags&flagAck == 0:
-			_, _ = c.conn.Write(frame(framePing, flagAck, 0, payload))
+		case *http2.HeadersFrame:
+			begun()
+		case *http2.SettingsFrame:
+			if !got.IsAck() {
+				_ = frames.WriteSettingsAck() // a broken connection is seen by reading
+			}
+		case *http2.PingFrame:
+			if !got.IsAck() {
+				_ = frames.WritePing(true, got.Data)
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -57,10 +58,7 @@ func (ip *Interposer) stale(q *request) (uint64, bool) {
 
 // older reads a state of the past.
 func (s *server) older(q *request, version uint64) (reply, error) {
-	query := url.Values{}
-	for name, values := range q.query {
-		query[name] = values
-	}
+	query := maps.Clone(q.query)
 	query.Set("resourceVersion", strconv.FormatUint(version, 10))
 	query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
 	if q.verb == "list" {

@@ -213,15 +213,14 @@ func (q *request) acceptJSON() bool {
 }
 
 // partial reports whether the client wants the metadata of objects only.
-func (q *request) partial() bool {
-	first, _, _ := strings.Cut(q.header.Get("Accept"), ",")
-	return strings.Contains(first, "as=PartialObjectMetadata")
-}
+func (q *request) partial() bool { return q.wants("PartialObjectMetadata") }
 
 // table reports whether the client wants objects as rows.
-func (q *request) table() bool {
+func (q *request) table() bool { return q.wants("Table") }
+
+func (q *request) wants(form string) bool {
 	first, _, _ := strings.Cut(q.header.Get("Accept"), ",")
-	return strings.Contains(first, "as=Table")
+	return strings.Contains(first, "as="+form)
 }
 
 // shown names the object of the request.

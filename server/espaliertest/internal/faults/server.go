@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -72,10 +73,7 @@ func (s *server) open(ctx context.Context, rt http.RoundTripper, method, path st
 func (s *server) allows(q *request) (refusal *reply, contentType string, err error) {
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
-	query := url.Values{}
-	for name, values := range q.query {
-		query[name] = values
-	}
+	query := maps.Clone(q.query)
 	// Versions that are too old or too new are our business.
 	for _, name := range []string{"resourceVersion", "resourceVersionMatch", "sendInitialEvents"} {
 		query.Del(name)
@@ -104,10 +102,8 @@ type object struct {
 		Labels            map[string]string `json:"labels"`
 		DeletionTimestamp *string           `json:"deletionTimestamp"`
 		Finalizers        []string          `json:"finalizers"`
-		Continue          string            `json:"continue"`
 	} `json:"metadata"`
 	Items []json.RawMessage `json:"items"`
-	Rows  []json.RawMessage `json:"rows"`
 }
 
 func (o *object) key() string { return o.Metadata.Namespace + "/" + o.Metadata.Name }
