@@ -48,7 +48,7 @@ const (
 	remembered = 1000
 )
 
-// Reviews are resources that are not stored.
+// Reviews are the resources that are questions: they are not stored, and no quota counts them.
 var Reviews = map[schema.GroupResource]struct{}{
 	{Group: "authentication.k8s.io", Resource: "tokenreviews"}:             {},
 	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:       {},
