@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
 )
@@ -93,7 +92,7 @@ func prepareLists(ctx context.Context, s *launch.Server) error {
 	defer client.CloseIdleConnections()
 	words := strings.Repeat("\"some words\",", 180) + `"end"`
 	return each(ctx, listObjects, 16, func(ctx context.Context, i int) error {
-		code, text, err := floodCall(ctx, client, http.MethodPost, s.URL+listPath,
+		code, text, err := call(ctx, client, http.MethodPost, s.URL+listPath,
 			fmt.Sprintf(`{"apiVersion":"lists.flood.example.com/v1","kind":"Page","metadata":{"name":"p%d"},"spec":{"words":[%s]}}`, i, words))
 		if err == nil && code != http.StatusCreated {
 			err = fmt.Errorf("an object was not created: %d %.200s", code, text)
@@ -104,7 +103,7 @@ func prepareLists(ctx context.Context, s *launch.Server) error {
 
 // define creates a CRD and waits until it is served.
 func define(ctx context.Context, s *launch.Server, group, plural, kind, schema string) error {
-	if err := must(ctx, s, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", makeCRD(group, plural, kind, schema)); err != nil {
+	if err := must(ctx, s, crds, makeCRD(group, plural, kind, schema)); err != nil {
 		return err
 	}
 	client, err := s.HTTP()
@@ -112,15 +111,10 @@ func define(ctx context.Context, s *launch.Server, group, plural, kind, schema s
 		return err
 	}
 	defer client.CloseIdleConnections()
-	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		code, text, err := floodCall(ctx, client, http.MethodGet, s.URL+"/apis/"+group+"/v1/"+plural+"?limit=1", "")
-		if err == nil && code == http.StatusOK {
-			return nil
-		}
-		if time.Since(begin) > 30*time.Second {
-			return fmt.Errorf("%s.%s is not served: %d %.200s: %w", plural, group, code, text, err)
-		}
+	if err := until(ctx, client, http.MethodGet, s.URL+"/apis/"+group+"/v1/"+plural+"?limit=1", "", http.StatusOK); err != nil {
+		return fmt.Errorf("%s.%s is not served: %w", plural, group, err)
 	}
+	return nil
 }
 
 func makeCRD(group, plural, kind, schema string) string {

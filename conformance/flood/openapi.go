@@ -47,7 +47,7 @@ func readOpenAPI(ctx context.Context, s *launch.Server, o *outcomes) {
 	repeat(ctx, openAPIReaders+1, func(ctx context.Context, worker int) {
 		if worker == 0 {
 			body := fmt.Sprintf(`[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema/description","value":"changed at %d"}]`, time.Now().UnixNano())
-			_, _ = send(ctx, client, http.MethodPatch, s.URL+"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kinds0."+openAPIGroup,
+			_, _ = send(ctx, client, http.MethodPatch, s.URL+crds+"/kinds0."+openAPIGroup,
 				body, "application/json-patch+json", "application/json")
 			time.Sleep(200 * time.Millisecond)
 			return
@@ -91,7 +91,7 @@ func prepareOpenAPI(ctx context.Context, s *launch.Server) error {
 	}
 	defer client.CloseIdleConnections()
 	return each(ctx, openAPICRDs, 4, func(ctx context.Context, i int) error {
-		code, text, err := floodCall(ctx, client, http.MethodPost, s.URL+"/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+		code, text, err := call(ctx, client, http.MethodPost, s.URL+crds,
 			makeCRD(openAPIGroup, fmt.Sprintf("kinds%d", i), fmt.Sprintf("Kind%d", i), schema))
 		if err == nil && code != http.StatusCreated {
 			err = fmt.Errorf("a CRD was not created: %d %.200s", code, text)
