@@ -78,11 +78,8 @@ func (s *Site) withOwners(ctx context.Context, try func(*ownerless) (int, string
 		}
 		*uid = object.Metadata.UID
 	}
-	name := s.Name("editor")
-	if o.user, err = s.User(name); err != nil {
-		return Result{}, err
-	}
-	if err := s.Grant(ctx, name, o.namespace, rbacv1.PolicyRule{Verbs: []string{"create", "get", "update", "patch"}, APIGroups: []string{""}, Resources: []string{"configmaps"}}); err != nil {
+	o.user, err = s.UserWith(ctx, "editor", o.namespace, rbacv1.PolicyRule{Verbs: []string{"create", "get", "update", "patch"}, APIGroups: []string{""}, Resources: []string{"configmaps"}})
+	if err != nil {
 		return Result{}, err
 	}
 	return denied(try(o))

@@ -140,12 +140,8 @@ func (s *Site) policyAuthor(ctx context.Context) (own, other string, user *Clien
 			return "", "", nil, err
 		}
 	}
-	name := s.Name("author")
-	if user, err = s.User(name); err != nil {
-		return "", "", nil, err
-	}
 	all := []string{"create", "get", "list", "update", "patch"}
-	err = s.Grant(ctx, name, "", rbacv1.PolicyRule{Verbs: all, APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{
+	user, err = s.UserWith(ctx, "author", "", rbacv1.PolicyRule{Verbs: all, APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{
 		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
 	}}, rbacv1.PolicyRule{Verbs: all, APIGroups: []string{""}, Resources: []string{"configmaps"}})
 	return own, other, user, err

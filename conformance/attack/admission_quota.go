@@ -48,12 +48,8 @@ func overrunByScale(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	name := s.Name("scaler")
-	user, err := s.User(name)
+	user, err := s.UserWith(ctx, "scaler", namespace, rbacv1.PolicyRule{Verbs: []string{"patch"}, APIGroups: []string{group}, Resources: []string{"sets/scale"}})
 	if err != nil {
-		return Result{}, err
-	}
-	if err := s.Grant(ctx, name, namespace, rbacv1.PolicyRule{Verbs: []string{"patch"}, APIGroups: []string{group}, Resources: []string{"sets/scale"}}); err != nil {
 		return Result{}, err
 	}
 	sets := "/apis/" + group + "/v1/namespaces/" + namespace + "/sets"
@@ -97,16 +93,13 @@ func (s *Site) overrun(ctx context.Context, hard string, object func(int64) stri
 	if err != nil {
 		return Result{}, err
 	}
-	path, name := "/api/v1/namespaces/"+namespace+"/", s.Name("writer")
+	path := "/api/v1/namespaces/" + namespace + "/"
 	if _, err := s.Admin().Must(ctx, http.MethodPost, path+"resourcequotas", "application/json",
 		`{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"q"},"spec":{"hard":{`+hard+`}}}`); err != nil {
 		return Result{}, err
 	}
-	user, err := s.User(name)
+	user, err := s.UserWith(ctx, "writer", namespace, rbacv1.PolicyRule{Verbs: []string{"create", "delete"}, APIGroups: []string{""}, Resources: []string{"configmaps"}})
 	if err != nil {
-		return Result{}, err
-	}
-	if err := s.Grant(ctx, name, namespace, rbacv1.PolicyRule{Verbs: []string{"create", "delete"}, APIGroups: []string{""}, Resources: []string{"configmaps"}}); err != nil {
 		return Result{}, err
 	}
 	if s.IsKubernetes() { // the controller that counts is another program, which does not run here

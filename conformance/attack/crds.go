@@ -27,14 +27,11 @@ func crdOfCRDs(ctx context.Context, s *Site) (Result, error) {
 	if err := site.CRD(ctx, crdOf(victim, "Namespaced", "victims", "Victim", "attack.example.com")); err != nil {
 		return Result{}, err
 	}
-	user, err := site.User("author")
-	if err != nil {
-		return Result{}, err
-	}
 	group, resource := []string{"apiextensions.k8s.io"}, []string{"customresourcedefinitions"}
-	if err := site.Grant(ctx, "author", "",
+	user, err := site.UserWith(ctx, "author", "",
 		rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: group, Resources: resource},
-		rbacv1.PolicyRule{Verbs: []string{"delete"}, APIGroups: group, Resources: resource, ResourceNames: []string{own}}); err != nil {
+		rbacv1.PolicyRule{Verbs: []string{"delete"}, APIGroups: group, Resources: resource, ResourceNames: []string{own}})
+	if err != nil {
 		return Result{}, err
 	}
 	const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
@@ -23,32 +24,22 @@ var lists = []Attack{{
 			return Result{}, err
 		}
 		grown, err := s.growth(ctx, func(ctx context.Context) error {
-			var tasks sync.WaitGroup
-			var failed atomic.Pointer[error]
+			var readers errgroup.Group
 			for range 4 {
-				tasks.Go(func() {
+				readers.Go(func() error {
 					code, _, err := reader.Do(ctx, http.MethodGet, path, "", "", "Accept", "application/yaml")
 					if err == nil && code != http.StatusOK {
 						err = fmt.Errorf("the list is answered with %d", code)
 					}
-					if err != nil {
-						failed.Store(&err)
-					}
+					return err
 				})
 			}
-			tasks.Wait()
-			if err := failed.Load(); err != nil {
-				return *err
-			}
-			return nil
+			return readers.Wait()
 		})
 		if err != nil {
 			return Result{}, err
 		}
-		if grown > 1<<30 {
-			return Succeeded("%d MB", grown>>20), nil
-		}
-		return Refused("%d MB", grown>>20), nil
+		return SucceededIf(grown > 1<<30, "%d MB", grown>>20), nil
 	},
 }, {
 	ID: "C7-openapi-v2", What: "have /openapi/v2 rendered anew for each of 30 requests",
@@ -77,10 +68,7 @@ var lists = []Attack{{
 		if err != nil {
 			return Result{}, err
 		}
-		if often > 10*max(once, 100*time.Millisecond) {
-			return Succeeded("%v of CPU, %v for the first", often, once), nil
-		}
-		return Refused("%v of CPU, %v for the first", often, once), nil
+		return SucceededIf(often > 10*max(once, 100*time.Millisecond), "%v of CPU, %v for the first", often, once), nil
 	},
 }, {
 	ID: "C11-apply-keys", What: "take 2 s of CPU with one server-side apply of 60,000 keys",
@@ -147,10 +135,7 @@ var lists = []Attack{{
 		if err != nil {
 			return Result{}, err
 		}
-		if grown > 500<<20 {
-			return Succeeded("%s%d MB", answers, grown>>20), nil
-		}
-		return Refused("%s%d MB", answers, grown>>20), nil
+		return SucceededIf(grown > 500<<20, "%s%d MB", answers, grown>>20), nil
 	},
 }, {
 	ID: "deep-apply", What: "take 2 s of CPU with one server-side apply of 18,000 fields on 9000 levels",
@@ -185,15 +170,12 @@ func (s *Site) takesCPU(send func() (code int, text string, err error)) (Result,
 	if err != nil {
 		return Result{}, err
 	}
-	if took := after - before; took > cpuLimit {
-		return Succeeded("%d after %v of CPU", code, took), nil
-	}
-	return Refused("%d after %v of CPU", code, after-before), nil
+	return SucceededIf(after-before > cpuLimit, "%d after %v of CPU", code, after-before), nil
 }
 
 // pages creates a resource with 5 MB of objects, and a user who may do with them what he likes.
 func (s *Site) pages(ctx context.Context) (path string, reader *Client, err error) {
-	group, user := s.Name("pages")+".example.com", s.Name("reader")
+	group := s.Name("pages") + ".example.com"
 	err = s.CRD(ctx, fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"pages.%[1]s"},"spec":{
 		"group":%[1]q,"scope":"Namespaced","names":{"plural":"pages","singular":"page","kind":"Page","listKind":"PageList"},
 		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}}`, group))
@@ -212,10 +194,7 @@ func (s *Site) pages(ctx context.Context) (path string, reader *Client, err erro
 			return "", nil, err
 		}
 	}
-	if err := s.Grant(ctx, user, namespace, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"pages"}, Verbs: []string{"list", "get", "create", "patch"}}); err != nil {
-		return "", nil, err
-	}
-	reader, err = s.User(user)
+	reader, err = s.UserWith(ctx, "reader", namespace, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"pages"}, Verbs: []string{"list", "get", "create", "patch"}})
 	return path, reader, err
 }
 

@@ -55,12 +55,8 @@ func dotted(method, item, contentType, body string) func(context.Context, *Site)
 		if err != nil {
 			return Result{}, err
 		}
-		name := s.Name("issuer")
-		user, err := s.User(name)
+		user, err := s.UserWith(ctx, "issuer", "", rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{word + ".example.io"}, Resources: []string{"*"}})
 		if err != nil {
-			return Result{}, err
-		}
-		if err := s.Grant(ctx, name, "", rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{word + ".example.io"}, Resources: []string{"*"}}); err != nil {
 			return Result{}, err
 		}
 		if strings.Contains(body, "%[1]s") {
@@ -122,13 +118,10 @@ func dottedPastAudit(ctx context.Context, s *Site) (Result, error) {
 
 // postToCRD has the right to create bars.<group> and tries foos.<group>.
 func postToCRD(ctx context.Context, s *Site) (Result, error) {
-	group, name := s.Name("g")+".example.io", s.Name("creator")
-	user, err := s.User(name)
+	group := s.Name("g") + ".example.io"
+	user, err := s.UserWith(ctx, "creator", "", rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{"apiextensions.k8s.io"},
+		Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{"bars." + group}})
 	if err != nil {
-		return Result{}, err
-	}
-	if err := s.Grant(ctx, name, "", rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{"apiextensions.k8s.io"},
-		Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{"bars." + group}}); err != nil {
 		return Result{}, err
 	}
 	const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -145,14 +138,10 @@ func postToItem(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	name := s.Name("creator")
-	user, err := s.User(name)
-	if err != nil {
-		return Result{}, err
-	}
 	group := "acme." + word + ".example.io"
-	if err := s.Grant(ctx, name, namespace, rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{group},
-		Resources: []string{"challenges"}, ResourceNames: []string{"mine"}}); err != nil {
+	user, err := s.UserWith(ctx, "creator", namespace, rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{group},
+		Resources: []string{"challenges"}, ResourceNames: []string{"mine"}})
+	if err != nil {
 		return Result{}, err
 	}
 	path := fmt.Sprintf("/apis/%s/v1/namespaces/%s/challenges", group, namespace)
@@ -182,13 +171,10 @@ func deleteByStatus(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	crd, name := "challenges.acme."+word+".example.io", s.Name("reporter")
-	user, err := s.User(name)
+	crd := "challenges.acme." + word + ".example.io"
+	user, err := s.UserWith(ctx, "reporter", "", rbacv1.PolicyRule{Verbs: []string{"get", "update", "patch"}, APIGroups: []string{"apiextensions.k8s.io"},
+		Resources: []string{"customresourcedefinitions/status"}})
 	if err != nil {
-		return Result{}, err
-	}
-	if err := s.Grant(ctx, name, "", rbacv1.PolicyRule{Verbs: []string{"get", "update", "patch"}, APIGroups: []string{"apiextensions.k8s.io"},
-		Resources: []string{"customresourcedefinitions/status"}}); err != nil {
 		return Result{}, err
 	}
 	path := "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + crd
@@ -222,12 +208,8 @@ func blockFromElsewhere(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	name := s.Name("neighbour")
-	user, err := s.User(name)
+	user, err := s.UserWith(ctx, "neighbour", own, rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
 	if err != nil {
-		return Result{}, err
-	}
-	if err := s.Grant(ctx, name, own, rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}); err != nil {
 		return Result{}, err
 	}
 	group := "acme." + word + ".example.io"
