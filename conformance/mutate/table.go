@@ -152,12 +152,7 @@ func merge(a, b *tree.Node) {
 }
 
 func addMetadata(g *gardener, s *site) bool {
-	props := s.n.Get("properties")
-	if props == nil || props.Kind != tree.Object {
-		props = tree.Obj()
-		s.n.Set("properties", props)
-	}
-	props.Set(g.choose("metadata", "metadata", "metadata", "kind", "apiVersion"), g.node(
+	s.n.Have("properties", tree.Object).Set(g.choose("metadata", "metadata", "metadata", "kind", "apiVersion"), g.node(
 		`{"type":"object"}`, `{"type":"string"}`, `{}`, `null`, `{"type":"object","properties":{"name":{"type":"string","maxLength":5}}}`,
 		`{"type":"object","properties":{"name":{"type":"string"},"generateName":{"type":"string","pattern":"^a"}}}`,
 		`{"type":"object","properties":{"labels":{"type":"object"}}}`, `{"type":"object","properties":{}}`,

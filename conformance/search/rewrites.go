@@ -65,11 +65,7 @@ func intoAllOf(e *editor, s *site) bool {
 	if len(branch.Kids) == 0 {
 		return false
 	}
-	allOf := s.n.Get("allOf")
-	if !isList(allOf) {
-		allOf = tree.Arr()
-		s.n.Set("allOf", allOf)
-	}
+	allOf := s.n.Have("allOf", tree.Array)
 	allOf.Kids = append(allOf.Kids, branch)
 	return true
 }

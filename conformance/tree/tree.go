@@ -103,6 +103,16 @@ func (n *Node) Set(name string, v *Node) {
 	n.Add(name, v)
 }
 
+// Have returns a member of a kind. One that is missing, or of another kind, becomes an empty one.
+func (n *Node) Have(name string, kind Kind) *Node {
+	v := n.Get(name)
+	if v == nil || v.Kind != kind {
+		v = &Node{Kind: kind}
+		n.Set(name, v)
+	}
+	return v
+}
+
 // Add appends a member, even if there is one of that name.
 func (n *Node) Add(name string, v *Node) {
 	n.Keys = append(n.Keys, Quote(name))
