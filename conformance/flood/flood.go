@@ -34,11 +34,30 @@ type Scenario struct {
 
 // All are the scenarios of `make flood`.
 var All = []Scenario{
-	{"lists", Lists, listing},
-	{"openapi", OpenAPI, asking},
+	flooding("lists", fmt.Sprintf("%d readers of %d objects in YAML, indented JSON and tables", listReaders, listObjects), prepareLists, list),
+	flooding("openapi", fmt.Sprintf("%d readers of /openapi/v2 of %d CRDs while one changes,", openAPIReaders, openAPICRDs), prepareOpenAPI, readOpenAPI),
 	{"applies", Applies, applying},
 	{"watches", Watches, nil},
 	{"webhooks", Webhooks, nil},
+}
+
+// flooding is a scenario of requests that are all alike.
+func flooding(name, what string, prepare func(context.Context, *launch.Server) error, flood func(context.Context, *launch.Server, *outcomes)) Scenario {
+	run := func(ctx context.Context, s *launch.Server, report func(format string, args ...any)) error {
+		if err := prepare(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		ctx, cancel := context.WithTimeout(ctx, floodTime)
+		defer cancel()
+		var o outcomes
+		flood(ctx, s, &o)
+		report("%s: %s for %v: %v", name, what, floodTime, &o)
+		if o.whole.Load() == 0 {
+			return fmt.Errorf("%s: no request was answered", name)
+		}
+		return nil
+	}
+	return Scenario{name, run, func(ctx context.Context, s *launch.Server) { flood(ctx, s, &outcomes{}) }}
 }
 
 // Figures are what was measured of a scenario.

@@ -2,7 +2,6 @@ package flood
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,25 +26,7 @@ var formats = []string{
 	"application/yaml",
 }
 
-// Lists floods a server with lists of many objects in YAML, indented JSON and tables. One reader in five leaves in the middle.
-func Lists(ctx context.Context, s *launch.Server, report func(format string, args ...any)) error {
-	if err := prepareLists(ctx, s); err != nil {
-		return fmt.Errorf("lists: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, floodTime)
-	defer cancel()
-	var o outcomes
-	list(ctx, s, &o)
-	report("lists: %d readers of %d objects in YAML, indented JSON and tables for %v: %v", listReaders, listObjects, floodTime, &o)
-	if o.whole.Load() == 0 {
-		return errors.New("lists: no list was answered")
-	}
-	return nil
-}
-
-// listing is the flood without its preparation.
-func listing(ctx context.Context, s *launch.Server) { list(ctx, s, &outcomes{}) }
-
+// list asks for lists of many objects in YAML, indented JSON and tables. One reader in five leaves in the middle.
 func list(ctx context.Context, s *launch.Server, o *outcomes) {
 	client, err := clientOf(s, "drowner")
 	if err != nil {
@@ -85,19 +66,9 @@ func prepareLists(ctx context.Context, s *launch.Server) error {
 	if err := define(ctx, s, "lists.flood.example.com", "pages", "Page", `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`); err != nil {
 		return err
 	}
-	client, err := s.HTTP()
-	if err != nil {
-		return err
-	}
-	defer client.CloseIdleConnections()
 	words := strings.Repeat("\"some words\",", 180) + `"end"`
 	return each(ctx, listObjects, 16, func(ctx context.Context, i int) error {
-		code, text, err := call(ctx, client, http.MethodPost, s.URL+listPath,
-			fmt.Sprintf(`{"apiVersion":"lists.flood.example.com/v1","kind":"Page","metadata":{"name":"p%d"},"spec":{"words":[%s]}}`, i, words))
-		if err == nil && code != http.StatusCreated {
-			err = fmt.Errorf("an object was not created: %d %.200s", code, text)
-		}
-		return err
+		return must(ctx, s, listPath, fmt.Sprintf(`{"apiVersion":"lists.flood.example.com/v1","kind":"Page","metadata":{"name":"p%d"},"spec":{"words":[%s]}}`, i, words))
 	})
 }
 

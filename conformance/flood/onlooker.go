@@ -84,7 +84,6 @@ func must(ctx context.Context, s *launch.Server, path, body string) error {
 	if err != nil {
 		return err
 	}
-	defer client.CloseIdleConnections()
 	code, text, err := call(ctx, client, http.MethodPost, s.URL+path, body)
 	if err == nil && code != http.StatusCreated {
 		err = fmt.Errorf("POST %s: %d: %.300s", path, code, text)

@@ -182,30 +182,25 @@ func (w *watching) many(ctx context.Context) (string, error) {
 	var open, refused atomic.Int64
 	var bodies sync.Map
 	defer bodies.Range(func(body, _ any) bool { return body.(io.Closer).Close() == nil })
-	var wg sync.WaitGroup
-	for range connsAtATime {
-		wg.Go(func() {
-			for range manyWatches / connsAtATime {
-				req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.server.URL+configMaps+"?watch=true", nil)
-				if err != nil {
-					return
-				}
-				resp, err := client.Do(req)
-				switch {
-				case err != nil:
-					refused.Add(1)
-				case resp.StatusCode == http.StatusOK:
-					bodies.Store(resp.Body, nil)
-					open.Add(1)
-				default:
-					_ = resp.Body.Close()
-					refused.Add(1)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return fmt.Sprintf("%d open, %d refused", open.Load(), refused.Load()), nil
+	err = each(ctx, manyWatches, connsAtATime, func(context.Context, int) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.server.URL+configMaps+"?watch=true", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		switch {
+		case err != nil:
+			refused.Add(1)
+		case resp.StatusCode == http.StatusOK:
+			bodies.Store(resp.Body, nil)
+			open.Add(1)
+		default:
+			_ = resp.Body.Close()
+			refused.Add(1)
+		}
+		return nil
+	})
+	return fmt.Sprintf("%d open, %d refused", open.Load(), refused.Load()), err
 }
 
 // connections opens connections that send nothing.
@@ -219,24 +214,18 @@ func (w *watching) connections(ctx context.Context) (string, error) {
 	var open, refused atomic.Int64
 	var conns sync.Map
 	defer conns.Range(func(c, _ any) bool { return c.(net.Conn).Close() == nil })
-	var wg sync.WaitGroup
-	for range connsAtATime {
-		wg.Go(func() {
-			for range manyConns / connsAtATime {
-				c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-				if err != nil {
-					refused.Add(1)
-					continue
-				}
-				conns.Store(c, nil)
-				if tls.Client(c, config).HandshakeContext(ctx) == nil {
-					open.Add(1)
-				} else {
-					refused.Add(1)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return fmt.Sprintf("%d open, %d refused", open.Load(), refused.Load()), nil
+	err = each(ctx, manyConns, connsAtATime, func(ctx context.Context, _ int) error {
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err == nil {
+			conns.Store(c, nil)
+			err = tls.Client(c, config).HandshakeContext(ctx)
+		}
+		if err == nil {
+			open.Add(1)
+		} else {
+			refused.Add(1)
+		}
+		return nil
+	})
+	return fmt.Sprintf("%d open, %d refused", open.Load(), refused.Load()), err
 }

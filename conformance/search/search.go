@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/conformance/generate"
@@ -91,22 +93,14 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 	}
 	r := &runner{cfg: cfg, pool: pool}
 	r.cfg.Workers, r.cfg.Show = cmp.Or(cfg.Workers, 2), cmp.Or(cfg.Show, 10)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range r.cfg.Workers {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				i := next.Add(1) - 1
-				if cfg.Pairs > 0 && i >= int64(cfg.Pairs) {
-					return
-				}
-				r.pair(ctx, cfg.Seed<<32+uint64(i))
-			}
-		})
-	}
 	done := make(chan struct{})
 	go r.progress(done)
-	wg.Wait()
+	var workers errgroup.Group
+	workers.SetLimit(r.cfg.Workers)
+	for i := 0; (cfg.Pairs == 0 || i < cfg.Pairs) && ctx.Err() == nil; i++ {
+		workers.Go(func() error { r.pair(ctx, cfg.Seed<<32+uint64(i)); return nil })
+	}
+	_ = workers.Wait() // there are no errors
 	close(done)
 	return &r.counts, r.misses, nil
 }

@@ -216,18 +216,6 @@ func (w *Environment) HTTP() (*http.Client, error) {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: settings, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4}}, nil
 }
 
-// CA is the certificate of the CA, as PEM.
-func (w *Environment) CA() []byte { return w.signer.CA }
-
-// ServerCertificate signs a certificate for a webhook on this machine.
-func (w *Environment) ServerCertificate() (tls.Certificate, error) {
-	pair, err := w.signer.Server("127.0.0.1")
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	return tls.X509KeyPair(pair.Cert, pair.Key)
-}
-
 // Heal undoes what was done to links and processes, and starts what has ended. It does not wait until they are ready.
 func (w *Environment) Heal() error {
 	var errs []error

@@ -77,7 +77,7 @@ func (s *Site) Tidy(ctx context.Context) error {
 
 // Setup creates what all runs need.
 func Setup(ctx context.Context, w *environment.Environment) (*Site, error) {
-	hook, err := StartWebhook(w)
+	hook, err := StartWebhook()
 	if err != nil {
 		return nil, err
 	}
