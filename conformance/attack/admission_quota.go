@@ -57,7 +57,7 @@ func overrunByScale(ctx context.Context, s *Site) (Result, error) {
 		sets: `{"apiVersion":"` + group + `/v1","kind":"Set","metadata":{"name":"s"},"spec":{"replicas":1}}`,
 		"/api/v1/namespaces/" + namespace + "/resourcequotas": fmt.Sprintf(`{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"q"},"spec":{"hard":{"espalier.dev/storage-bytes":"%d"}}}`, room),
 	} {
-		if _, err := s.Admin().Must(ctx, http.MethodPost, path, "application/json", object); err != nil {
+		if _, err := s.admin.Must(ctx, http.MethodPost, path, "application/json", object); err != nil {
 			return Result{}, err
 		}
 	}
@@ -75,7 +75,7 @@ func overrunByScale(ctx context.Context, s *Site) (Result, error) {
 			return Result{}, fmt.Errorf("applying the scale: %d: %.300s", code, text)
 		}
 	}
-	text, err := s.Admin().Must(ctx, http.MethodGet, sets+"/s", "", "")
+	text, err := s.admin.Must(ctx, http.MethodGet, sets+"/s", "", "")
 	switch {
 	case err != nil:
 		return Result{}, err
@@ -94,7 +94,7 @@ func (s *Site) overrun(ctx context.Context, hard string, object func(int64) stri
 		return Result{}, err
 	}
 	path := "/api/v1/namespaces/" + namespace + "/"
-	if _, err := s.Admin().Must(ctx, http.MethodPost, path+"resourcequotas", "application/json",
+	if _, err := s.admin.Must(ctx, http.MethodPost, path+"resourcequotas", "application/json",
 		`{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"q"},"spec":{"hard":{`+hard+`}}}`); err != nil {
 		return Result{}, err
 	}
@@ -103,7 +103,7 @@ func (s *Site) overrun(ctx context.Context, hard string, object func(int64) stri
 		return Result{}, err
 	}
 	if s.IsKubernetes() { // the controller that counts is another program, which does not run here
-		if _, err := s.Admin().Must(ctx, http.MethodPatch, path+"resourcequotas/q/status", "application/merge-patch+json",
+		if _, err := s.admin.Must(ctx, http.MethodPatch, path+"resourcequotas/q/status", "application/merge-patch+json",
 			`{"status":{"hard":{`+hard+`},"used":{"count/configmaps":"0"}}}`); err != nil {
 			return Result{}, err
 		}
@@ -119,7 +119,7 @@ func (s *Site) overrun(ctx context.Context, hard string, object func(int64) stri
 		})
 	}
 	group.Wait()
-	text, err := s.Admin().Must(ctx, http.MethodGet, path+"configmaps", "", "")
+	text, err := s.admin.Must(ctx, http.MethodGet, path+"configmaps", "", "")
 	if err != nil {
 		return Result{}, err
 	}

@@ -170,7 +170,7 @@ func (s *Site) approveOwn(ctx context.Context, subresource string) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	after, err := s.Admin().Must(ctx, http.MethodGet, requestsPath+"/"+name, "", "")
+	after, err := s.admin.Must(ctx, http.MethodGet, requestsPath+"/"+name, "", "")
 	if err != nil {
 		return Result{}, err
 	}

@@ -49,7 +49,7 @@ func crdOfCRDs(ctx context.Context, s *Site) (Result, error) {
 		return Result{}, fmt.Errorf("deleting the CRD: %d: %.300s: %v", code, text, err)
 	}
 	for range 20 {
-		code, text, err = site.Admin().Do(ctx, http.MethodGet, path+"/"+victim, "", "")
+		code, text, err = site.admin.Do(ctx, http.MethodGet, path+"/"+victim, "", "")
 		if err != nil {
 			return Result{}, err
 		}

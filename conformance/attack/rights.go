@@ -69,7 +69,7 @@ func traverse(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if _, err := s.Admin().Must(ctx, http.MethodPost, "/api/v1/namespaces/"+other+"/secrets", "application/json",
+	if _, err := s.admin.Must(ctx, http.MethodPost, "/api/v1/namespaces/"+other+"/secrets", "application/json",
 		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"one"},"stringData":{"key":"value"}}`); err != nil {
 		return Result{}, err
 	}

@@ -21,7 +21,7 @@ import (
 type Site struct {
 	Server *launch.Server
 	spec   launch.Spec
-	admin  *Client
+	admin  *Client // a member of system:masters
 	names  atomic.Int64
 	closed []func() // what ends with the site, the last first
 }
@@ -58,9 +58,6 @@ func (s *Site) Close() {
 
 // IsKubernetes reports whether the server is kube-apiserver.
 func (s *Site) IsKubernetes() bool { return s.spec.Kind == launch.Kubernetes }
-
-// Admin is a member of system:masters.
-func (s *Site) Admin() *Client { return s.admin }
 
 // User returns a client with a certificate and no rights of its own.
 func (s *Site) User(name string, groups ...string) (*Client, error) {

@@ -38,7 +38,7 @@ func challenges(ctx context.Context, s *Site) (word, namespace string, err error
 	if err := s.CRD(ctx, crdManifest("challenges", "Challenge", "acme."+word+".example.io")); err != nil {
 		return "", "", err
 	}
-	_, err = s.Admin().Must(ctx, http.MethodPost, fmt.Sprintf("/apis/acme.%s.example.io/v1/namespaces/%s/challenges", word, namespace), "application/json",
+	_, err = s.admin.Must(ctx, http.MethodPost, fmt.Sprintf("/apis/acme.%s.example.io/v1/namespaces/%s/challenges", word, namespace), "application/json",
 		fmt.Sprintf(`{"apiVersion":"acme.%s.example.io/v1","kind":"Challenge","metadata":{"name":"one"}}`, word))
 	return word, namespace, err
 }
@@ -98,7 +98,7 @@ func dottedPastAudit(ctx context.Context, s *Site) (Result, error) {
 	if word != "w-1" {
 		return Result{}, fmt.Errorf("the group is acme.%s.example.io, and the policy is about another", word)
 	}
-	code, _, err := s.Admin().Do(ctx, http.MethodGet, fmt.Sprintf("/apis/%s.example.io/v1/namespaces/%s/challenges.acme/one", word, namespace), "", "")
+	code, _, err := s.admin.Do(ctx, http.MethodGet, fmt.Sprintf("/apis/%s.example.io/v1/namespaces/%s/challenges.acme/one", word, namespace), "", "")
 	if err != nil {
 		return Result{}, err
 	}
@@ -155,7 +155,7 @@ func postToItem(ctx context.Context, s *Site) (Result, error) {
 
 // unlessThere is Refused with the code of an attempt, unless the object that it was to create exists.
 func (s *Site) unlessThere(ctx context.Context, path string, code int) (Result, error) {
-	found, _, err := s.Admin().Do(ctx, http.MethodGet, path, "", "")
+	found, _, err := s.admin.Do(ctx, http.MethodGet, path, "", "")
 	if err != nil {
 		return Result{}, err
 	}
@@ -183,7 +183,7 @@ func deleteByStatus(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	found, text, err := s.Admin().Do(ctx, http.MethodGet, path, "", "")
+	found, text, err := s.admin.Do(ctx, http.MethodGet, path, "", "")
 	switch {
 	case err != nil:
 		return Result{}, err
@@ -214,7 +214,7 @@ func blockFromElsewhere(ctx context.Context, s *Site) (Result, error) {
 	}
 	group := "acme." + word + ".example.io"
 	path := fmt.Sprintf("/apis/%s/v1/namespaces/%s/challenges/one", group, victims)
-	text, err := s.Admin().Must(ctx, http.MethodGet, path, "", "")
+	text, err := s.admin.Must(ctx, http.MethodGet, path, "", "")
 	if err != nil {
 		return Result{}, err
 	}
@@ -228,11 +228,11 @@ func blockFromElsewhere(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if _, err := s.Admin().Must(ctx, http.MethodDelete, path+"?propagationPolicy=Foreground", "", ""); err != nil {
+	if _, err := s.admin.Must(ctx, http.MethodDelete, path+"?propagationPolicy=Foreground", "", ""); err != nil {
 		return Result{}, err
 	}
 	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if left, _, err := s.Admin().Do(ctx, http.MethodGet, path, "", ""); err != nil || left == http.StatusNotFound {
+		if left, _, err := s.admin.Do(ctx, http.MethodGet, path, "", ""); err != nil || left == http.StatusNotFound {
 			return Refused("%d, and deleted", code), err
 		}
 	}

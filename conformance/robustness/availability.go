@@ -131,7 +131,7 @@ func (r *Runner) suffer(ctx context.Context, o outage) (reads, writes time.Durat
 		answers(since)
 	}
 	launch.Pause(ctx, time.Second)
-	gaps := m.endSince(since)
+	gaps := m.end(since)
 	if err == nil {
 		if o.gap {
 			for _, g := range gaps {

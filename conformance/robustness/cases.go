@@ -506,7 +506,7 @@ func (p *play) frozenLong(ctx context.Context) {
 	launch.Pause(ctx, 55*time.Second)
 	follower.Thaw()
 	launch.Pause(ctx, 5*time.Second)
-	for i, gap := range m.end() {
+	for i, gap := range m.end(m.began) {
 		p.note("replica %d: longest time without an answer: reads %.2f s, writes %.2f s", i, gap.reads.Seconds(), gap.writes.Seconds())
 		if gap.reads > 5*time.Second || gap.writes > 5*time.Second {
 			p.fail("replica %d: longest time without an answer: reads %.2f s, writes %.2f s", i, gap.reads.Seconds(), gap.writes.Seconds())

@@ -21,7 +21,7 @@ func restate(e *editor, s *site) bool {
 			bound, exclusive string
 			by               int
 		}{{"minimum", "exclusiveMinimum", -1}, {"maximum", "exclusiveMaximum", 1}} {
-			i, err := strconv.Atoi(raw(s.n.Get(k.bound)))
+			i, err := strconv.Atoi(s.n.Get(k.bound).Literal())
 			if err != nil {
 				continue
 			}
@@ -236,11 +236,4 @@ func bump(text string, by int) string {
 		}
 	}
 	return text + " || false"
-}
-
-func raw(n *tree.Node) string {
-	if n == nil {
-		return ""
-	}
-	return n.Raw
 }

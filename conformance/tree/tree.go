@@ -91,6 +91,14 @@ func (n *Node) Text() string {
 	return Unquote(n.Raw)
 }
 
+// Literal is a scalar as it is written, or "".
+func (n *Node) Literal() string {
+	if n == nil {
+		return ""
+	}
+	return n.Raw
+}
+
 // Is reports whether the node is this literal.
 func (n *Node) Is(raw string) bool { return n != nil && n.Kind == Scalar && n.Raw == raw }
 
