@@ -29,7 +29,7 @@ var owners = []Attack{{
 				return code, text, err // the garbage collector of Kubernetes is another program, which does not run here
 			}
 			for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-				left, _, err := o.site.Admin().Do(ctx, http.MethodGet, o.path("configmaps")+"/one", "", "")
+				left, _, err := o.site.admin.Do(ctx, http.MethodGet, o.path("configmaps")+"/one", "", "")
 				if err != nil || left == http.StatusNotFound {
 					return code, text, err
 				}
@@ -68,7 +68,7 @@ func (s *Site) withOwners(ctx context.Context, try func(*ownerless) (int, string
 	}
 	for kind, uid := range map[string]*string{"Secret": &o.secret, "ConfigMap": &o.config} {
 		resource := map[string]string{"Secret": "secrets", "ConfigMap": "configmaps"}[kind]
-		text, err := s.Admin().Must(ctx, http.MethodPost, o.path(resource), "application/json", fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"name":"one"}}`, kind))
+		text, err := s.admin.Must(ctx, http.MethodPost, o.path(resource), "application/json", fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"name":"one"}}`, kind))
 		if err != nil {
 			return Result{}, err
 		}
@@ -78,11 +78,8 @@ func (s *Site) withOwners(ctx context.Context, try func(*ownerless) (int, string
 		}
 		*uid = object.Metadata.UID
 	}
-	name := s.Name("editor")
-	if o.user, err = s.User(name); err != nil {
-		return Result{}, err
-	}
-	if err := s.Grant(ctx, name, o.namespace, rbacv1.PolicyRule{Verbs: []string{"create", "get", "update", "patch"}, APIGroups: []string{""}, Resources: []string{"configmaps"}}); err != nil {
+	o.user, err = s.UserWith(ctx, "editor", o.namespace, rbacv1.PolicyRule{Verbs: []string{"create", "get", "update", "patch"}, APIGroups: []string{""}, Resources: []string{"configmaps"}})
+	if err != nil {
 		return Result{}, err
 	}
 	return denied(try(o))

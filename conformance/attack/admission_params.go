@@ -13,29 +13,19 @@ import (
 // parameters are attempts to read Secrets as the parameters of admission policies, which the server reads with rights of its own.
 var parameters = []Attack{{
 	ID: "C2-message", What: "read a Secret through the messageExpression of one's own ValidatingAdmissionPolicy",
-	Run: func(ctx context.Context, s *Site) (Result, error) {
-		return s.readByPolicy(ctx, leak{policy: validating, kind: "Secret", ref: `"name":"one","namespace":%q`})
-	},
+	Run: leak{policy: validating, kind: "Secret", ref: `"name":"one","namespace":%q`}.read,
 }, {
 	ID: "C2-selector", What: "read all Secrets of a namespace through paramRef.selector: {}",
-	Run: func(ctx context.Context, s *Site) (Result, error) {
-		return s.readByPolicy(ctx, leak{policy: validating, kind: "Secret", ref: `"selector":{},"namespace":%q`})
-	},
+	Run: leak{policy: validating, kind: "Secret", ref: `"selector":{},"namespace":%q`}.read,
 }, {
 	ID: "C2-mutating", What: "copy a Secret into a ConfigMap by one's own MutatingAdmissionPolicy",
-	Run: func(ctx context.Context, s *Site) (Result, error) {
-		return s.readByPolicy(ctx, leak{policy: mutating, kind: "Secret", ref: `"name":"one","namespace":%q`})
-	},
+	Run: leak{policy: mutating, kind: "Secret", ref: `"name":"one","namespace":%q`}.read,
 }, {
 	ID: "C2-binding", What: "bind an administrator's policy to a Secret that one cannot read",
-	Run: func(ctx context.Context, s *Site) (Result, error) {
-		return s.readByPolicy(ctx, leak{policy: validating, kind: "Secret", byAdmin: true, ref: `"name":"one","namespace":%q`})
-	},
+	Run: leak{policy: validating, kind: "Secret", byAdmin: true, ref: `"name":"one","namespace":%q`}.read,
 }, {
 	ID: "C2-kind-change", What: "change the paramKind of one's own policy from ConfigMap to Secret after it is bound",
-	Run: func(ctx context.Context, s *Site) (Result, error) {
-		return s.readByPolicy(ctx, leak{policy: validating, kind: "ConfigMap", change: true, ref: `"name":"one","namespace":%q`})
-	},
+	Run: leak{policy: validating, kind: "ConfigMap", change: true, ref: `"name":"one","namespace":%q`}.read,
 }}
 
 // A leak is a policy and a binding that show a parameter to the author of a ConfigMap.
@@ -71,15 +61,15 @@ const (
 	policyDelay = 10 * time.Second
 )
 
-// readByPolicy attempts to have a policy show a Secret of another namespace.
-func (s *Site) readByPolicy(ctx context.Context, l leak) (Result, error) {
+// read attempts to have a policy show a Secret of another namespace.
+func (l leak) read(ctx context.Context, s *Site) (Result, error) {
 	own, other, user, err := s.policyAuthor(ctx)
 	if err != nil {
 		return Result{}, err
 	}
 	name, author := s.Name("leak"), user
 	if l.byAdmin {
-		author = s.Admin()
+		author = s.admin
 	}
 	object := func(kind string) string {
 		return fmt.Sprintf(`{"apiVersion":"admissionregistration.k8s.io/v1","kind":%q,"metadata":{"name":%q},"spec":{"paramKind":{"apiVersion":"v1","kind":%q},`+
@@ -88,7 +78,7 @@ func (s *Site) readByPolicy(ctx context.Context, l leak) (Result, error) {
 	}
 	defer func() { // policies are cluster-wide: the next attack must not meet this one
 		for _, plural := range []string{"ies", "ybindings"} {
-			_, _, _ = s.Admin().Do(context.WithoutCancel(ctx), http.MethodDelete, policies+l.policy.plural+plural+"/"+name, "", "")
+			_, _, _ = s.admin.Do(context.WithoutCancel(ctx), http.MethodDelete, policies+l.policy.plural+plural+"/"+name, "", "")
 		}
 	}()
 	if refused, err := s.step(author.Do(ctx, http.MethodPost, policies+l.policy.plural+"ies", "application/json", object(l.kind))); refused != nil || err != nil {
@@ -136,16 +126,12 @@ func (s *Site) policyAuthor(ctx context.Context) (own, other string, user *Clien
 		`configmaps {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"},"data":{"key":"public"}}`,
 	} {
 		resource, body, _ := strings.Cut(object, " ")
-		if _, err = s.Admin().Must(ctx, http.MethodPost, "/api/v1/namespaces/"+other+"/"+resource, "application/json", body); err != nil {
+		if _, err = s.admin.Must(ctx, http.MethodPost, "/api/v1/namespaces/"+other+"/"+resource, "application/json", body); err != nil {
 			return "", "", nil, err
 		}
 	}
-	name := s.Name("author")
-	if user, err = s.User(name); err != nil {
-		return "", "", nil, err
-	}
 	all := []string{"create", "get", "list", "update", "patch"}
-	err = s.Grant(ctx, name, "", rbacv1.PolicyRule{Verbs: all, APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{
+	user, err = s.UserWith(ctx, "author", "", rbacv1.PolicyRule{Verbs: all, APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{
 		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
 	}}, rbacv1.PolicyRule{Verbs: all, APIGroups: []string{""}, Resources: []string{"configmaps"}})
 	return own, other, user, err

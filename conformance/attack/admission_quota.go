@@ -48,12 +48,8 @@ func overrunByScale(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	name := s.Name("scaler")
-	user, err := s.User(name)
+	user, err := s.UserWith(ctx, "scaler", namespace, rbacv1.PolicyRule{Verbs: []string{"patch"}, APIGroups: []string{group}, Resources: []string{"sets/scale"}})
 	if err != nil {
-		return Result{}, err
-	}
-	if err := s.Grant(ctx, name, namespace, rbacv1.PolicyRule{Verbs: []string{"patch"}, APIGroups: []string{group}, Resources: []string{"sets/scale"}}); err != nil {
 		return Result{}, err
 	}
 	sets := "/apis/" + group + "/v1/namespaces/" + namespace + "/sets"
@@ -61,7 +57,7 @@ func overrunByScale(ctx context.Context, s *Site) (Result, error) {
 		sets: `{"apiVersion":"` + group + `/v1","kind":"Set","metadata":{"name":"s"},"spec":{"replicas":1}}`,
 		"/api/v1/namespaces/" + namespace + "/resourcequotas": fmt.Sprintf(`{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"q"},"spec":{"hard":{"espalier.dev/storage-bytes":"%d"}}}`, room),
 	} {
-		if _, err := s.Admin().Must(ctx, http.MethodPost, path, "application/json", object); err != nil {
+		if _, err := s.admin.Must(ctx, http.MethodPost, path, "application/json", object); err != nil {
 			return Result{}, err
 		}
 	}
@@ -79,7 +75,7 @@ func overrunByScale(ctx context.Context, s *Site) (Result, error) {
 			return Result{}, fmt.Errorf("applying the scale: %d: %.300s", code, text)
 		}
 	}
-	text, err := s.Admin().Must(ctx, http.MethodGet, sets+"/s", "", "")
+	text, err := s.admin.Must(ctx, http.MethodGet, sets+"/s", "", "")
 	switch {
 	case err != nil:
 		return Result{}, err
@@ -97,20 +93,17 @@ func (s *Site) overrun(ctx context.Context, hard string, object func(int64) stri
 	if err != nil {
 		return Result{}, err
 	}
-	path, name := "/api/v1/namespaces/"+namespace+"/", s.Name("writer")
-	if _, err := s.Admin().Must(ctx, http.MethodPost, path+"resourcequotas", "application/json",
+	path := "/api/v1/namespaces/" + namespace + "/"
+	if _, err := s.admin.Must(ctx, http.MethodPost, path+"resourcequotas", "application/json",
 		`{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"q"},"spec":{"hard":{`+hard+`}}}`); err != nil {
 		return Result{}, err
 	}
-	user, err := s.User(name)
+	user, err := s.UserWith(ctx, "writer", namespace, rbacv1.PolicyRule{Verbs: []string{"create", "delete"}, APIGroups: []string{""}, Resources: []string{"configmaps"}})
 	if err != nil {
 		return Result{}, err
 	}
-	if err := s.Grant(ctx, name, namespace, rbacv1.PolicyRule{Verbs: []string{"create", "delete"}, APIGroups: []string{""}, Resources: []string{"configmaps"}}); err != nil {
-		return Result{}, err
-	}
 	if s.IsKubernetes() { // the controller that counts is another program, which does not run here
-		if _, err := s.Admin().Must(ctx, http.MethodPatch, path+"resourcequotas/q/status", "application/merge-patch+json",
+		if _, err := s.admin.Must(ctx, http.MethodPatch, path+"resourcequotas/q/status", "application/merge-patch+json",
 			`{"status":{"hard":{`+hard+`},"used":{"count/configmaps":"0"}}}`); err != nil {
 			return Result{}, err
 		}
@@ -126,7 +119,7 @@ func (s *Site) overrun(ctx context.Context, hard string, object func(int64) stri
 		})
 	}
 	group.Wait()
-	text, err := s.Admin().Must(ctx, http.MethodGet, path+"configmaps", "", "")
+	text, err := s.admin.Must(ctx, http.MethodGet, path+"configmaps", "", "")
 	if err != nil {
 		return Result{}, err
 	}

@@ -44,6 +44,14 @@ func Succeeded(format string, args ...any) Result {
 	return Result{OutcomeSucceeded, fmt.Sprintf(format, args...)}
 }
 
+// SucceededIf is one of the two, by what was measured.
+func SucceededIf(succeeded bool, format string, args ...any) Result {
+	if succeeded {
+		return Succeeded(format, args...)
+	}
+	return Refused(format, args...)
+}
+
 // Absent is the result where a server has nothing that could be attacked.
 func Absent(reason string) Result { return Result{OutcomeAbsent, reason} }
 

@@ -37,7 +37,7 @@ var auth = []Attack{{
 		if err != nil {
 			return Result{}, err
 		}
-		_, code, text, err := user.request(ctx, s, pkix.Name{CommonName: "mallory", Organization: []string{"system:masters"}})
+		_, code, text, err := s.requestCSR(ctx, user, pkix.Name{CommonName: "mallory", Organization: []string{"system:masters"}})
 		return denied(code, text, err)
 	},
 }, {
@@ -83,12 +83,8 @@ func overlongToken(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	name := s.Name("tokens")
-	user, err := s.User(name)
+	user, err := s.UserWith(ctx, "tokens", namespace, rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{""}, Resources: []string{"serviceaccounts", "serviceaccounts/token"}})
 	if err != nil {
-		return Result{}, err
-	}
-	if err := s.Grant(ctx, name, namespace, rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{""}, Resources: []string{"serviceaccounts", "serviceaccounts/token"}}); err != nil {
 		return Result{}, err
 	}
 	accounts := "/api/v1/namespaces/" + namespace + "/serviceaccounts"
@@ -126,20 +122,12 @@ func overlongToken(ctx context.Context, s *Site) (Result, error) {
 
 const requestsPath = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
-// A csrUser may write CertificateSigningRequests with all subresources, and has no right to any signer.
-type csrUser struct{ *Client }
-
-func (s *Site) csrUser(ctx context.Context) (*csrUser, error) {
-	name := s.Name("requester")
-	user, err := s.User(name)
-	if err != nil {
-		return nil, err
-	}
-	err = s.Grant(ctx, name, "", rbacv1.PolicyRule{
+// csrUser returns a user who may write CertificateSigningRequests with all subresources, and has no right to any signer.
+func (s *Site) csrUser(ctx context.Context) (*Client, error) {
+	return s.UserWith(ctx, "requester", "", rbacv1.PolicyRule{
 		Verbs: []string{"create", "get", "update", "patch"}, APIGroups: []string{"certificates.k8s.io"},
 		Resources: []string{"certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status"},
 	})
-	return &csrUser{user}, err
 }
 
 // csrOf is a CertificateSigningRequest.
@@ -157,13 +145,13 @@ func (s *Site) csrOf(subject pkix.Name) (name, body string, err error) {
 		`"signerName":"kubernetes.io/kube-apiserver-client","usages":["client auth"]}}`, name, base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))), nil
 }
 
-// request creates a CertificateSigningRequest.
-func (u *csrUser) request(ctx context.Context, s *Site, subject pkix.Name) (name string, code int, text string, err error) {
+// requestCSR creates a CertificateSigningRequest.
+func (s *Site) requestCSR(ctx context.Context, user *Client, subject pkix.Name) (name string, code int, text string, err error) {
 	name, body, err := s.csrOf(subject)
 	if err != nil {
 		return "", 0, "", err
 	}
-	code, text, err = u.Do(ctx, http.MethodPost, requestsPath, "application/json", body)
+	code, text, err = user.Do(ctx, http.MethodPost, requestsPath, "application/json", body)
 	return name, code, text, err
 }
 
@@ -173,7 +161,7 @@ func (s *Site) approveOwn(ctx context.Context, subresource string) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	name, code, text, err := user.request(ctx, s, pkix.Name{CommonName: "mallory"})
+	name, code, text, err := s.requestCSR(ctx, user, pkix.Name{CommonName: "mallory"})
 	if err != nil || code != http.StatusCreated {
 		return Result{}, fmt.Errorf("the request was not created: %d: %.300s: %w", code, text, err)
 	}
@@ -182,7 +170,7 @@ func (s *Site) approveOwn(ctx context.Context, subresource string) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	after, err := s.Admin().Must(ctx, http.MethodGet, requestsPath+"/"+name, "", "")
+	after, err := s.admin.Must(ctx, http.MethodGet, requestsPath+"/"+name, "", "")
 	if err != nil {
 		return Result{}, err
 	}

@@ -27,14 +27,11 @@ func crdOfCRDs(ctx context.Context, s *Site) (Result, error) {
 	if err := site.CRD(ctx, crdOf(victim, "Namespaced", "victims", "Victim", "attack.example.com")); err != nil {
 		return Result{}, err
 	}
-	user, err := site.User("author")
-	if err != nil {
-		return Result{}, err
-	}
 	group, resource := []string{"apiextensions.k8s.io"}, []string{"customresourcedefinitions"}
-	if err := site.Grant(ctx, "author", "",
+	user, err := site.UserWith(ctx, "author", "",
 		rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: group, Resources: resource},
-		rbacv1.PolicyRule{Verbs: []string{"delete"}, APIGroups: group, Resources: resource, ResourceNames: []string{own}}); err != nil {
+		rbacv1.PolicyRule{Verbs: []string{"delete"}, APIGroups: group, Resources: resource, ResourceNames: []string{own}})
+	if err != nil {
 		return Result{}, err
 	}
 	const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -52,7 +49,7 @@ func crdOfCRDs(ctx context.Context, s *Site) (Result, error) {
 		return Result{}, fmt.Errorf("deleting the CRD: %d: %.300s: %v", code, text, err)
 	}
 	for range 20 {
-		code, text, err = site.Admin().Do(ctx, http.MethodGet, path+"/"+victim, "", "")
+		code, text, err = site.admin.Do(ctx, http.MethodGet, path+"/"+victim, "", "")
 		if err != nil {
 			return Result{}, err
 		}

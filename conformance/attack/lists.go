@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
@@ -18,42 +19,32 @@ import (
 var lists = []Attack{{
 	ID: "C5-yaml-list", What: "take 1 GB with four lists of 5 MB in YAML",
 	Run: func(ctx context.Context, s *Site) (Result, error) {
-		path, reader, err := s.pages(ctx)
+		_, path, reader, err := s.pages(ctx)
 		if err != nil {
 			return Result{}, err
 		}
 		grown, err := s.growth(ctx, func(ctx context.Context) error {
-			var tasks sync.WaitGroup
-			var failed atomic.Pointer[error]
+			var readers errgroup.Group
 			for range 4 {
-				tasks.Go(func() {
+				readers.Go(func() error {
 					code, _, err := reader.Do(ctx, http.MethodGet, path, "", "", "Accept", "application/yaml")
 					if err == nil && code != http.StatusOK {
 						err = fmt.Errorf("the list is answered with %d", code)
 					}
-					if err != nil {
-						failed.Store(&err)
-					}
+					return err
 				})
 			}
-			tasks.Wait()
-			if err := failed.Load(); err != nil {
-				return *err
-			}
-			return nil
+			return readers.Wait()
 		})
 		if err != nil {
 			return Result{}, err
 		}
-		if grown > 1<<30 {
-			return Succeeded("%d MB", grown>>20), nil
-		}
-		return Refused("%d MB", grown>>20), nil
+		return SucceededIf(grown > 1<<30, "%d MB", grown>>20), nil
 	},
 }, {
 	ID: "C7-openapi-v2", What: "have /openapi/v2 rendered anew for each of 30 requests",
 	Run: func(ctx context.Context, s *Site) (Result, error) {
-		if _, _, err := s.pages(ctx); err != nil { // so that the document has just changed
+		if _, _, _, err := s.pages(ctx); err != nil { // so that the document has just changed
 			return Result{}, err
 		}
 		ask := func(times int) (time.Duration, error) {
@@ -62,7 +53,7 @@ var lists = []Attack{{
 				return 0, err
 			}
 			for range times {
-				if code, text, err := s.Admin().Do(ctx, http.MethodGet, "/openapi/v2", "", "", "Accept-Encoding", "identity"); err != nil || code != http.StatusOK {
+				if code, text, err := s.admin.Do(ctx, http.MethodGet, "/openapi/v2", "", "", "Accept-Encoding", "identity"); err != nil || code != http.StatusOK {
 					return 0, fmt.Errorf("%d %.200s: %w", code, text, err)
 				}
 			}
@@ -77,15 +68,12 @@ var lists = []Attack{{
 		if err != nil {
 			return Result{}, err
 		}
-		if often > 10*max(once, 100*time.Millisecond) {
-			return Succeeded("%v of CPU, %v for the first", often, once), nil
-		}
-		return Refused("%v of CPU, %v for the first", often, once), nil
+		return SucceededIf(often > 10*max(once, 100*time.Millisecond), "%v of CPU, %v for the first", often, once), nil
 	},
 }, {
 	ID: "C11-apply-keys", What: "take 2 s of CPU with one server-side apply of 60,000 keys",
 	Run: func(ctx context.Context, s *Site) (Result, error) {
-		path, user, err := s.pages(ctx)
+		group, path, user, err := s.pages(ctx)
 		if err != nil {
 			return Result{}, err
 		}
@@ -93,7 +81,6 @@ var lists = []Attack{{
 		for i := range 60_000 {
 			fmt.Fprintf(&keys, `"k%d":%d,`, i, i)
 		}
-		group := strings.Split(path, "/")[2]
 		return s.takesCPU(func() (int, string, error) {
 			return user.Do(ctx, http.MethodPatch, path+"/large?fieldManager=attack", "application/apply-patch+yaml",
 				fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Page","metadata":{"name":"large"},"spec":{%s"end":1}}`, group, keys.String()))
@@ -102,11 +89,10 @@ var lists = []Attack{{
 }, {
 	ID: "C11-managed-fields", What: "take 2 s of CPU with one update that brings 100,000 managed fields in the wrong order",
 	Run: func(ctx context.Context, s *Site) (Result, error) {
-		path, user, err := s.pages(ctx)
+		group, path, user, err := s.pages(ctx)
 		if err != nil {
 			return Result{}, err
 		}
-		group := strings.Split(path, "/")[2]
 		object := fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Page","metadata":{"name":"managed"%%s},"spec":{"a":1}}`, group)
 		if _, err := user.Must(ctx, http.MethodPost, path, "application/json", fmt.Sprintf(object, "")); err != nil {
 			return Result{}, err
@@ -123,11 +109,10 @@ var lists = []Attack{{
 }, {
 	ID: "deep-pretty", What: "take 500 MB with one GET of an object of 56 KB, 9000 levels deep, with indentation",
 	Run: func(ctx context.Context, s *Site) (Result, error) {
-		path, user, err := s.pages(ctx)
+		group, path, user, err := s.pages(ctx)
 		if err != nil {
 			return Result{}, err
 		}
-		group := strings.Split(path, "/")[2]
 		object := fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Page","metadata":{"name":"deep"},"spec":%s[%s1]%s}`, group,
 			strings.Repeat(`{"a":`, 9000), strings.Repeat("1,", 1000), strings.Repeat("}", 9000))
 		if _, err := user.Must(ctx, http.MethodPost, path, "application/json", object); err != nil {
@@ -147,19 +132,15 @@ var lists = []Attack{{
 		if err != nil {
 			return Result{}, err
 		}
-		if grown > 500<<20 {
-			return Succeeded("%s%d MB", answers, grown>>20), nil
-		}
-		return Refused("%s%d MB", answers, grown>>20), nil
+		return SucceededIf(grown > 500<<20, "%s%d MB", answers, grown>>20), nil
 	},
 }, {
 	ID: "deep-apply", What: "take 2 s of CPU with one server-side apply of 18,000 fields on 9000 levels",
 	Run: func(ctx context.Context, s *Site) (Result, error) {
-		path, user, err := s.pages(ctx)
+		group, path, user, err := s.pages(ctx)
 		if err != nil {
 			return Result{}, err
 		}
-		group := strings.Split(path, "/")[2]
 		return s.takesCPU(func() (int, string, error) {
 			return user.Do(ctx, http.MethodPatch, path+"/deep?fieldManager=attack", "application/apply-patch+yaml",
 				fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Page","metadata":{"name":"deep"},"spec":%s1%s}`, group,
@@ -185,38 +166,32 @@ func (s *Site) takesCPU(send func() (code int, text string, err error)) (Result,
 	if err != nil {
 		return Result{}, err
 	}
-	if took := after - before; took > cpuLimit {
-		return Succeeded("%d after %v of CPU", code, took), nil
-	}
-	return Refused("%d after %v of CPU", code, after-before), nil
+	return SucceededIf(after-before > cpuLimit, "%d after %v of CPU", code, after-before), nil
 }
 
 // pages creates a resource with 5 MB of objects, and a user who may do with them what he likes.
-func (s *Site) pages(ctx context.Context) (path string, reader *Client, err error) {
-	group, user := s.Name("pages")+".example.com", s.Name("reader")
+func (s *Site) pages(ctx context.Context) (group, path string, user *Client, err error) {
+	group = s.Name("pages") + ".example.com"
 	err = s.CRD(ctx, fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"pages.%[1]s"},"spec":{
 		"group":%[1]q,"scope":"Namespaced","names":{"plural":"pages","singular":"page","kind":"Page","listKind":"PageList"},
 		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}}`, group))
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	namespace, err := s.Namespace(ctx)
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	path = "/apis/" + group + "/v1/namespaces/" + namespace + "/pages"
 	words := strings.Repeat(`"some words",`, 4000) + `"end"`
 	for i := range 100 {
 		if _, err := s.admin.Must(ctx, http.MethodPost, path, "application/json",
 			fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Page","metadata":{"name":"p%d"},"spec":{"words":[%s]}}`, group, i, words)); err != nil {
-			return "", nil, err
+			return "", "", nil, err
 		}
 	}
-	if err := s.Grant(ctx, user, namespace, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"pages"}, Verbs: []string{"list", "get", "create", "patch"}}); err != nil {
-		return "", nil, err
-	}
-	reader, err = s.User(user)
-	return path, reader, err
+	user, err = s.UserWith(ctx, "reader", namespace, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"pages"}, Verbs: []string{"list", "get", "create", "patch"}})
+	return group, path, user, err
 }
 
 // growth returns by how much the resident memory of the server grew at most while f ran.

@@ -39,12 +39,8 @@ var rights = []Attack{{
 
 // asAuthor creates an RBAC object as a user who may create them.
 func (s *Site) asAuthor(ctx context.Context, resource, object string) (Result, error) {
-	name := s.Name("author")
-	user, err := s.User(name)
+	user, err := s.UserWith(ctx, "author", "", rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{resource}})
 	if err != nil {
-		return Result{}, err
-	}
-	if err := s.Grant(ctx, name, "", rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{resource}}); err != nil {
 		return Result{}, err
 	}
 	return denied(user.Do(ctx, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/"+resource, "application/json", fmt.Sprintf(object, s.Name("stolen"))))
@@ -73,16 +69,12 @@ func traverse(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if _, err := s.Admin().Must(ctx, http.MethodPost, "/api/v1/namespaces/"+other+"/secrets", "application/json",
+	if _, err := s.admin.Must(ctx, http.MethodPost, "/api/v1/namespaces/"+other+"/secrets", "application/json",
 		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"one"},"stringData":{"key":"value"}}`); err != nil {
 		return Result{}, err
 	}
-	name := s.Name("reader")
-	user, err := s.User(name)
+	user, err := s.UserWith(ctx, "reader", own, rbacv1.PolicyRule{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"configmaps"}})
 	if err != nil {
-		return Result{}, err
-	}
-	if err := s.Grant(ctx, name, own, rbacv1.PolicyRule{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"configmaps"}}); err != nil {
 		return Result{}, err
 	}
 	base, worst := "/api/v1/namespaces/"+own+"/configmaps/", 0

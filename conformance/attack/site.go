@@ -2,12 +2,10 @@ package attack
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +21,7 @@ import (
 type Site struct {
 	Server *launch.Server
 	spec   launch.Spec
-	admin  *Client
+	admin  *Client // a member of system:masters
 	names  atomic.Int64
 	closed []func() // what ends with the site, the last first
 }
@@ -61,9 +59,6 @@ func (s *Site) Close() {
 // IsKubernetes reports whether the server is kube-apiserver.
 func (s *Site) IsKubernetes() bool { return s.spec.Kind == launch.Kubernetes }
 
-// Admin is a member of system:masters.
-func (s *Site) Admin() *Client { return s.admin }
-
 // User returns a client with a certificate and no rights of its own.
 func (s *Site) User(name string, groups ...string) (*Client, error) {
 	config, err := s.Server.Client(name, groups...)
@@ -84,8 +79,17 @@ func (s *Site) Namespace(ctx context.Context) (string, error) {
 	return name, err
 }
 
-// Grant gives a user rights in a namespace, or everywhere if it is empty, and waits until they are in force.
-func (s *Site) Grant(ctx context.Context, user, namespace string, rules ...rbacv1.PolicyRule) error {
+// UserWith returns a new user whose rights in a namespace, or everywhere if it is empty, are in force.
+func (s *Site) UserWith(ctx context.Context, prefix, namespace string, rules ...rbacv1.PolicyRule) (*Client, error) {
+	name := s.Name(prefix)
+	if err := s.grant(ctx, name, namespace, rules); err != nil {
+		return nil, err
+	}
+	return s.User(name)
+}
+
+// grant gives a user rights, and waits until they are in force.
+func (s *Site) grant(ctx context.Context, user, namespace string, rules []rbacv1.PolicyRule) error {
 	role, path := "ClusterRole", "/apis/rbac.authorization.k8s.io/v1/"
 	if namespace != "" {
 		role, path = "Role", path+"namespaces/"+namespace+"/"
@@ -176,21 +180,10 @@ func (s *Site) CRD(ctx context.Context, manifest string) error {
 
 // Webhook starts a TLS server that ends with the site, and returns its URL and the CA that signed its certificate.
 func (s *Site) Webhook(handler http.Handler) (url string, ca []byte, err error) {
-	signer, err := launch.NewCA()
+	server, ca, err := launch.StartWebhook(handler)
 	if err != nil {
 		return "", nil, err
 	}
-	pair, err := signer.Server("127.0.0.1", "localhost")
-	if err != nil {
-		return "", nil, err
-	}
-	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
-	if err != nil {
-		return "", nil, err
-	}
-	server := httptest.NewUnstartedServer(handler)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-	server.StartTLS()
 	s.closed = append(s.closed, server.Close)
-	return server.URL, signer.CA, nil
+	return server.URL, ca, nil
 }

@@ -38,7 +38,7 @@ func challenges(ctx context.Context, s *Site) (word, namespace string, err error
 	if err := s.CRD(ctx, crdManifest("challenges", "Challenge", "acme."+word+".example.io")); err != nil {
 		return "", "", err
 	}
-	_, err = s.Admin().Must(ctx, http.MethodPost, fmt.Sprintf("/apis/acme.%s.example.io/v1/namespaces/%s/challenges", word, namespace), "application/json",
+	_, err = s.admin.Must(ctx, http.MethodPost, fmt.Sprintf("/apis/acme.%s.example.io/v1/namespaces/%s/challenges", word, namespace), "application/json",
 		fmt.Sprintf(`{"apiVersion":"acme.%s.example.io/v1","kind":"Challenge","metadata":{"name":"one"}}`, word))
 	return word, namespace, err
 }
@@ -55,12 +55,8 @@ func dotted(method, item, contentType, body string) func(context.Context, *Site)
 		if err != nil {
 			return Result{}, err
 		}
-		name := s.Name("issuer")
-		user, err := s.User(name)
+		user, err := s.UserWith(ctx, "issuer", "", rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{word + ".example.io"}, Resources: []string{"*"}})
 		if err != nil {
-			return Result{}, err
-		}
-		if err := s.Grant(ctx, name, "", rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{word + ".example.io"}, Resources: []string{"*"}}); err != nil {
 			return Result{}, err
 		}
 		if strings.Contains(body, "%[1]s") {
@@ -102,7 +98,7 @@ func dottedPastAudit(ctx context.Context, s *Site) (Result, error) {
 	if word != "w-1" {
 		return Result{}, fmt.Errorf("the group is acme.%s.example.io, and the policy is about another", word)
 	}
-	code, _, err := s.Admin().Do(ctx, http.MethodGet, fmt.Sprintf("/apis/%s.example.io/v1/namespaces/%s/challenges.acme/one", word, namespace), "", "")
+	code, _, err := s.admin.Do(ctx, http.MethodGet, fmt.Sprintf("/apis/%s.example.io/v1/namespaces/%s/challenges.acme/one", word, namespace), "", "")
 	if err != nil {
 		return Result{}, err
 	}
@@ -122,13 +118,10 @@ func dottedPastAudit(ctx context.Context, s *Site) (Result, error) {
 
 // postToCRD has the right to create bars.<group> and tries foos.<group>.
 func postToCRD(ctx context.Context, s *Site) (Result, error) {
-	group, name := s.Name("g")+".example.io", s.Name("creator")
-	user, err := s.User(name)
+	group := s.Name("g") + ".example.io"
+	user, err := s.UserWith(ctx, "creator", "", rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{"apiextensions.k8s.io"},
+		Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{"bars." + group}})
 	if err != nil {
-		return Result{}, err
-	}
-	if err := s.Grant(ctx, name, "", rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{"apiextensions.k8s.io"},
-		Resources: []string{"customresourcedefinitions"}, ResourceNames: []string{"bars." + group}}); err != nil {
 		return Result{}, err
 	}
 	const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -145,14 +138,10 @@ func postToItem(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	name := s.Name("creator")
-	user, err := s.User(name)
-	if err != nil {
-		return Result{}, err
-	}
 	group := "acme." + word + ".example.io"
-	if err := s.Grant(ctx, name, namespace, rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{group},
-		Resources: []string{"challenges"}, ResourceNames: []string{"mine"}}); err != nil {
+	user, err := s.UserWith(ctx, "creator", namespace, rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{group},
+		Resources: []string{"challenges"}, ResourceNames: []string{"mine"}})
+	if err != nil {
 		return Result{}, err
 	}
 	path := fmt.Sprintf("/apis/%s/v1/namespaces/%s/challenges", group, namespace)
@@ -166,7 +155,7 @@ func postToItem(ctx context.Context, s *Site) (Result, error) {
 
 // unlessThere is Refused with the code of an attempt, unless the object that it was to create exists.
 func (s *Site) unlessThere(ctx context.Context, path string, code int) (Result, error) {
-	found, _, err := s.Admin().Do(ctx, http.MethodGet, path, "", "")
+	found, _, err := s.admin.Do(ctx, http.MethodGet, path, "", "")
 	if err != nil {
 		return Result{}, err
 	}
@@ -182,13 +171,10 @@ func deleteByStatus(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	crd, name := "challenges.acme."+word+".example.io", s.Name("reporter")
-	user, err := s.User(name)
+	crd := "challenges.acme." + word + ".example.io"
+	user, err := s.UserWith(ctx, "reporter", "", rbacv1.PolicyRule{Verbs: []string{"get", "update", "patch"}, APIGroups: []string{"apiextensions.k8s.io"},
+		Resources: []string{"customresourcedefinitions/status"}})
 	if err != nil {
-		return Result{}, err
-	}
-	if err := s.Grant(ctx, name, "", rbacv1.PolicyRule{Verbs: []string{"get", "update", "patch"}, APIGroups: []string{"apiextensions.k8s.io"},
-		Resources: []string{"customresourcedefinitions/status"}}); err != nil {
 		return Result{}, err
 	}
 	path := "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + crd
@@ -197,7 +183,7 @@ func deleteByStatus(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	found, text, err := s.Admin().Do(ctx, http.MethodGet, path, "", "")
+	found, text, err := s.admin.Do(ctx, http.MethodGet, path, "", "")
 	switch {
 	case err != nil:
 		return Result{}, err
@@ -222,17 +208,13 @@ func blockFromElsewhere(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	name := s.Name("neighbour")
-	user, err := s.User(name)
+	user, err := s.UserWith(ctx, "neighbour", own, rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
 	if err != nil {
-		return Result{}, err
-	}
-	if err := s.Grant(ctx, name, own, rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}); err != nil {
 		return Result{}, err
 	}
 	group := "acme." + word + ".example.io"
 	path := fmt.Sprintf("/apis/%s/v1/namespaces/%s/challenges/one", group, victims)
-	text, err := s.Admin().Must(ctx, http.MethodGet, path, "", "")
+	text, err := s.admin.Must(ctx, http.MethodGet, path, "", "")
 	if err != nil {
 		return Result{}, err
 	}
@@ -246,11 +228,11 @@ func blockFromElsewhere(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if _, err := s.Admin().Must(ctx, http.MethodDelete, path+"?propagationPolicy=Foreground", "", ""); err != nil {
+	if _, err := s.admin.Must(ctx, http.MethodDelete, path+"?propagationPolicy=Foreground", "", ""); err != nil {
 		return Result{}, err
 	}
 	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if left, _, err := s.Admin().Do(ctx, http.MethodGet, path, "", ""); err != nil || left == http.StatusNotFound {
+		if left, _, err := s.admin.Do(ctx, http.MethodGet, path, "", ""); err != nil || left == http.StatusNotFound {
 			return Refused("%d, and deleted", code), err
 		}
 	}

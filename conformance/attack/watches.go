@@ -40,11 +40,8 @@ func (s *Site) watcher(ctx context.Context) (user *Client, namespace string, err
 	if namespace, err = s.Namespace(ctx); err != nil {
 		return nil, "", err
 	}
-	name := s.Name("watcher")
-	if user, err = s.User(name); err != nil {
-		return nil, "", err
-	}
-	return user, namespace, s.Grant(ctx, name, namespace, rbacv1.PolicyRule{Verbs: []string{"watch"}, APIGroups: []string{""}, Resources: []string{"configmaps"}})
+	user, err = s.UserWith(ctx, "watcher", namespace, rbacv1.PolicyRule{Verbs: []string{"watch"}, APIGroups: []string{""}, Resources: []string{"configmaps"}})
+	return user, namespace, err
 }
 
 // dialed connects a client that does not read.

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-
-	"github.com/espalier-dev/espalier/conformance/launch"
 )
 
 // webhooks are attacks by a user who may write CRDs or webhook configurations: the server calls the URLs in them, from where it is and
@@ -75,12 +73,9 @@ func (s *Site) converted(ctx context.Context, url string, ca []byte, objects int
 			return nil, err
 		}
 	}
-	name := s.Name("author")
 	var err error
-	if w.user, err = s.User(name); err != nil {
-		return nil, err
-	}
-	return w, s.Grant(ctx, name, "", rbacv1.PolicyRule{Verbs: []string{"get", "list"}, APIGroups: []string{w.group}, Resources: []string{"gadgets"}})
+	w.user, err = s.UserWith(ctx, "author", "", rbacv1.PolicyRule{Verbs: []string{"get", "list"}, APIGroups: []string{w.group}, Resources: []string{"gadgets"}})
+	return w, err
 }
 
 // convert answers a ConversionReview; add goes into every converted object.
@@ -260,12 +255,8 @@ func (s *Site) admissionError(ctx context.Context, url string, ca []byte) (strin
 		return "", err
 	}
 	defer func() { _, _ = s.admin.Must(context.WithoutCancel(ctx), http.MethodDelete, path+"/"+name, "", "") }()
-	author := s.Name("author")
-	user, err := s.User(author)
+	user, err := s.UserWith(ctx, "author", namespace, rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{""}, Resources: []string{"configmaps"}})
 	if err != nil {
-		return "", err
-	}
-	if err := s.Grant(ctx, author, namespace, rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{""}, Resources: []string{"configmaps"}}); err != nil {
 		return "", err
 	}
 	for i := 0; ; i++ { // the webhook is called a moment after it is configured
@@ -288,33 +279,15 @@ func largeConversion(ctx context.Context, s *Site) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	// kube-apiserver converts objects for its watch cache as they are written.
-	before, err := launch.RSS(s.Server.Pid)
-	if err != nil {
-		return Result{}, err
-	}
-	w, err := s.converted(ctx, url, ca, 64)
-	if err != nil {
-		return Result{}, err
-	}
-	stop, peak := make(chan struct{}), make(chan int64)
-	go func() {
-		top := before
-		for {
-			select {
-			case <-stop:
-				peak <- top
-				return
-			case <-time.After(10 * time.Millisecond):
-				if now, err := launch.RSS(s.Server.Pid); err == nil {
-					top = max(top, now)
-				}
-			}
+	code := 0
+	grown, err := s.growth(ctx, func(ctx context.Context) error {
+		// kube-apiserver converts objects for its watch cache as they are written.
+		w, err := s.converted(ctx, url, ca, 64)
+		if err == nil {
+			code, _, err = w.user.Do(ctx, http.MethodGet, w.path("v2"), "", "")
 		}
-	}()
-	code, _, err := w.user.Do(ctx, http.MethodGet, w.path("v2"), "", "")
-	close(stop)
-	grown := <-peak - before
+		return err
+	})
 	if err != nil {
 		return Result{}, err
 	}

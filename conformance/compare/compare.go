@@ -172,10 +172,7 @@ const patience = 20_000
 
 // Normalize compares what becomes of an object. The result is the reference's.
 func (p *Pair) Normalize(object []byte, source oracle.Source) (*Difference, oracle.Outcome) {
-	return p.normalize(object, source, patience)
-}
-
-func (p *Pair) normalize(object []byte, source oracle.Source, tries int) (*Difference, oracle.Outcome) {
+	tries := patience
 	ours, theirs := p.ours.Normalize(object, source), p.theirs.Normalize(object, source)
 	if ours.Err == nil || theirs.Err == nil {
 		tries = 0 // nothing is random about accepting

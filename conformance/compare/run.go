@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/conformance/generate"
 	"github.com/espalier-dev/espalier/conformance/mutate"
@@ -34,7 +36,6 @@ type Config struct {
 	Show        int            // differences to shrink and print; default 10
 	Ignore      *regexp.Regexp // reproducers that match are counted apart: to see what is behind a known defect
 	Progress    io.Writer      // nil for silence
-	Every       time.Duration  // between lines of progress; default 5s
 }
 
 // Counts is what has been compared.
@@ -68,9 +69,6 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 	}
 	if cfg.Show <= 0 {
 		cfg.Show = 10
-	}
-	if cfg.Every <= 0 {
-		cfg.Every = 5 * time.Second
 	}
 	r := &runner{cfg: cfg, schemas: schemas, until: time.Now().Add(cfg.Duration), kinds: map[string]int{}, seen: map[string]bool{},
 		rows: map[string]int{}, reached: map[string]bool{}, refuted: map[string]bool{}}
@@ -160,7 +158,7 @@ func (r *runner) say(format string, args ...any) {
 }
 
 func (r *runner) report() {
-	tick := time.NewTicker(r.cfg.Every)
+	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
 	for {
 		select {
@@ -174,20 +172,12 @@ func (r *runner) report() {
 
 // each runs n pieces of work on the workers.
 func (r *runner) each(n int, work func(i int)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range r.cfg.Workers {
-		wg.Go(func() {
-			for r.ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				work(i)
-			}
-		})
+	var workers errgroup.Group
+	workers.SetLimit(r.cfg.Workers)
+	for i := 0; i < n && r.ctx.Err() == nil; i++ {
+		workers.Go(func() error { work(i); return nil })
 	}
-	wg.Wait()
+	_ = workers.Wait() // there are no errors
 }
 
 // triesPerKind bounds how many differences of one rough kind are shrunk, in search of others behind them.

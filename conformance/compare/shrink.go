@@ -122,7 +122,7 @@ func (s *shrinker) retry(schema, object, old []byte) *Difference {
 			return nil
 		}
 		var out oracle.Outcome
-		d, out = s.pair.normalize(object, s.best.Source, patience)
+		d, out = s.pair.Normalize(object, s.best.Source)
 		if d == nil && strings.HasPrefix(s.best.What, routes) {
 			d = s.pair.Routes(object, s.best.Source, out)
 		}

@@ -5,8 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"runtime"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/yaml"
 )
 
@@ -47,34 +47,29 @@ func convertAll(name string, docs []document) *part {
 		broken  bool
 	}
 	results := make([]result, len(docs))
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for i := range next {
-				r := &results[i]
-				for _, doc := range split(docs[i].data) {
-					if !mentionsCRD(doc) {
-						continue
-					}
-					entries, sum, err := convert(doc)
-					if err != nil {
-						r.broken = true
-						continue
-					}
-					if len(entries) > 0 {
-						r.entries = append(r.entries, entries)
-						r.sums = append(r.sums, sum)
-					}
+	var workers errgroup.Group
+	workers.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range docs {
+		workers.Go(func() error {
+			r := &results[i]
+			for _, doc := range split(docs[i].data) {
+				if !mentionsCRD(doc) {
+					continue
+				}
+				entries, sum, err := convert(doc)
+				if err != nil {
+					r.broken = true
+					continue
+				}
+				if len(entries) > 0 {
+					r.entries = append(r.entries, entries)
+					r.sums = append(r.sums, sum)
 				}
 			}
+			return nil
 		})
 	}
-	for i := range docs {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
+	_ = workers.Wait() // there are no errors
 
 	p := &part{source: Source{Name: name}}
 	seen := map[[32]byte]bool{}

@@ -37,12 +37,12 @@ type CRD struct {
 
 // A Source is a module or an archive, with what was found in it.
 type Source struct {
-	Name               string
-	CRDs, Versions     int // distinct CRD documents within this source, and their versions
-	WithRules          int // CRDs with CEL rules
-	Unparsed           int // YAML files that mention CRDs and do not parse
-	Download, Convert  time.Duration
-	FromCache, Archive bool
+	Name              string
+	CRDs, Versions    int // distinct CRD documents within this source, and their versions
+	WithRules         int // CRDs with CEL rules
+	Unparsed          int // YAML files that mention CRDs and do not parse
+	Download, Convert time.Duration
+	FromCache         bool
 }
 
 // A Set is a loaded corpus. Total counts distinct CRD documents per source, Versions their versions with a schema.

@@ -117,7 +117,6 @@ func (a archive) load(_ context.Context, o Options, say func(string, ...any)) (*
 	sum := sha256.Sum256(packed)
 	key := "archive-" + hex.EncodeToString(sum[:8])
 	if p, ok := readCache(key, o); ok {
-		p.source.Archive = true
 		return p, nil
 	}
 	began := time.Now()
@@ -128,7 +127,6 @@ func (a archive) load(_ context.Context, o Options, say func(string, ...any)) (*
 	}
 	p := convertAll(a.name(), docs)
 	p.source.Convert = time.Since(began)
-	p.source.Archive = true
 	return p, writeCache(key, p)
 }
 

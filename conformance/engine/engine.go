@@ -35,11 +35,8 @@ func Check(schema []byte, status bool) oracle.Result {
 
 // A Schema is a compiled schema.
 type Schema struct {
-	s *espalier.Schema
-
-	once     sync.Once
-	rules    *espalier.Rules
-	rulesErr error
+	s     *espalier.Schema
+	rules func() (*espalier.Rules, error) // compiles them when they are first needed
 }
 
 // Compile compiles a schema.
@@ -48,11 +45,8 @@ func Compile(schema []byte) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{s: s}, nil
+	return &Schema{s: s, rules: sync.OnceValues(func() (*espalier.Rules, error) { return cel.Compile(s) })}, nil
 }
-
-// Raw is the compiled schema itself.
-func (s *Schema) Raw() *espalier.Schema { return s.s }
 
 // Normalize normalizes an object with a report.
 func (s *Schema) Normalize(object []byte, source oracle.Source) oracle.Outcome {

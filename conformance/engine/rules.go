@@ -4,19 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/oracle"
 	"github.com/espalier-dev/espalier/crd/cel"
 )
-
-// compileRules returns the rules of the schema. They are compiled when they are first needed.
-func (s *Schema) compileRules() (*espalier.Rules, error) {
-	s.once.Do(func() { s.rules, s.rulesErr = cel.Compile(s.s) })
-	if s.rulesErr != nil || s.rules == nil {
-		return nil, s.rulesErr
-	}
-	return s.rules, nil
-}
 
 // Costs returns what the expressions of a schema's rules may cost.
 func Costs(schema []byte) ([]oracle.Cost, error) {

@@ -45,10 +45,8 @@ func (s *Schema) options(o oracle.ValidateOptions) (espalier.ValidateOptions, er
 	if o.NoRules {
 		return options, nil
 	}
-	rules, err := s.compileRules()
-	if rules != nil {
-		options.Rules = rules
-	}
+	var err error
+	options.Rules, err = s.rules()
 	return options, err
 }
 

@@ -5,19 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/espalier-dev/espalier/conformance/launch"
 )
 
-// maxEnd is how long a server may take to end after SIGTERM: --request-timeout, and 5 s for the answers.
-const maxEnd = 65 * time.Second
+// The bounds of a server under a flood.
+const (
+	maxMemory  = 1 << 30          // resident, at any moment
+	maxLatency = time.Second      // of another user's requests, 99th percentile
+	maxEnd     = 65 * time.Second // after SIGTERM: --request-timeout, and 5 s for the answers
+)
 
 // floodTime is how long the requests of a scenario go on.
 const floodTime = 30 * time.Second
@@ -33,11 +34,30 @@ type Scenario struct {
 
 // All are the scenarios of `make flood`.
 var All = []Scenario{
-	{"lists", Lists, listing},
-	{"openapi", OpenAPI, asking},
+	flooding("lists", fmt.Sprintf("%d readers of %d objects in YAML, indented JSON and tables", listReaders, listObjects), prepareLists, list),
+	flooding("openapi", fmt.Sprintf("%d readers of /openapi/v2 of %d CRDs while one changes,", openAPIReaders, openAPICRDs), prepareOpenAPI, readOpenAPI),
 	{"applies", Applies, applying},
 	{"watches", Watches, nil},
 	{"webhooks", Webhooks, nil},
+}
+
+// flooding is a scenario of requests that are all alike.
+func flooding(name, what string, prepare func(context.Context, *launch.Server) error, flood func(context.Context, *launch.Server, *outcomes)) Scenario {
+	run := func(ctx context.Context, s *launch.Server, report func(format string, args ...any)) error {
+		if err := prepare(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		ctx, cancel := context.WithTimeout(ctx, floodTime)
+		defer cancel()
+		var o outcomes
+		flood(ctx, s, &o)
+		report("%s: %s for %v: %v", name, what, floodTime, &o)
+		if o.whole.Load() == 0 {
+			return fmt.Errorf("%s: no request was answered", name)
+		}
+		return nil
+	}
+	return Scenario{name, run, func(ctx context.Context, s *launch.Server) { flood(ctx, s, &outcomes{}) }}
 }
 
 // Figures are what was measured of a scenario.
@@ -52,25 +72,27 @@ type Figures struct {
 // Measure runs a scenario beside another user's requests, and then asks the server to end while the flood goes on. The server has ended
 // when it returns.
 func (sc *Scenario) Measure(ctx context.Context, s *launch.Server, report func(format string, args ...any)) (Figures, error) {
-	o := &onlooker{server: s}
-	if err := o.prepare(ctx); err != nil {
+	for _, user := range []string{"drowner", "onlooker"} {
+		if err := grant(ctx, s, user); err != nil {
+			return Figures{}, err
+		}
+	}
+	client, err := clientOf(s, "onlooker")
+	if err != nil {
 		return Figures{}, err
 	}
-	looking, stop := context.WithCancel(ctx)
-	var tasks sync.WaitGroup
-	tasks.Go(func() { o.watchMemory(looking) })
-	tasks.Go(func() { o.ask(looking) })
+	stop := look(ctx, s, client, 10*time.Millisecond, func(i int) []request {
+		name := fmt.Sprintf("looked-%d", i)
+		return []request{{http.MethodPost, configMaps, configMap(name)}, {http.MethodGet, configMaps + "/" + name, ""}, {http.MethodDelete, configMaps + "/" + name, ""}}
+	})
 	failed := sc.Run(ctx, s, report)
-	stop()
-	tasks.Wait()
-	f := o.figures()
-	end, err := ending(ctx, s, sc.Pressure)
-	f.End = end
-	return f, errors.Join(failed, err, f.check(sc.Name))
+	f := stop()
+	f.End, err = ending(ctx, s, sc.Pressure)
+	return f, errors.Join(failed, err, f.check(sc.Name, f.Requests/100))
 }
 
-// check says which bounds were exceeded.
-func (f Figures) check(name string) error {
+// check says which bounds were exceeded. So many requests of another user may fail.
+func (f Figures) check(name string, failures int) error {
 	var errs []error
 	if f.Memory >= maxMemory {
 		errs = append(errs, fmt.Errorf("%s: the server took %d MB", name, f.Memory>>20))
@@ -78,7 +100,7 @@ func (f Figures) check(name string) error {
 	if f.P99 >= maxLatency {
 		errs = append(errs, fmt.Errorf("%s: the p99 of another user's requests was %v", name, f.P99))
 	}
-	if f.Requests == 0 || f.Failures*100 > f.Requests {
+	if f.Requests == 0 || f.Failures > failures {
 		errs = append(errs, fmt.Errorf("%s: %d of %d requests of another user failed", name, f.Failures, f.Requests))
 	}
 	return errors.Join(errs...)
@@ -107,97 +129,6 @@ func ending(ctx context.Context, s *launch.Server, pressure func(context.Context
 	}
 	s.Kill()
 	return time.Since(begin), fmt.Errorf("the server did not end within %v of SIGTERM", maxEnd)
-}
-
-// onlooker is another user, with requests for a resource of its own.
-type onlooker struct {
-	server    *launch.Server
-	client    *http.Client
-	peak      atomic.Int64
-	latencies []time.Duration
-	failures  int
-}
-
-// prepare gives the flooder and the onlooker their rights.
-func (o *onlooker) prepare(ctx context.Context) error {
-	for _, user := range []string{"drowner", "onlooker"} {
-		if err := grant(ctx, o.server, user); err != nil {
-			return err
-		}
-	}
-	var err error
-	o.client, err = clientOf(o.server, "onlooker")
-	return err
-}
-
-// grant gives a user all rights, subject to flow control as other users' requests are.
-func grant(ctx context.Context, s *launch.Server, user string) error {
-	return must(ctx, s, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", fmt.Sprintf(
-		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"all-for-%[1]s"},
-		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":%[1]q}]}`, user))
-}
-
-// must creates something as the administrator.
-func must(ctx context.Context, s *launch.Server, path, body string) error {
-	client, err := s.HTTP()
-	if err != nil {
-		return err
-	}
-	defer client.CloseIdleConnections()
-	code, text, err := floodCall(ctx, client, http.MethodPost, s.URL+path, body)
-	if err == nil && code != http.StatusCreated {
-		err = fmt.Errorf("POST %s: %d: %.300s", path, code, text)
-	}
-	return err
-}
-
-func clientOf(s *launch.Server, user string) (*http.Client, error) {
-	config, err := s.Client(user)
-	if err != nil {
-		return nil, err
-	}
-	return rest.HTTPClientFor(config)
-}
-
-// ask creates, gets and deletes until the context ends.
-func (o *onlooker) ask(ctx context.Context) {
-	const path = "/api/v1/namespaces/default/configmaps"
-	for i := 0; ctx.Err() == nil; i++ {
-		name := fmt.Sprintf("looked-%d", i)
-		for _, r := range []struct{ method, path, body string }{
-			{http.MethodPost, path, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"a":"b"}}`, name)},
-			{http.MethodGet, path + "/" + name, ""},
-			{http.MethodDelete, path + "/" + name, ""},
-		} {
-			begin := time.Now()
-			code, _, err := floodCall(ctx, o.client, r.method, o.server.URL+r.path, r.body)
-			if ctx.Err() != nil {
-				return
-			}
-			o.latencies = append(o.latencies, time.Since(begin))
-			if err != nil || code >= http.StatusBadRequest {
-				o.failures++
-			}
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-func (o *onlooker) watchMemory(ctx context.Context) {
-	for ctx.Err() == nil {
-		if now, err := launch.RSS(o.server.Pid); err == nil && now > o.peak.Load() {
-			o.peak.Store(now)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-func (o *onlooker) figures() Figures {
-	f := Figures{Memory: o.peak.Load(), Requests: len(o.latencies), Failures: o.failures}
-	if slices.Sort(o.latencies); len(o.latencies) > 0 {
-		f.P99 = o.latencies[len(o.latencies)*99/100]
-	}
-	return f
 }
 
 // repeat runs f in parallel, again and again, until the context ends. f gets the number of its worker.

@@ -2,12 +2,10 @@ package flood
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
 )
@@ -28,25 +26,7 @@ var formats = []string{
 	"application/yaml",
 }
 
-// Lists floods a server with lists of many objects in YAML, indented JSON and tables. One reader in five leaves in the middle.
-func Lists(ctx context.Context, s *launch.Server, report func(format string, args ...any)) error {
-	if err := prepareLists(ctx, s); err != nil {
-		return fmt.Errorf("lists: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, floodTime)
-	defer cancel()
-	var o outcomes
-	list(ctx, s, &o)
-	report("lists: %d readers of %d objects in YAML, indented JSON and tables for %v: %v", listReaders, listObjects, floodTime, &o)
-	if o.whole.Load() == 0 {
-		return errors.New("lists: no list was answered")
-	}
-	return nil
-}
-
-// listing is the flood without its preparation.
-func listing(ctx context.Context, s *launch.Server) { list(ctx, s, &outcomes{}) }
-
+// list asks for lists of many objects in YAML, indented JSON and tables. One reader in five leaves in the middle.
 func list(ctx context.Context, s *launch.Server, o *outcomes) {
 	client, err := clientOf(s, "drowner")
 	if err != nil {
@@ -86,25 +66,15 @@ func prepareLists(ctx context.Context, s *launch.Server) error {
 	if err := define(ctx, s, "lists.flood.example.com", "pages", "Page", `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`); err != nil {
 		return err
 	}
-	client, err := s.HTTP()
-	if err != nil {
-		return err
-	}
-	defer client.CloseIdleConnections()
 	words := strings.Repeat("\"some words\",", 180) + `"end"`
 	return each(ctx, listObjects, 16, func(ctx context.Context, i int) error {
-		code, text, err := floodCall(ctx, client, http.MethodPost, s.URL+listPath,
-			fmt.Sprintf(`{"apiVersion":"lists.flood.example.com/v1","kind":"Page","metadata":{"name":"p%d"},"spec":{"words":[%s]}}`, i, words))
-		if err == nil && code != http.StatusCreated {
-			err = fmt.Errorf("an object was not created: %d %.200s", code, text)
-		}
-		return err
+		return must(ctx, s, listPath, fmt.Sprintf(`{"apiVersion":"lists.flood.example.com/v1","kind":"Page","metadata":{"name":"p%d"},"spec":{"words":[%s]}}`, i, words))
 	})
 }
 
 // define creates a CRD and waits until it is served.
 func define(ctx context.Context, s *launch.Server, group, plural, kind, schema string) error {
-	if err := must(ctx, s, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", makeCRD(group, plural, kind, schema)); err != nil {
+	if err := must(ctx, s, crds, makeCRD(group, plural, kind, schema)); err != nil {
 		return err
 	}
 	client, err := s.HTTP()
@@ -112,15 +82,10 @@ func define(ctx context.Context, s *launch.Server, group, plural, kind, schema s
 		return err
 	}
 	defer client.CloseIdleConnections()
-	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		code, text, err := floodCall(ctx, client, http.MethodGet, s.URL+"/apis/"+group+"/v1/"+plural+"?limit=1", "")
-		if err == nil && code == http.StatusOK {
-			return nil
-		}
-		if time.Since(begin) > 30*time.Second {
-			return fmt.Errorf("%s.%s is not served: %d %.200s: %w", plural, group, code, text, err)
-		}
+	if err := until(ctx, client, http.MethodGet, s.URL+"/apis/"+group+"/v1/"+plural+"?limit=1", "", http.StatusOK); err != nil {
+		return fmt.Errorf("%s.%s is not served: %w", plural, group, err)
 	}
+	return nil
 }
 
 func makeCRD(group, plural, kind, schema string) string {

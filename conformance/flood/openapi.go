@@ -2,7 +2,6 @@ package flood
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,25 +18,7 @@ const (
 
 const openAPIGroup = "openapi.flood.example.com"
 
-// OpenAPI floods a server of many CRDs with requests for /openapi/v2 while a CRD changes five times a second.
-func OpenAPI(ctx context.Context, s *launch.Server, report func(format string, args ...any)) error {
-	if err := prepareOpenAPI(ctx, s); err != nil {
-		return fmt.Errorf("openapi: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, floodTime)
-	defer cancel()
-	var o outcomes
-	readOpenAPI(ctx, s, &o)
-	report("openapi: %d readers of /openapi/v2 of %d CRDs while one changes, for %v: %v", openAPIReaders, openAPICRDs, floodTime, &o)
-	if o.whole.Load() == 0 {
-		return errors.New("openapi: no document was answered")
-	}
-	return nil
-}
-
-// asking is the flood without its preparation.
-func asking(ctx context.Context, s *launch.Server) { readOpenAPI(ctx, s, &outcomes{}) }
-
+// readOpenAPI asks a server of many CRDs for /openapi/v2 while a CRD changes five times a second.
 func readOpenAPI(ctx context.Context, s *launch.Server, o *outcomes) {
 	client, err := clientOf(s, "drowner")
 	if err != nil {
@@ -47,7 +28,7 @@ func readOpenAPI(ctx context.Context, s *launch.Server, o *outcomes) {
 	repeat(ctx, openAPIReaders+1, func(ctx context.Context, worker int) {
 		if worker == 0 {
 			body := fmt.Sprintf(`[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema/description","value":"changed at %d"}]`, time.Now().UnixNano())
-			_, _ = send(ctx, client, http.MethodPatch, s.URL+"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kinds0."+openAPIGroup,
+			_, _ = send(ctx, client, http.MethodPatch, s.URL+crds+"/kinds0."+openAPIGroup,
 				body, "application/json-patch+json", "application/json")
 			time.Sleep(200 * time.Millisecond)
 			return
@@ -85,17 +66,7 @@ func prepareOpenAPI(ctx context.Context, s *launch.Server) error {
 		fields = append(fields, fmt.Sprintf(`"field%d":{"type":"string","maxLength":64,"description":"The field number %d, which is described at some length, as fields of CRDs are."}`, i, i))
 	}
 	schema := `{"type":"object","description":"A kind.","properties":{"spec":{"type":"object","properties":{` + strings.Join(fields, ",") + `}}}}`
-	client, err := s.HTTP()
-	if err != nil {
-		return err
-	}
-	defer client.CloseIdleConnections()
 	return each(ctx, openAPICRDs, 4, func(ctx context.Context, i int) error {
-		code, text, err := floodCall(ctx, client, http.MethodPost, s.URL+"/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-			makeCRD(openAPIGroup, fmt.Sprintf("kinds%d", i), fmt.Sprintf("Kind%d", i), schema))
-		if err == nil && code != http.StatusCreated {
-			err = fmt.Errorf("a CRD was not created: %d %.200s", code, text)
-		}
-		return err
+		return must(ctx, s, crds, makeCRD(openAPIGroup, fmt.Sprintf("kinds%d", i), fmt.Sprintf("Kind%d", i), schema))
 	})
 }

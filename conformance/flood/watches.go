@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,18 +47,22 @@ func Watches(ctx context.Context, s *launch.Server, report func(format string, a
 		{"connections of one address", w.connections},
 	} {
 		began := time.Now()
-		meter, err := w.measure(ctx)
+		before, err := launch.RSS(s.Pid)
 		if err != nil {
 			return err
 		}
+		stop := look(ctx, s, w.other, 25*time.Millisecond, func(int) []request {
+			return []request{{http.MethodGet, configMaps + "/bystander", ""}}
+		})
 		result, err := scenario.run(ctx)
-		if figures, tooMuch := meter.stop(); err == nil {
-			report("%s: %s; %s; %v", scenario.name, result, figures, time.Since(began).Round(time.Second))
-			err = tooMuch
+		if f := stop(); err == nil {
+			report("%s: %s; memory %d → %d MB, another user's p99 %v of %d requests, %d failed; %v", scenario.name, result,
+				before>>20, f.Memory>>20, f.P99.Round(time.Millisecond), f.Requests, f.Failures, time.Since(began).Round(time.Second))
+			err = f.check(scenario.name, 0)
+		} else {
+			err = fmt.Errorf("%s: %w", scenario.name, err)
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", scenario.name, err))
-		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
@@ -93,63 +96,26 @@ func newWatching(ctx context.Context, s *launch.Server) (*watching, error) {
 	if w.user, err = s.Client("flooder", "flood-viewers"); err != nil {
 		return nil, err
 	}
-	config, err := s.Client("bystander", "flood-viewers")
-	if err != nil {
-		return nil, err
-	}
-	if w.other, err = rest.HTTPClientFor(config); err != nil {
+	if w.other, err = clientOf(s, "bystander", "flood-viewers"); err != nil {
 		return nil, err
 	}
 	for _, object := range [][2]string{
-		{"/apis/apiextensions.k8s.io/v1/customresourcedefinitions", largeCRD},
+		{crds, largeCRD},
 		{"/apis/rbac.authorization.k8s.io/v1/clusterroles", viewers},
 		{"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", viewersBinding},
-		{"/api/v1/namespaces/default/configmaps", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"bystander"},"data":{"a":"b"}}`},
+		{configMaps, configMap("bystander")},
 	} {
-		if code, text, err := w.send(ctx, w.admin, http.MethodPost, object[0], "application/json", object[1]); err != nil || code != http.StatusCreated && code != http.StatusConflict {
-			return nil, fmt.Errorf("%s: %d %s %w", object[0], code, text, err)
+		if err := until(ctx, w.admin, http.MethodPost, s.URL+object[0], object[1], http.StatusCreated, http.StatusConflict); err != nil {
+			return nil, err
 		}
 	}
 	for i := range deafWriters {
 		object := fmt.Sprintf(`{"apiVersion":"flood.example.com/v1","kind":"Large","metadata":{"name":"large-%d"}}`, i)
-		if err := w.until(ctx, w.admin, http.MethodPost, largePath, object, http.StatusCreated, http.StatusConflict); err != nil {
+		if err := until(ctx, w.admin, http.MethodPost, s.URL+largePath, object, http.StatusCreated, http.StatusConflict); err != nil {
 			return nil, err
 		}
 	}
-	return w, w.until(ctx, w.other, http.MethodGet, "/api/v1/namespaces/default/configmaps/bystander", "", http.StatusOK)
-}
-
-// send sends a request and reads its answer.
-func (w *watching) send(ctx context.Context, client *http.Client, method, path, contentType, body string) (code int, text string, err error) {
-	req, err := http.NewRequestWithContext(ctx, method, w.server.URL+path, strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	req.Header.Set("Content-Type", contentType)
-	resp, err := client.Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(answer), err
-}
-
-// until repeats a request until it has one of the codes: a CRD and a role take a moment.
-func (w *watching) until(ctx context.Context, client *http.Client, method, path, body string, codes ...int) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	for {
-		code, text, err := w.send(ctx, client, method, path, "application/json", body)
-		if slices.Contains(codes, code) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s %s: %d %s %w", method, path, code, text, errors.Join(err, ctx.Err()))
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+	return w, until(ctx, w.other, http.MethodGet, s.URL+configMaps+"/bystander", "", http.StatusOK)
 }
 
 // deaf has clients watch and not read while objects of 1 MB are patched.
@@ -193,7 +159,8 @@ func (w *watching) deaf(ctx context.Context) (string, error) {
 	for i := range deafWriters {
 		wg.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				code, _, err := w.send(ctx, w.admin, http.MethodPatch, fmt.Sprintf("%s/large-%d", largePath, i), "application/merge-patch+json", fmt.Sprintf(`{"text":"%d%s"}`, n, text))
+				code, err := send(ctx, w.admin, http.MethodPatch, fmt.Sprintf("%s%s/large-%d", w.server.URL, largePath, i),
+					fmt.Sprintf(`{"text":"%d%s"}`, n, text), "application/merge-patch+json", "application/json")
 				if err == nil && code == http.StatusOK {
 					patches.Add(1)
 				}
@@ -215,30 +182,25 @@ func (w *watching) many(ctx context.Context) (string, error) {
 	var open, refused atomic.Int64
 	var bodies sync.Map
 	defer bodies.Range(func(body, _ any) bool { return body.(io.Closer).Close() == nil })
-	var wg sync.WaitGroup
-	for range connsAtATime {
-		wg.Go(func() {
-			for range manyWatches / connsAtATime {
-				req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.server.URL+"/api/v1/namespaces/default/configmaps?watch=true", nil)
-				if err != nil {
-					return
-				}
-				resp, err := client.Do(req)
-				switch {
-				case err != nil:
-					refused.Add(1)
-				case resp.StatusCode == http.StatusOK:
-					bodies.Store(resp.Body, nil)
-					open.Add(1)
-				default:
-					_ = resp.Body.Close()
-					refused.Add(1)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return fmt.Sprintf("%d open, %d refused", open.Load(), refused.Load()), nil
+	err = each(ctx, manyWatches, connsAtATime, func(context.Context, int) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.server.URL+configMaps+"?watch=true", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		switch {
+		case err != nil:
+			refused.Add(1)
+		case resp.StatusCode == http.StatusOK:
+			bodies.Store(resp.Body, nil)
+			open.Add(1)
+		default:
+			_ = resp.Body.Close()
+			refused.Add(1)
+		}
+		return nil
+	})
+	return fmt.Sprintf("%d open, %d refused", open.Load(), refused.Load()), err
 }
 
 // connections opens connections that send nothing.
@@ -252,24 +214,18 @@ func (w *watching) connections(ctx context.Context) (string, error) {
 	var open, refused atomic.Int64
 	var conns sync.Map
 	defer conns.Range(func(c, _ any) bool { return c.(net.Conn).Close() == nil })
-	var wg sync.WaitGroup
-	for range connsAtATime {
-		wg.Go(func() {
-			for range manyConns / connsAtATime {
-				c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-				if err != nil {
-					refused.Add(1)
-					continue
-				}
-				conns.Store(c, nil)
-				if tls.Client(c, config).HandshakeContext(ctx) == nil {
-					open.Add(1)
-				} else {
-					refused.Add(1)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return fmt.Sprintf("%d open, %d refused", open.Load(), refused.Load()), nil
+	err = each(ctx, manyConns, connsAtATime, func(ctx context.Context, _ int) error {
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err == nil {
+			conns.Store(c, nil)
+			err = tls.Client(c, config).HandshakeContext(ctx)
+		}
+		if err == nil {
+			open.Add(1)
+		} else {
+			refused.Add(1)
+		}
+		return nil
+	})
+	return fmt.Sprintf("%d open, %d refused", open.Load(), refused.Load()), err
 }

@@ -12,7 +12,7 @@ import (
 // missed, neighbours of enums.
 func (n *node) misfit(s *tree.Node) {
 	for _, keyword := range []string{"minimum", "maximum", "multipleOf"} {
-		if b, err := strconv.ParseFloat(literal(s.Get(keyword)), 64); err == nil {
+		if b, err := strconv.ParseFloat(s.Get(keyword).Literal(), 64); err == nil {
 			n.misfits = append(n.misfits, around(b)...)
 		}
 	}
@@ -26,7 +26,7 @@ func (n *node) misfit(s *tree.Node) {
 		n.misfits = append(n.misfits, badFormats[strings.ReplaceAll(format, "-", "")]...)
 	}
 	for _, keyword := range []string{"minLength", "maxLength"} {
-		if l, err := strconv.Atoi(literal(s.Get(keyword))); err == nil && l >= 0 && l < 3000 {
+		if l, err := strconv.Atoi(s.Get(keyword).Literal()); err == nil && l >= 0 && l < 3000 {
 			for _, c := range []string{"a", "é", "\U0001F350"} {
 				n.misfits = append(n.misfits, tree.Quote(strings.Repeat(c, max(l-1, 0))), tree.Quote(strings.Repeat(c, l)), tree.Quote(strings.Repeat(c, l+1)))
 			}

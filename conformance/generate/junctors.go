@@ -67,18 +67,14 @@ func demand(s, branch *tree.Node) {
 		switch keyword {
 		case "properties":
 			for j, name := range value.Keys {
-				into(s, "properties", tree.Unquote(name), value.Kids[j])
+				into(s.Have("properties", tree.Object), tree.Unquote(name), value.Kids[j])
 			}
 		case "items":
 			if items := s.Get("items"); items != nil {
 				demand(items, value)
 			}
 		case "required":
-			list := s.Get("required")
-			if list == nil || list.Kind != tree.Array {
-				list = tree.Arr()
-				s.Set("required", list)
-			}
+			list := s.Have("required", tree.Array)
 			list.Kids = append(list.Kids, value.Kids...)
 		case "not":
 			forbid(s, value)
@@ -93,12 +89,7 @@ func demand(s, branch *tree.Node) {
 }
 
 // into adds demands to a property, which it makes if it is missing.
-func into(s *tree.Node, keyword, name string, branch *tree.Node) {
-	props := s.Get(keyword)
-	if props == nil || props.Kind != tree.Object {
-		props = tree.Obj()
-		s.Set(keyword, props)
-	}
+func into(props *tree.Node, name string, branch *tree.Node) {
 	if at := props.Get(name); at != nil {
 		demand(at, branch)
 		return

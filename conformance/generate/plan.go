@@ -196,7 +196,7 @@ func (n *node) sample(s *tree.Node) {
 	}
 	switch n.kind {
 	case integerKind, numberKind:
-		if of, err := strconv.ParseFloat(literal(s.Get("multipleOf")), 64); err == nil && of > 0 && of < 1e6 {
+		if of, err := strconv.ParseFloat(s.Get("multipleOf").Literal(), 64); err == nil && of > 0 && of < 1e6 {
 			for i := range 4 {
 				n.samples = append(n.samples, strconv.FormatFloat(of*(math.Ceil(float64(n.min)/of)+float64(i)), 'f', -1, 64))
 			}
@@ -208,12 +208,4 @@ func (n *node) sample(s *tree.Node) {
 		}
 		n.samples = goodFormats[strings.ReplaceAll(s.Get("format").Text(), "-", "")]
 	}
-}
-
-// literal is the text of a scalar, or "".
-func literal(n *tree.Node) string {
-	if n == nil || n.Kind != tree.Scalar {
-		return ""
-	}
-	return n.Raw
 }

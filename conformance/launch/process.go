@@ -122,6 +122,14 @@ func (p *Process) Await(ctx context.Context, limit time.Duration, ready func(con
 	}
 }
 
+// Pause sleeps, unless ctx ends.
+func Pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
 // FreePort returns a loopback port that was free a moment ago.
 func FreePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -54,17 +54,26 @@ func RSS(pid int) (int64, error) {
 	return n * 1024, err
 }
 
-// Connections counts the established connections of a process to a TCP port of this machine.
-func Connections(pid, port int) (int, error) {
+// Sockets returns the inodes of the sockets that a process has.
+func Sockets(pid int) (map[string]bool, error) {
 	sockets := map[string]bool{}
 	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for _, fd := range fds {
 		if target, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name())); err == nil && strings.HasPrefix(target, "socket:[") {
 			sockets[strings.TrimSuffix(strings.TrimPrefix(target, "socket:["), "]")] = true
 		}
+	}
+	return sockets, nil
+}
+
+// Connections counts the established connections of a process to a TCP port of this machine.
+func Connections(pid, port int) (int, error) {
+	sockets, err := Sockets(pid)
+	if err != nil {
+		return 0, err
 	}
 	const established = "01"
 	remote, n := fmt.Sprintf(":%04X", port), 0

@@ -7,7 +7,8 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
-	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/conformance/generate"
@@ -18,7 +19,6 @@ import (
 type Config struct {
 	Seed     uint64
 	Families int      // of twins grown from the schemas, besides those of the table
-	Orders   int      // in how many orders the schemas are compiled; default 3
 	Workers  int      // default 2
 	Command  []string // starts a process that calls Answer
 	Show     int      // differences to print; default 10
@@ -36,6 +36,9 @@ func (c *Counts) String() string {
 		c.Schemas, c.Refused, c.Families, c.Orders, c.Answers, c.Differences)
 }
 
+// orders is in how many orders the schemas are compiled.
+const orders = 3
+
 // twinsPerFamily and objectsPerFamily are the sizes of a family that is grown from a schema.
 const (
 	twinsPerFamily   = 4
@@ -45,9 +48,6 @@ const (
 // Run compares the answers of schemas that are in use together with those of each alone. The error is for a comparison
 // that could not be made.
 func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (Counts, error) {
-	if cfg.Orders <= 0 {
-		cfg.Orders = 3
-	}
 	if cfg.Workers <= 0 {
 		cfg.Workers = 2
 	}
@@ -59,12 +59,12 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (Counts, erro
 		return Counts{}, err
 	}
 	r := runner{Config: cfg, questions: questions}
-	r.counts = Counts{Families: families, Schemas: len(questions), Orders: cfg.Orders}
+	r.counts = Counts{Families: families, Schemas: len(questions), Orders: orders}
 	r.say("%d schemas of %d families, each alone in a process", len(questions), families)
 	if err := r.alone(ctx); err != nil {
 		return r.counts, err
 	}
-	for order := range cfg.Orders {
+	for order := range orders {
 		r.say("all of them together, order %d", order+1)
 		r.together(ctx, rand.New(rand.NewPCG(cfg.Seed, uint64(order))))
 	}
@@ -128,20 +128,12 @@ func (r *runner) say(format string, args ...any) {
 
 // each runs n pieces of work on the workers.
 func (r *runner) each(ctx context.Context, n int, work func(i int)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range r.Workers {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				work(i)
-			}
-		})
+	var workers errgroup.Group
+	workers.SetLimit(r.Workers)
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		workers.Go(func() error { work(i); return nil })
 	}
-	wg.Wait()
+	_ = workers.Wait() // there are no errors
 }
 
 // alone asks a process for every question.

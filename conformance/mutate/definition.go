@@ -167,13 +167,7 @@ func (g *definer) setStatus() {
 		`{"deletionTimestamp":"2026-01-02T03:04:05Z","finalizers":["a.b/c"]}`))
 }
 
-func (g *definer) metadata() *tree.Node {
-	if m := g.root.Get("metadata"); m != nil && m.Kind == tree.Object {
-		return m
-	}
-	g.root.Set("metadata", tree.Obj())
-	return g.root.Get("metadata")
-}
+func (g *definer) metadata() *tree.Node { return g.root.Have("metadata", tree.Object) }
 
 // mutate applies n mutations and returns their names.
 func (g *definer) mutate(n int) (applied []string) {

@@ -1,21 +1,12 @@
 package mutate
 
-import (
-	"math/rand/v2"
-
-	"github.com/espalier-dev/espalier/conformance/tree"
-)
+import "github.com/espalier-dev/espalier/conformance/tree"
 
 // Enrich grows a schema that is most likely structural and restricts values in every way there is: bounds, lengths,
 // patterns, formats, enums, list types, allOf and the like, CEL rules, alone and in combinations that real schemas lack.
 func (p *Pool) Enrich(seed uint64) Mutant {
-	r := rand.New(rand.NewPCG(seed, 0x656e72696368))
-	at := r.IntN(len(p.parts))
-	root, err := tree.Parse(p.parts[at])
-	if err != nil {
-		panic(err) // Add wrote it
-	}
-	g := &gardener{Rand: r, root: root}
+	g, base := p.plant(seed, 0x656e72696368)
+	root := g.root
 	strip(root, "description")
 	if g.one(2) {
 		strip(root, "x-kubernetes-validations")
@@ -25,7 +16,7 @@ func (p *Pool) Enrich(seed uint64) Mutant {
 			strip(root, kw)
 		}
 	}
-	m := Mutant{Base: p.names[at]}
+	m := Mutant{Base: base}
 	for range 3 + g.IntN(9) {
 		sites := g.sites()
 		s := sites[g.IntN(len(sites))]
@@ -253,11 +244,7 @@ func (g *gardener) listMap(list, items *tree.Node) {
 		*items = *g.node(`{"type":"object","properties":{"value":{"type":"integer","maximum":5}}}`, `{"type":"object","properties":{"value":{"type":"string","minLength":4}},"minProperties":2}`)
 	}
 	items.Del("nullable")
-	props := items.Get("properties")
-	if props == nil || props.Kind != tree.Object {
-		props = tree.Obj()
-		items.Set("properties", props)
-	}
+	props := items.Have("properties", tree.Object)
 	required := items.Get("required")
 	if required == nil || required.Kind != tree.Array {
 		required = tree.Arr()

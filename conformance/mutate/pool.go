@@ -65,15 +65,9 @@ type Mutant struct {
 
 // Make grows the mutant of a seed.
 func (p *Pool) Make(seed uint64) Mutant {
-	r := rand.New(rand.NewPCG(seed, 0x657370616c696572))
-	at := r.IntN(len(p.parts))
-	root, err := tree.Parse(p.parts[at])
-	if err != nil {
-		panic(err) // Add wrote it
-	}
-	g := &gardener{Rand: r, root: root}
+	g, base := p.plant(seed, 0x657370616c696572)
 	g.prepare()
-	m := Mutant{Base: p.names[at], Status: g.one(4)}
+	m := Mutant{Base: base, Status: g.one(4)}
 	for range 1 + g.IntN(4) {
 		mut := pick(g)
 		sites := g.sites()
@@ -81,8 +75,19 @@ func (p *Pool) Make(seed uint64) Mutant {
 			m.Applied = append(m.Applied, mut.name)
 		}
 	}
-	m.Schema = root.Bytes()
+	m.Schema = g.root.Bytes()
 	return m
+}
+
+// plant takes a part of the pool, and returns its name. Each kind of mutants has a stream of its own.
+func (p *Pool) plant(seed, stream uint64) (*gardener, string) {
+	r := rand.New(rand.NewPCG(seed, stream))
+	at := r.IntN(len(p.parts))
+	root, err := tree.Parse(p.parts[at])
+	if err != nil {
+		panic(err) // Add wrote it
+	}
+	return &gardener{Rand: r, root: root}, p.names[at]
 }
 
 // gardener carries what mutations need: the dice and the tree.

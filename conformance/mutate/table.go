@@ -25,7 +25,7 @@ func init() {
 		{"metadata", 6, addMetadata},
 		{"list", 10, mutateList},
 		{"list-key", 8, mutateListKey},
-		{"map-type", 3, mutateMapType},
+		{"map-type", 3, setMember("x-kubernetes-map-type", `"atomic"`, `"granular"`, `"separable"`, `""`, `null`)},
 		{"int-or-string", 8, addIntOrString},
 		{"preserve", 5, setMember("x-kubernetes-preserve-unknown-fields", "true", "true", "true", "false", "null")},
 		{"embedded", 7, addEmbedded},
@@ -152,12 +152,7 @@ func merge(a, b *tree.Node) {
 }
 
 func addMetadata(g *gardener, s *site) bool {
-	props := s.n.Get("properties")
-	if props == nil || props.Kind != tree.Object {
-		props = tree.Obj()
-		s.n.Set("properties", props)
-	}
-	props.Set(g.choose("metadata", "metadata", "metadata", "kind", "apiVersion"), g.node(
+	s.n.Have("properties", tree.Object).Set(g.choose("metadata", "metadata", "metadata", "kind", "apiVersion"), g.node(
 		`{"type":"object"}`, `{"type":"string"}`, `{}`, `null`, `{"type":"object","properties":{"name":{"type":"string","maxLength":5}}}`,
 		`{"type":"object","properties":{"name":{"type":"string"},"generateName":{"type":"string","pattern":"^a"}}}`,
 		`{"type":"object","properties":{"labels":{"type":"object"}}}`, `{"type":"object","properties":{}}`,
@@ -168,11 +163,6 @@ func addMetadata(g *gardener, s *site) bool {
 		`{"type":"object","properties":{"name":{"type":"string","default":"x"}}}`, `{"type":"object","anyOf":[{"required":["name"]}]}`,
 		`{"type":"object","properties":{"a":{"type":"object","properties":{"metadata":{"type":"string"}}}}}`,
 		`{"type":"object","enum":[]}`, `{"type":"object","required":[]}`, `{"type":"object","allOf":[]}`, `{"type":"object","example":{}}`, `{"type":"object","format":"x"}`))
-	return true
-}
-
-func mutateMapType(g *gardener, s *site) bool {
-	s.n.Set("x-kubernetes-map-type", g.node(`"atomic"`, `"granular"`, `"separable"`, `""`, `null`))
 	return true
 }
 

@@ -1,25 +1,16 @@
 package mutate
 
-import (
-	"math/rand/v2"
-
-	"github.com/espalier-dev/espalier/conformance/tree"
-)
+import "github.com/espalier-dev/espalier/conformance/tree"
 
 // Vary grows a schema that is most likely structural, with the features that decide what becomes of an object (unknown
 // fields, nulls, defaults, embedded resources, maps, lists, missing types) in combinations that real schemas lack.
 func (p *Pool) Vary(seed uint64) Mutant {
-	r := rand.New(rand.NewPCG(seed, 0x76617279))
-	at := r.IntN(len(p.parts))
-	root, err := tree.Parse(p.parts[at])
-	if err != nil {
-		panic(err) // Add wrote it
-	}
-	g := &gardener{Rand: r, root: root}
+	g, base := p.plant(seed, 0x76617279)
+	root := g.root
 	for _, kw := range []string{"description", "x-kubernetes-validations", "allOf", "anyOf", "oneOf", "not"} {
 		strip(root, kw)
 	}
-	m := Mutant{Base: p.names[at]}
+	m := Mutant{Base: base}
 	for range 2 + g.IntN(8) {
 		sites := g.sites()
 		s := sites[g.IntN(len(sites))]

@@ -92,15 +92,24 @@ func (s *Schema) Normalize(object []byte, source Source) Outcome {
 // Encode is Normalize for measurements: as Normalize, and nothing is recorded about what was dropped, which is what
 // the reference does for requests with fieldValidation=Ignore and for reads from storage. The result has the newline.
 func (s *Schema) Encode(object []byte, source Source, dst *bytes.Buffer) error {
-	obj, err := Decode(object)
+	obj, err := s.stored(object, source)
 	if err != nil {
 		return err
 	}
+	return json.NewEncoder(dst).Encode(obj)
+}
+
+// stored is what becomes of an object before it is validated and encoded.
+func (s *Schema) stored(object []byte, source Source) (map[string]any, error) {
+	obj, err := Decode(object)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := s.apply(obj, source, false); err != nil {
-		return err
+		return nil, err
 	}
 	defaulting.Default(obj, s.structural)
-	return json.NewEncoder(dst).Encode(obj)
+	return obj, nil
 }
 
 // Decode reads an object as the reference does: last duplicate wins, integers are int64, other numbers float64.

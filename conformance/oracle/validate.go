@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
@@ -323,14 +322,10 @@ func sites(v *cel.Validator, value any, path string, visit func(string, int)) {
 // for measurements: nothing is recorded about what was dropped. The result has a newline. An object that is not valid is
 // an error.
 func (s *Schema) Admit(object []byte, scope Scope, dst *bytes.Buffer) error {
-	obj, err := Decode(object)
+	obj, err := s.stored(object, Request)
 	if err != nil {
 		return err
 	}
-	if _, err := s.apply(obj, Request, false); err != nil {
-		return err
-	}
-	defaulting.Default(obj, s.structural)
 	errs, _, _, err := s.validate(context.Background(), obj, nil, ValidateOptions{Scope: scope})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/load"
 )
@@ -28,17 +29,12 @@ var outages = []outage{
 		since := time.Now()
 		return since, p.replica(0).Start()
 	}, false},
-	{"link to etcd cut for 10 s, since it healed", 1, 3 * time.Second, cutFor(10 * time.Second), false},
-	{"link to etcd cut for 60 s, since it healed", 1, 3 * time.Second, cutFor(60 * time.Second), false},
-	{"link to etcd half-open for 10 s, since it healed", 1, 3 * time.Second, func(ctx context.Context, p *play, _ *meter) (time.Time, error) {
-		p.replica(0).Etcd.Each((*environment.Link).Hold)
-		wait(ctx, 10*time.Second)
-		p.replica(0).Etcd.Each((*environment.Link).Heal)
-		return time.Now(), nil
-	}, false},
+	{"link to etcd cut for 10 s, since it healed", 1, 3 * time.Second, linkFor((*environment.Link).Cut, 10*time.Second), false},
+	{"link to etcd cut for 60 s, since it healed", 1, 3 * time.Second, linkFor((*environment.Link).Cut, 60*time.Second), false},
+	{"link to etcd half-open for 10 s, since it healed", 1, 3 * time.Second, linkFor((*environment.Link).Hold, 10*time.Second), false},
 	{"replica stopped for 15 s, since it goes on", 1, 3 * time.Second, func(ctx context.Context, p *play, _ *meter) (time.Time, error) {
 		p.replica(0).Freeze()
-		wait(ctx, 15*time.Second)
+		launch.Pause(ctx, 15*time.Second)
 		p.replica(0).Thaw()
 		return time.Now(), nil
 	}, false},
@@ -53,15 +49,15 @@ var outages = []outage{
 		since := time.Now()
 		leader := p.environment.Leader(ctx)
 		leader.Kill()
-		wait(ctx, 10*time.Second)
+		launch.Pause(ctx, 10*time.Second)
 		return since, leader.Start()
 	}, true},
 }
 
-func cutFor(d time.Duration) func(context.Context, *play, *meter) (time.Time, error) {
+func linkFor(harm func(*environment.Link), d time.Duration) func(context.Context, *play, *meter) (time.Time, error) {
 	return func(ctx context.Context, p *play, _ *meter) (time.Time, error) {
-		p.replica(0).Etcd.Each((*environment.Link).Cut)
-		wait(ctx, d)
+		p.replica(0).Etcd.Each(harm)
+		launch.Pause(ctx, d)
 		p.replica(0).Etcd.Each((*environment.Link).Heal)
 		return time.Now(), nil
 	}
@@ -75,7 +71,7 @@ func freezeFor(d time.Duration, leader bool) func(context.Context, *play, *meter
 		}
 		since := time.Now()
 		m.Freeze()
-		wait(ctx, d)
+		launch.Pause(ctx, d)
 		m.Thaw()
 		return since, nil
 	}
@@ -122,21 +118,20 @@ func (r *Runner) suffer(ctx context.Context, o outage) (reads, writes time.Durat
 		return 0, 0, "", err
 	}
 	m.begin(ctx)
-	p.await(ctx, "answers of all replicas", func() bool {
-		_, reads := m.after(m.began, false)
-		_, writes := m.after(m.began, true)
-		return reads && writes
-	})
-	since, err := o.harm(ctx, p, m)
-	if err == nil && !o.gap {
+	answers := func(since time.Time) {
 		p.await(ctx, "answers of all replicas", func() bool {
 			_, reads := m.after(since, false)
 			_, writes := m.after(since, true)
 			return reads && writes
 		})
 	}
-	wait(ctx, time.Second)
-	gaps := m.endSince(since)
+	answers(m.began)
+	since, err := o.harm(ctx, p, m)
+	if err == nil && !o.gap {
+		answers(since)
+	}
+	launch.Pause(ctx, time.Second)
+	gaps := m.end(since)
 	if err == nil {
 		if o.gap {
 			for _, g := range gaps {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 	"github.com/espalier-dev/espalier/conformance/robustness/load"
@@ -142,7 +143,7 @@ func (p *play) quotaRush(ctx context.Context) {
 			}
 		}
 		wg.Wait()
-		wait(ctx, 200*time.Millisecond) // what is deleted is counted
+		launch.Pause(ctx, 200*time.Millisecond) // what is deleted is counted
 	}
 }
 
@@ -432,7 +433,7 @@ func (p *play) longCut(ctx context.Context) {
 	c.Create(ctx, p.Thing(0, "k"), load.Traits{})
 	end := p.Fault("cut")
 	p.replica(0).Etcd.Each((*environment.Link).Cut)
-	wait(ctx, 100*time.Second)
+	launch.Pause(ctx, 100*time.Second)
 	p.replica(0).Etcd.Each((*environment.Link).Heal)
 	end()
 	healed := time.Now()
@@ -443,13 +444,6 @@ func (p *play) longCut(ctx context.Context) {
 	p.note("the first answer came %.2f s after the healing", took.Seconds())
 	if took > 3*time.Second {
 		p.fail("the first answer came %.2f s after the healing", took.Seconds())
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }
 
@@ -509,10 +503,10 @@ func (p *play) frozenLong(ctx context.Context) {
 	}
 	follower.Freeze()
 	m.begin(ctx)
-	wait(ctx, 55*time.Second)
+	launch.Pause(ctx, 55*time.Second)
 	follower.Thaw()
-	wait(ctx, 5*time.Second)
-	for i, gap := range m.end() {
+	launch.Pause(ctx, 5*time.Second)
+	for i, gap := range m.end(m.began) {
 		p.note("replica %d: longest time without an answer: reads %.2f s, writes %.2f s", i, gap.reads.Seconds(), gap.writes.Seconds())
 		if gap.reads > 5*time.Second || gap.writes > 5*time.Second {
 			p.fail("replica %d: longest time without an answer: reads %.2f s, writes %.2f s", i, gap.reads.Seconds(), gap.writes.Seconds())

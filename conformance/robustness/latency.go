@@ -149,12 +149,12 @@ func (r *Runner) Latency(ctx context.Context, w io.Writer, rate int, lasts time.
 	}
 	all := make([]latencies, len(verbs)+1)
 	events := &all[len(verbs)]
-	due := &dueTimes{at: map[string]time.Time{}}
+	var due sync.Map // when patches were due, by name and number
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	var asking, watchers sync.WaitGroup
 	for replica := range replicas {
-		if err := r.listen(watching, &watchers, stage.Namespace(), replica, due, events); err != nil {
+		if err := r.listen(watching, &watchers, stage.Namespace(), replica, &due, events); err != nil {
 			return r.over(ctx, stage, err)
 		}
 	}
@@ -181,7 +181,7 @@ func (r *Runner) Latency(ctx context.Context, w io.Writer, rate int, lasts time.
 					}
 					time.Sleep(time.Until(at))
 					if verb.name == "patch" {
-						due.set(v.name, n, at)
+						due.Store(fmt.Sprintf("%s %d", v.name, n), at)
 					}
 					a := verb.ask(ctx, v)
 					failure := ""
@@ -215,27 +215,8 @@ func (r *Runner) Latency(ctx context.Context, w io.Writer, rate int, lasts time.
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// dueTimes are when patches were due.
-type dueTimes struct {
-	mu sync.Mutex
-	at map[string]time.Time
-}
-
-func (d *dueTimes) set(name string, n int, at time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.at[fmt.Sprintf("%s %d", name, n)] = at
-}
-
-func (d *dueTimes) get(name, n string) (time.Time, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	at, ok := d.at[name+" "+n]
-	return at, ok
-}
-
 // listen watches at a replica for the patches that another one is asked for.
-func (r *Runner) listen(ctx context.Context, all *sync.WaitGroup, namespace string, replica int, due *dueTimes, events *latencies) error {
+func (r *Runner) listen(ctx context.Context, all *sync.WaitGroup, namespace string, replica int, due *sync.Map, events *latencies) error {
 	client, err := dynamic.NewForConfig(r.scene.Environment.Replicas[replica].Config())
 	if err != nil {
 		return err
@@ -253,8 +234,8 @@ func (r *Runner) listen(ctx context.Context, all *sync.WaitGroup, namespace stri
 			if !ok {
 				continue
 			}
-			if at, ok := due.get(from, o.GetAnnotations()["n"]); ok && e.Type != "ADDED" {
-				events.add(time.Since(at), "")
+			if at, ok := due.Load(from + " " + o.GetAnnotations()["n"]); ok && e.Type != "ADDED" {
+				events.add(time.Since(at.(time.Time)), "")
 			}
 		}
 	})

@@ -83,11 +83,8 @@ func (m *meter) ask(i int, write bool) {
 	m.samples = append(m.samples, s)
 }
 
-// end stops, and returns the longest gap of each replica since the beginning.
-func (m *meter) end() []gap { return m.endSince(m.began) }
-
-// endSince is end for the time after since.
-func (m *meter) endSince(since time.Time) []gap {
+// end stops, and returns the longest gap of each replica since a time.
+func (m *meter) end(since time.Time) []gap {
 	m.stop()
 	m.asking.Wait()
 	ended := time.Now()

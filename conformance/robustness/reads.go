@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 	"github.com/espalier-dev/espalier/conformance/robustness/load"
@@ -106,7 +107,7 @@ func (p *play) behind(ctx context.Context) {
 				}
 			})
 		}
-		wait(ctx, 300*time.Millisecond)
+		launch.Pause(ctx, 300*time.Millisecond)
 		links.Each((*environment.Link).Heal)
 		wg.Wait()
 		end()
@@ -125,7 +126,7 @@ func (p *play) pages(ctx context.Context) {
 			p.a.List(ctx, load.Listing{Replica: n % len(p.environment.Replicas), Resource: load.Things, Version: "v1", Namespace: p.Namespace(), Limit: 3, Pause: 150 * time.Millisecond})
 		})
 		for i := range 3 {
-			wait(ctx, 60*time.Millisecond)
+			launch.Pause(ctx, 60*time.Millisecond)
 			p.b.Delete(ctx, p.Thing(1, fmt.Sprint("k", 8-i)), load.Preconditions{})
 			p.b.Create(ctx, p.Thing(1, fmt.Sprint("k", 8-i)), load.Traits{})
 		}

@@ -257,10 +257,7 @@ func editRequired(e *editor, s *site) bool {
 		}
 		return true
 	}
-	if required == nil || required.Kind != tree.Array {
-		required = tree.Arr()
-		s.n.Set("required", required)
-	}
+	required = s.n.Have("required", tree.Array)
 	required.Kids = append(required.Kids, tree.Lit(props.Keys[e.IntN(len(props.Keys))]))
 	return true
 }
@@ -305,12 +302,7 @@ func addField(e *editor, s *site) bool {
 	if s.inside || kind(s.n) != "object" || s.n.Get("additionalProperties") != nil {
 		return false
 	}
-	props := s.n.Get("properties")
-	if !isObject(props) {
-		props = tree.Obj()
-		s.n.Set("properties", props)
-	}
-	props.Set(e.choose("novel", "apple", "pear", "name"), e.node(`{"type":"string"}`, `{"type":"integer","minimum":3}`, `{"type":"object","properties":{"a":{"type":"string"}}}`, `{"type":"string","default":"x"}`, `{"type":"array","items":{"type":"string"}}`, `{"x-kubernetes-preserve-unknown-fields":true}`, `{"x-kubernetes-preserve-unknown-fields":true,"nullable":true}`))
+	s.n.Have("properties", tree.Object).Set(e.choose("novel", "apple", "pear", "name"), e.node(`{"type":"string"}`, `{"type":"integer","minimum":3}`, `{"type":"object","properties":{"a":{"type":"string"}}}`, `{"type":"string","default":"x"}`, `{"type":"array","items":{"type":"string"}}`, `{"x-kubernetes-preserve-unknown-fields":true}`, `{"x-kubernetes-preserve-unknown-fields":true,"nullable":true}`))
 	return true
 }
 

@@ -21,7 +21,7 @@ func restate(e *editor, s *site) bool {
 			bound, exclusive string
 			by               int
 		}{{"minimum", "exclusiveMinimum", -1}, {"maximum", "exclusiveMaximum", 1}} {
-			i, err := strconv.Atoi(raw(s.n.Get(k.bound)))
+			i, err := strconv.Atoi(s.n.Get(k.bound).Literal())
 			if err != nil {
 				continue
 			}
@@ -65,11 +65,7 @@ func intoAllOf(e *editor, s *site) bool {
 	if len(branch.Kids) == 0 {
 		return false
 	}
-	allOf := s.n.Get("allOf")
-	if !isList(allOf) {
-		allOf = tree.Arr()
-		s.n.Set("allOf", allOf)
-	}
+	allOf := s.n.Have("allOf", tree.Array)
 	allOf.Kids = append(allOf.Kids, branch)
 	return true
 }
@@ -240,11 +236,4 @@ func bump(text string, by int) string {
 		}
 	}
 	return text + " || false"
-}
-
-func raw(n *tree.Node) string {
-	if n == nil {
-		return ""
-	}
-	return n.Raw
 }

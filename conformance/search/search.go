@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/corpus"
@@ -28,8 +31,6 @@ type Config struct {
 	Pairs    int           // how many; 0 for no limit
 	Duration time.Duration // how long; 0 for no limit
 	Workers  int           // default 2
-	Quiet    int           // objects for a pair that nothing is reported for; default 60
-	Alarmed  int           // objects for another pair; default 15
 	Show     int           // misses to keep; default 10
 	Progress io.Writer     // nil for silence
 }
@@ -91,33 +92,21 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 		defer cancel()
 	}
 	r := &runner{cfg: cfg, pool: pool}
-	r.cfg.Workers, r.cfg.Quiet, r.cfg.Alarmed, r.cfg.Show = or(cfg.Workers, 2), or(cfg.Quiet, 60), or(cfg.Alarmed, 15), or(cfg.Show, 10)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range r.cfg.Workers {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				i := next.Add(1) - 1
-				if cfg.Pairs > 0 && i >= int64(cfg.Pairs) {
-					return
-				}
-				r.pair(ctx, cfg.Seed<<32+uint64(i))
-			}
-		})
-	}
+	r.cfg.Workers, r.cfg.Show = cmp.Or(cfg.Workers, 2), cmp.Or(cfg.Show, 10)
 	done := make(chan struct{})
 	go r.progress(done)
-	wg.Wait()
+	var workers errgroup.Group
+	workers.SetLimit(r.cfg.Workers)
+	for i := 0; (cfg.Pairs == 0 || i < cfg.Pairs) && ctx.Err() == nil; i++ {
+		workers.Go(func() error { r.pair(ctx, cfg.Seed<<32+uint64(i)); return nil })
+	}
+	_ = workers.Wait() // there are no errors
 	close(done)
 	return &r.counts, r.misses, nil
 }
 
-func or(n, otherwise int) int {
-	if n == 0 {
-		return otherwise
-	}
-	return n
-}
+// How many objects a pair gets that nothing is reported for, and another one.
+const quiet, alarmed = 60, 15
 
 type runner struct {
 	cfg    Config
@@ -165,11 +154,7 @@ func newValidator(schema []byte) (*validator, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &validator{source: schema, schema: s, strict: strict}
-	if set != nil {
-		j.rules = set
-	}
-	return j, nil
+	return &validator{source: schema, schema: s, strict: strict, rules: set}, nil
 }
 
 // stores returns what is stored of an object, nil if it is refused, or accepted by mistake.
@@ -327,7 +312,7 @@ func (r *runner) pair(ctx context.Context, seed uint64) {
 		}
 		defaulted = defaulted || x.Check == "default-added"
 	}
-	broken, budget := (*atomic.Int64)(nil), r.cfg.Alarmed
+	broken, budget := (*atomic.Int64)(nil), alarmed
 	switch worst {
 	case diff.Breaking:
 		r.counts.Breaking.Add(1)
@@ -336,7 +321,7 @@ func (r *runner) pair(ctx context.Context, seed uint64) {
 		r.counts.Risky.Add(1)
 		broken = &r.counts.RiskyBroken
 	default:
-		budget = r.cfg.Quiet
+		budget = quiet
 		r.counts.Safe.Add(1)
 		if len(changes) == 0 {
 			r.counts.Same.Add(1)

@@ -91,6 +91,14 @@ func (n *Node) Text() string {
 	return Unquote(n.Raw)
 }
 
+// Literal is a scalar as it is written, or "".
+func (n *Node) Literal() string {
+	if n == nil {
+		return ""
+	}
+	return n.Raw
+}
+
 // Is reports whether the node is this literal.
 func (n *Node) Is(raw string) bool { return n != nil && n.Kind == Scalar && n.Raw == raw }
 
@@ -101,6 +109,16 @@ func (n *Node) Set(name string, v *Node) {
 		return
 	}
 	n.Add(name, v)
+}
+
+// Have returns a member of a kind. One that is missing, or of another kind, becomes an empty one.
+func (n *Node) Have(name string, kind Kind) *Node {
+	v := n.Get(name)
+	if v == nil || v.Kind != kind {
+		v = &Node{Kind: kind}
+		n.Set(name, v)
+	}
+	return v
 }
 
 // Add appends a member, even if there is one of that name.

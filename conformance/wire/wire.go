@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -79,6 +82,23 @@ func (c *Conn) Expect(ctx context.Context, want int, method, path string, body [
 	return answer, nil
 }
 
+// Until repeats Expect until it succeeds or a time is over: what was just created is served a moment later.
+func (c *Conn) Until(ctx context.Context, limit time.Duration, want int, method, path string, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		_, err := c.Expect(ctx, want, method, path, body)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
 // Drain gets a page and throws it away; it returns the size.
 func (c *Conn) Drain(ctx context.Context, path string) (int64, error) {
 	resp, err := c.send(ctx, http.MethodGet, path, nil, nil)
@@ -147,4 +167,27 @@ func (c *Conn) send(ctx context.Context, method, path string, body []byte, heade
 		req.Header.Set(h.Name, h.Value)
 	}
 	return c.client.Do(req)
+}
+
+// Repeat runs an operation with several workers for a time, at least once each, and returns how long each run took. The first error ends it.
+func Repeat(ctx context.Context, d time.Duration, workers int, operation func(ctx context.Context, worker int) error) ([]time.Duration, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	began := time.Now()
+	latencies, errs := make([][]time.Duration, workers), make([]error, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for done := false; !done; done = time.Since(began) >= d {
+				start := time.Now()
+				if errs[w] = operation(ctx, w); errs[w] != nil {
+					cancel()
+					return
+				}
+				latencies[w] = append(latencies[w], time.Since(start))
+			}
+		})
+	}
+	wg.Wait()
+	return slices.Concat(latencies...), errors.Join(errs...)
 }

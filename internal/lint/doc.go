@@ -8,5 +8,5 @@
 // them all over this repository. They read files and parse imports; they
 // compile nothing and need no network.
 //
-// The package is used by its own tests only.
+// All of it is in test files: nothing else uses it.
 package lint

@@ -299,7 +299,7 @@ func TestPhrasesAreVales(t *testing.T) {
 		name := strings.TrimSuffix(file.Name(), ".yml")
 		i := slices.IndexFunc(phrases, func(p phrase) bool { return p.rule == name })
 		if i < 0 {
-			t.Errorf("Vale's rule %s has no phrase in internal/lint/dialect.go", name)
+			t.Errorf("Vale's rule %s has no phrase in internal/lint/dialect_test.go", name)
 			continue
 		}
 		if example := examples[name]; !phrases[i].pattern.MatchString(example) {

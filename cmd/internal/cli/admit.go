@@ -16,7 +16,6 @@ import (
 )
 
 type admitOptions struct {
-	files         []string
 	crds          []string
 	format        string
 	diff          bool
@@ -83,14 +82,7 @@ func (a *App) newAdmission(o admitOptions, cmd *cobra.Command) *cobra.Command {
 Objects of YAML files keep their comments, order and formatting, unless a key
 occurs twice or a change is inside an alias. Documents without a custom resource
 are printed unchanged. With --diff the exit code is 1 if anything changes.`
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		files, err := paths(cmd, args, o.files)
-		if err != nil {
-			return err
-		}
-		return a.admit(cmd.Context(), files, o)
-	}
-	filenameFlag(cmd, &o.files)
+	takesFiles(cmd, func(ctx context.Context, files []string) error { return a.admit(ctx, files, o) })
 	crdFlag(cmd, &o.crds)
 	flags := cmd.Flags()
 	flags.StringVarP(&o.format, "output", "o", "yaml", "output format: yaml or json")
@@ -300,14 +292,9 @@ func (p *printout) separate() {
 // finish prints what was found on standard error and, unless that is an error,
 // the objects.
 func (p *printout) finish(found *findings, s *settings) error {
-	r := &report.Report{Subjects: found.subjects, Noun: "object"}
-	for _, d := range found.diagnostics {
-		if s.want(&d, finding.Warning) {
-			r.Diagnostics = append(r.Diagnostics, d)
-		}
-	}
+	r := &report.Report{Subjects: found.subjects, Diagnostics: found.diagnostics, Noun: "object"}
+	s.choose(r, finding.Warning)
 	if len(r.Diagnostics) > 0 {
-		r.Sort()
 		color := p.color && IsTerminal(p.app.Err)
 		if err := r.Write(p.app.Err, "text", report.Options{Color: color}); err != nil {
 			return err

@@ -21,7 +21,6 @@ import (
 )
 
 type checkOptions struct {
-	files      []string
 	old        []string
 	kubernetes string
 	noLint     bool
@@ -50,15 +49,8 @@ forbids.`,
 
   # Report only errors, as annotations on GitHub
   %[1]s check config/crd --severity error -o github`),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := paths(cmd, args, o.files)
-			if err != nil {
-				return err
-			}
-			return a.check(cmd.Context(), files, o)
-		},
 	}
-	filenameFlag(cmd, &o.files)
+	takesFiles(cmd, func(ctx context.Context, files []string) error { return a.check(ctx, files, o) })
 	a.reportFlags(cmd)
 	cmd.Flags().StringSliceVar(&o.old, "old", nil, "files or folders with the existing CRDs: check the change as the API server does on update")
 	cmd.Flags().StringVar(&o.kubernetes, "kubernetes", "", "the version of Kubernetes, such as 1.34, whose CEL functions rules may use (default: the newest known)")
@@ -128,7 +120,7 @@ func (s *settings) lintChecks() (enable, disable []finding.ID) {
 type checker struct {
 	options checkOptions
 	lint    lint.Options
-	old     map[string][]byte // by name
+	old     map[string]*manifest.Document // by name
 }
 
 func (c *checker) document(d *manifest.Document, into *findings) {
@@ -152,7 +144,7 @@ func (c *checker) document(d *manifest.Document, into *findings) {
 	defer parsed.Release()
 	o := crd.ValidateOptions{Strict: c.options.strict, CompatibilityVersion: c.options.kubernetes}
 	if old := c.old[meta.name]; old != nil {
-		if o.Old, err = crd.Parse(old); err != nil {
+		if o.Old, err = crd.Parse(old.JSON); err != nil {
 			add(unreadable(d, fmt.Errorf("the old CRD: %w", err)))
 			return
 		}
@@ -201,7 +193,10 @@ func CheckFile(f *manifest.File, old func(name string) []byte) ([]Checked, error
 		if !meta.isCRD() {
 			continue
 		}
-		check := &checker{options: checkOptions{noLint: true}, old: map[string][]byte{meta.name: old(meta.name)}}
+		check := &checker{options: checkOptions{noLint: true}}
+		if before := old(meta.name); before != nil {
+			check.old = map[string]*manifest.Document{meta.name: {JSON: before}}
+		}
 		var found findings
 		check.document(o, &found)
 		found.diagnostics = slices.DeleteFunc(found.diagnostics, func(d report.Diagnostic) bool { return d.Severity != finding.Error })
@@ -236,8 +231,8 @@ func unreadable(d *manifest.Document, err error) report.Diagnostic {
 
 // crdsByName reads the CRDs in files, by name. What cannot be read is an
 // error: it is not what the command is about.
-func (a *App) crdsByName(ctx context.Context, files []string, s *settings) (map[string][]byte, error) {
-	byName := make(map[string][]byte)
+func (a *App) crdsByName(ctx context.Context, files []string, s *settings) (map[string]*manifest.Document, error) {
+	byName := make(map[string]*manifest.Document)
 	list, err := a.objects(ctx, files, s)
 	if err != nil {
 		return nil, err
@@ -250,7 +245,7 @@ func (a *App) crdsByName(ctx context.Context, files []string, s *settings) (map[
 		if byName[meta.name] != nil {
 			return nil, fmt.Errorf("%s: %s occurs twice", d.File.Name, meta.object())
 		}
-		byName[meta.name] = d.JSON
+		byName[meta.name] = d
 	}
 	if len(byName) == 0 {
 		return nil, fmt.Errorf("no CustomResourceDefinition in %s", strings.Join(files, ", "))

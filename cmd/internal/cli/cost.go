@@ -20,7 +20,6 @@ import (
 )
 
 type costOptions struct {
-	files      []string
 	format     string
 	kubernetes string
 	top        int
@@ -43,15 +42,8 @@ Exit codes: 0 within the limits, 1 over a limit, 2 could not run.`,
 
   # Write all of them as JSON
   %[1]s cost crd.yaml --top 0 -o json`),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := paths(cmd, args, o.files)
-			if err != nil {
-				return err
-			}
-			return a.cost(cmd.Context(), files, o)
-		},
 	}
-	filenameFlag(cmd, &o.files)
+	takesFiles(cmd, func(ctx context.Context, files []string) error { return a.cost(ctx, files, o) })
 	cmd.Flags().StringVarP(&o.format, "output", "o", "text", "output format: text or json")
 	cmd.Flags().IntVar(&o.top, "top", 10, "number of expressions to show, 0 for all")
 	cmd.Flags().StringVar(&o.kubernetes, "kubernetes", "", "the version of Kubernetes, such as 1.34, whose CEL functions rules may use (default: the newest known)")

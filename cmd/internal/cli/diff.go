@@ -84,11 +84,11 @@ func (a *App) diff(ctx context.Context, old, now string, o diffOptions) error {
 	if old == manifest.Stdin && now == manifest.Stdin || slices.Contains(o.objects, manifest.Stdin) && (old == manifest.Stdin || now == manifest.Stdin) {
 		return errors.New("standard input can be read only once: give a file for the others")
 	}
-	before, err := a.crdsOf(ctx, old, s)
+	before, err := a.crdsByName(ctx, []string{old}, s)
 	if err != nil {
 		return err
 	}
-	after, err := a.crdsOf(ctx, now, s)
+	after, err := a.crdsByName(ctx, []string{now}, s)
 	if err != nil {
 		return err
 	}
@@ -107,29 +107,6 @@ func (a *App) diff(ctx context.Context, old, now string, o diffOptions) error {
 		return nil
 	}
 	return err
-}
-
-// crdsOf reads the CRDs of a file or folder, by name.
-func (a *App) crdsOf(ctx context.Context, path string, s *settings) (map[string]*manifest.Document, error) {
-	docs, err := a.objects(ctx, []string{path}, s)
-	if err != nil {
-		return nil, err
-	}
-	byName := make(map[string]*manifest.Document)
-	for _, d := range docs {
-		meta := typeMetaOf(d)
-		if !meta.isCRD() {
-			continue
-		}
-		if byName[meta.name] != nil {
-			return nil, fmt.Errorf("%s: %s occurs twice", d.File.Name, meta.object())
-		}
-		byName[meta.name] = d
-	}
-	if len(byName) == 0 {
-		return nil, fmt.Errorf("no CustomResourceDefinition in %s", path)
-	}
-	return byName, nil
 }
 
 // change is a CRD before and after.

@@ -19,7 +19,6 @@ import (
 )
 
 type fixOptions struct {
-	files []string
 	diff  bool
 	write bool
 	ifAny bool
@@ -55,18 +54,13 @@ fix, or something that cannot be fixed; 2 could not run.`,
 
   # Upgrade a CRD from standard input
   cat old.yaml | %[1]s fix - --write > new.yaml`),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := paths(cmd, args, o.files)
-			if err != nil {
-				return err
-			}
-			if o.write && cmd.Flags().Changed("diff") && o.diff {
-				return errors.New("--diff shows the changes and --write makes them: choose one")
-			}
-			return a.fix(cmd.Context(), files, o)
-		},
 	}
-	filenameFlag(cmd, &o.files)
+	takesFiles(cmd, func(ctx context.Context, files []string) error {
+		if o.write && cmd.Flags().Changed("diff") && o.diff {
+			return errors.New("--diff shows the changes and --write makes them: choose one")
+		}
+		return a.fix(ctx, files, o)
+	})
 	a.reportFlags(cmd)
 	cmd.Flags().BoolVar(&o.diff, "diff", true, "show the changes")
 	cmd.Flags().BoolVar(&o.write, "write", false, "change the files; a CRD from standard input goes to standard output")
@@ -286,14 +280,7 @@ func (r *fixing) text(rep *report.Report) error {
 	if err != nil {
 		return err
 	}
-	all := rep.Diagnostics
-	rep.Diagnostics = nil
-	for _, d := range all {
-		if r.settings.want(&d, least) {
-			rep.Diagnostics = append(rep.Diagnostics, d)
-		}
-	}
-	rep.Sort()
+	r.settings.choose(rep, least)
 	if len(rep.Diagnostics) > 0 {
 		if err := rep.Write(r.Err, "text", report.Options{Color: color && IsTerminal(r.Err)}); err != nil {
 			return err

@@ -190,18 +190,17 @@ func (a *App) reportFlags(cmd *cobra.Command) {
 	Must(cmd.RegisterFlagCompletionFunc("severity", cobra.FixedCompletions([]string{"error", "warning", "info"}, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// filenameFlag adds -f, for those used to kubectl; files are arguments too.
-func filenameFlag(cmd *cobra.Command, into *[]string) {
-	cmd.Flags().StringSliceVarP(into, "filename", "f", nil, "file, folder, pattern or - for standard input; the same as an argument")
-}
-
-// paths joins arguments and -f, and asks for at least one.
-func paths(cmd *cobra.Command, args, filenames []string) ([]string, error) {
-	all := append(append([]string{}, args...), filenames...)
-	if len(all) == 0 {
-		return nil, fmt.Errorf("no files given: name files, folders or - for standard input\nSee '%s --help'", cmd.CommandPath())
+// takesFiles has a command run on the files that its arguments name, or -f, for those used to kubectl.
+func takesFiles(cmd *cobra.Command, run func(ctx context.Context, files []string) error) {
+	var named []string
+	cmd.Flags().StringSliceVarP(&named, "filename", "f", nil, "file, folder, pattern or - for standard input; the same as an argument")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		all := append(append([]string{}, args...), named...)
+		if len(all) == 0 {
+			return fmt.Errorf("no files given: name files, folders or - for standard input\nSee '%s --help'", cmd.CommandPath())
+		}
+		return run(cmd.Context(), all)
 	}
-	return all, nil
 }
 
 // Colored reports whether to write colours to out.

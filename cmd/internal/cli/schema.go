@@ -19,7 +19,6 @@ import (
 )
 
 type schemaOptions struct {
-	files    []string
 	format   string
 	version  string
 	dir      string
@@ -68,15 +67,8 @@ named by --output-dir.`,
   # Write the documentation of CRDs as HTML and as Markdown
   %[1]s schema -o html crd.yaml > crd.html
   %[1]s schema -o markdown config/crd --output-dir docs/api`),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := paths(cmd, args, o.files)
-			if err != nil {
-				return err
-			}
-			return a.schema(cmd.Context(), files, o)
-		},
 	}
-	filenameFlag(cmd, &o.files)
+	takesFiles(cmd, func(ctx context.Context, files []string) error { return a.schema(ctx, files, o) })
 	var formats []string
 	for _, f := range schemaFormats {
 		formats = append(formats, f.name)

@@ -191,6 +191,18 @@ func (s *settings) want(d *report.Diagnostic, least finding.Severity) bool {
 	return d.Severity.AtLeast(least)
 }
 
+// choose keeps the diagnostics of a report that are wanted, in order.
+func (s *settings) choose(r *report.Report, least finding.Severity) {
+	kept := r.Diagnostics[:0]
+	for _, d := range r.Diagnostics {
+		if s.want(&d, least) {
+			kept = append(kept, d)
+		}
+	}
+	r.Diagnostics = kept
+	r.Sort()
+}
+
 // finish applies the settings to a report, writes it, and says whether there
 // was anything in it.
 func (a *App) finish(command string, r *report.Report, s *settings) error {
@@ -202,19 +214,12 @@ func (a *App) finish(command string, r *report.Report, s *settings) error {
 	if err != nil {
 		return err
 	}
-	kept := r.Diagnostics[:0]
-	for _, d := range r.Diagnostics {
-		if s.want(&d, least) {
-			kept = append(kept, d)
-		}
-	}
-	r.Diagnostics = kept
-	r.Sort()
-	r.Checks = checksOf(kept)
+	s.choose(r, least)
+	r.Checks = checksOf(r.Diagnostics)
 	if err := r.Write(a.Out, a.format, report.Options{Color: color, Version: Version(), Command: command}); err != nil {
 		return err
 	}
-	if len(kept) > 0 {
+	if len(r.Diagnostics) > 0 {
 		return errFindings
 	}
 	return nil

@@ -26,7 +26,6 @@ const (
 )
 
 type validateOptions struct {
-	files         []string
 	crds          []string
 	old           []string
 	fields        string
@@ -64,15 +63,8 @@ conversion webhook.`,
 
   # Report unknown fields as warnings
   %[1]s validate --crd crds/ web.yaml --field-validation warn`),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := paths(cmd, args, o.files)
-			if err != nil {
-				return err
-			}
-			return a.validate(cmd.Context(), files, o)
-		},
 	}
-	filenameFlag(cmd, &o.files)
+	takesFiles(cmd, func(ctx context.Context, files []string) error { return a.validate(ctx, files, o) })
 	a.reportFlags(cmd)
 	crdFlag(cmd, &o.crds)
 	flags := cmd.Flags()

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -19,36 +17,31 @@ import (
 	"github.com/espalier-dev/espalier/conformance/launch"
 )
 
-func main() {
-	only := flag.String("only", "espalier,kube-apiserver", "servers to attack")
-	pattern := flag.String("run", "", "run only attacks whose ID matches this regular expression")
-	binary := flag.String("espalier", "", "use this espalier program instead of building one")
-	flag.Parse()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	if err := run(ctx, strings.Split(*only, ","), *pattern, *binary); err != nil {
-		fmt.Fprintln(os.Stderr, "attack:", err)
-		os.Exit(1)
-	}
-}
+var (
+	only    = flag.String("only", "espalier,kube-apiserver", "servers to attack")
+	pattern = flag.String("run", "", "run only attacks whose ID matches this regular expression")
+	program = flag.String("espalier", "", "use this espalier program instead of building one")
+)
 
-func run(ctx context.Context, servers []string, pattern, binary string) error {
-	wanted, err := regexp.Compile(pattern)
+func main() { launch.Main("attack", run) }
+
+func run(ctx context.Context, dir string) error {
+	wanted, err := regexp.Compile(*pattern)
 	if err != nil {
 		return err
 	}
 	attacks := slices.DeleteFunc(slices.Clone(attack.All), func(a attack.Attack) bool { return !wanted.MatchString(a.ID) })
 	if len(attacks) == 0 {
-		return fmt.Errorf("no attack has an ID that matches %q", pattern)
+		return fmt.Errorf("no attack has an ID that matches %q", *pattern)
 	}
 	results := map[launch.Kind][]attack.Result{}
 	var errs []error
-	for _, name := range servers {
+	for _, name := range strings.Split(*only, ",") {
 		kind, err := launch.Named(name)
 		if err != nil {
 			return err
 		}
-		results[kind], err = against(ctx, kind, binary, attacks)
+		results[kind], err = against(ctx, kind, dir, attacks)
 		if err != nil && kind == launch.Espalier {
 			errs = append(errs, err)
 		} else if err != nil {
@@ -64,19 +57,14 @@ func run(ctx context.Context, servers []string, pattern, binary string) error {
 }
 
 // against attacks one server; the result of what could not be attempted is absent.
-func against(ctx context.Context, kind launch.Kind, binary string, attacks []attack.Attack) ([]attack.Result, error) {
-	dir, err := os.MkdirTemp("", "attack-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
+func against(ctx context.Context, kind launch.Kind, dir string, attacks []attack.Attack) ([]attack.Result, error) {
 	etcd, err := launch.StartEtcd(ctx, "--unsafe-no-fsync")
 	if err != nil {
 		return nil, err
 	}
 	defer etcd.Stop()
-	spec := launch.Spec{Kind: kind, Binary: binary, Etcd: etcd.URL, Prefix: "/attack"}
-	if kind != launch.Espalier || binary == "" {
+	spec := launch.Spec{Kind: kind, Binary: *program, Etcd: etcd.URL, Prefix: "/attack"}
+	if kind != launch.Espalier || *program == "" {
 		if spec.Binary, err = kind.Program(ctx, dir); err != nil {
 			return nil, err
 		}

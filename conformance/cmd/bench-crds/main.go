@@ -5,10 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
@@ -23,12 +20,15 @@ const (
 
 var figures = results.New("bench-crds")
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "bench-crds:", err)
-		os.Exit(1)
-	}
-}
+var (
+	count     = flag.Int("count", 10000, "CRDs to create")
+	minutes   = flag.Float64("minutes", 10, "time for one side")
+	gigabytes = flag.Float64("gigabytes", 8, "memory for one side")
+	probes    = flag.Int("probes", 50, "new CRDs per size whose time until they are served and published is measured")
+	only      = flag.String("only", upstream+","+ours, "sides to measure")
+)
+
+func main() { launch.Main("bench-crds", run) }
 
 // A bench is one run.
 type bench struct {
@@ -40,26 +40,13 @@ type bench struct {
 	last    string // the line that the run ends with
 }
 
-func run() error {
-	count := flag.Int("count", 10000, "CRDs to create")
-	minutes := flag.Float64("minutes", 10, "time for one side")
-	gigabytes := flag.Float64("gigabytes", 8, "memory for one side")
-	probes := flag.Int("probes", 50, "new CRDs per size whose time until they are served and published is measured")
-	only := flag.String("only", upstream+","+ours, "sides to measure")
-	flag.Parse()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
+func run(ctx context.Context, dir string) error {
 	b := &bench{count: *count, minutes: time.Duration(*minutes * float64(time.Minute)), memory: int64(*gigabytes * (1 << 30)), probes: *probes}
 	var err error
 	if b.all, err = load(ctx); err != nil {
 		return err
 	}
 	fmt.Printf("%d CRDs of the corpus, repeated in other groups up to %d; at most %v and %.0f GB for each side; %d new CRDs timed at every size.\n", len(b.all), b.count, b.minutes, *gigabytes, b.probes)
-	dir, err := os.MkdirTemp("", "bench-crds-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
 	for _, name := range strings.Split(*only, ",") {
 		if err := b.side(ctx, dir, name); err != nil {
 			return fmt.Errorf("%s: %w", name, err)

@@ -49,42 +49,16 @@ func admitAll(set *corpus.Set, title string, list []wantedObject, withRules bool
 	if err != nil {
 		return err
 	}
-	rows := make([][]*side, len(subjects))
-	for i, s := range subjects {
-		if rows[i], err = admitSides(s, withRules); err != nil {
-			return fmt.Errorf("%s: %w", s.crd, err)
-		}
-		for _, side := range rows[i] {
-			if err := side.calibrate(batch); err != nil {
-				return fmt.Errorf("%s: %s: %w", s.crd, side.name, err)
-			}
-		}
-	}
-	for round := range rounds {
-		for i, s := range subjects {
-			if err := measure(rows[i], round); err != nil {
-				return fmt.Errorf("%s: %w", s.crd, err)
-			}
-		}
+	rows, err := race(subjects, func(s subject) ([]*side, error) { return admitSides(s, withRules) }, rounds, batch)
+	if err != nil {
+		return err
 	}
 	fmt.Printf("%s, valid objects, bytes to bytes: decode, prune, nulls, coerce, default, validate, encode; validators built before. %d rounds of %v for each side in turn, the best of each.\n", title, rounds, batch)
 	fmt.Printf("%-34s %-9s %7s | %9s %6s | %10s %7s | %9s | %9s %9s\n", "object", "form", "bytes", "ours ns", "allocs", "upstream", "allocs", "scan", "up/ours", "ours/scan")
-	var logUp, logScan, worst float64
-	for i, s := range subjects {
-		ours, up, scan := rows[i][0], rows[i][1], rows[i][2]
+	summarize(title, subjects, rows, func(s subject, ours, up, scan *side) {
 		a, b, c := ours.best(), up.best(), scan.best()
-		logUp += math.Log(b / a)
-		logScan += math.Log(a / c)
-		if s.form == "canonical" {
-			worst = max(worst, ours.allocs)
-		}
 		fmt.Printf("%-34.34s %-9s %7d | %9.0f %6.0f | %10.0f %7.0f | %9.0f | %9.2f %9.2f\n", s.crd, s.form, len(s.object), a, ours.allocs, b, up.allocs, c, b/a, a/c)
-	}
-	n := float64(len(subjects))
-	figures.Set(title+".upstream/ours", "%.1f", math.Exp(logUp/n))
-	figures.Set(title+".ours/scan", "%.1f", math.Exp(logScan/n))
-	figures.Set(title+".allocations", "%.0f", worst)
-	fmt.Printf("%s geomean: upstream/ours=%.2f ours/scan=%.2f allocs=%.0f\n\n", title, math.Exp(logUp/n), math.Exp(logScan/n), worst)
+	})
 	return nil
 }
 
@@ -213,10 +187,7 @@ func validObject(schema []byte, size int, seed uint64) (*tree.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta := metadata
-	if size < 3*len(metadata) {
-		meta = smallMetadata
-	}
+	meta := metadataFor(size)
 	var best *tree.Node
 	distance := math.MaxInt
 	for try := range uint64(80) {
@@ -240,18 +211,6 @@ func validObject(schema []byte, size int, seed uint64) (*tree.Node, error) {
 		return nil, errors.New("no try gave a valid object")
 	}
 	return best, nil
-}
-
-// unique removes all but the last of members with the same key.
-func unique(n *tree.Node) {
-	for i := len(n.Keys) - 1; i >= 0; i-- {
-		if n.Find(tree.Unquote(n.Keys[i])) != i {
-			n.Cut(i)
-		}
-	}
-	for _, k := range n.Kids {
-		unique(k)
-	}
 }
 
 var (
@@ -300,23 +259,17 @@ func cutAt(n *tree.Node, steps []string) bool {
 		return false
 	}
 	for len(steps) > 1 {
-		if n = child(n, steps[0]); n == nil {
+		i := indexOf(n, steps[0])
+		if i < 0 {
 			return false
 		}
-		steps = steps[1:]
+		n, steps = n.Kids[i], steps[1:]
 	}
-	if i := indexOf(n, steps[0]); i >= 0 {
+	i := indexOf(n, steps[0])
+	if i >= 0 {
 		n.Cut(i)
-		return true
 	}
-	return false
-}
-
-func child(n *tree.Node, step string) *tree.Node {
-	if i := indexOf(n, step); i >= 0 {
-		return n.Kids[i]
-	}
-	return nil
+	return i >= 0
 }
 
 func indexOf(n *tree.Node, step string) int {

@@ -38,43 +38,60 @@ func normalize(set *corpus.Set, rounds int, batch time.Duration) error {
 	fmt.Printf("normalize, bytes to bytes, as a request, nothing recorded. %d rounds of %v for each side in turn, the best of each.\n", rounds, batch)
 	fmt.Printf("%-34s %-9s %7s | %9s %7s %6s | %10s %7s %7s | %9s %7s %6s | %9s %9s\n", "", "", "", "ours", "", "", "upstream", "", "", "scan", "", "", "upstream", "ours")
 	fmt.Printf("%-34s %-9s %7s | %9s %7s %6s | %10s %7s %7s | %9s %7s %6s | %9s %9s\n", "object", "form", "bytes", "ns/op", "MB/s", "allocs", "ns/op", "MB/s", "allocs", "ns/op", "MB/s", "allocs", "/ours", "/scan")
+	rows, err := race(list, sidesOf, rounds, batch)
+	if err != nil {
+		return err
+	}
+	summarize("normalize", list, rows, func(s subject, ours, up, scan *side) {
+		a, b, c := ours.best(), up.best(), scan.best()
+		rate := func(ns float64) float64 { return float64(len(s.object)) / ns * 1e3 }
+		fmt.Printf("%-34.34s %-9s %7d | %9.0f %7.1f %6.0f | %10.0f %7.1f %7.0f | %9.0f %7.1f %6.0f | %9.2f %9.2f\n", s.crd, s.form, len(s.object),
+			a, rate(a), ours.allocs, b, rate(b), up.allocs, c, rate(c), scan.allocs, b/a, a/c)
+	})
+	return nil
+}
+
+// race measures what prepare makes of each subject: ours, upstream's and the scan.
+func race(list []subject, prepare func(subject) ([]*side, error), rounds int, batch time.Duration) ([][]*side, error) {
 	rows := make([][]*side, len(list))
 	for i, s := range list {
-		if rows[i], err = sidesOf(s); err != nil {
-			return fmt.Errorf("%s: %w", s.crd, err)
+		var err error
+		if rows[i], err = prepare(s); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.crd, err)
 		}
 		for _, side := range rows[i] {
 			if err := side.calibrate(batch); err != nil {
-				return fmt.Errorf("%s: %s: %w", s.crd, side.name, err)
+				return nil, fmt.Errorf("%s: %s: %w", s.crd, side.name, err)
 			}
 		}
 	}
 	for round := range rounds { // every row in every round, so that a busy minute hits all of them
 		for i, s := range list {
 			if err := measure(rows[i], round); err != nil {
-				return fmt.Errorf("%s: %w", s.crd, err)
+				return nil, fmt.Errorf("%s: %w", s.crd, err)
 			}
 		}
 	}
+	return rows, nil
+}
+
+// summarize prints a line for each subject and the geometric means, and records these.
+func summarize(title string, list []subject, rows [][]*side, line func(s subject, ours, up, scan *side)) {
 	var logUp, logScan, worst float64
 	for i, s := range list {
 		ours, up, scan := rows[i][0], rows[i][1], rows[i][2]
-		a, b, c := ours.best(), up.best(), scan.best()
-		logUp += math.Log(b / a)
-		logScan += math.Log(a / c)
+		logUp += math.Log(up.best() / ours.best())
+		logScan += math.Log(ours.best() / scan.best())
 		if s.form == "canonical" {
 			worst = max(worst, ours.allocs)
 		}
-		rate := func(ns float64) float64 { return float64(len(s.object)) / ns * 1e3 }
-		fmt.Printf("%-34.34s %-9s %7d | %9.0f %7.1f %6.0f | %10.0f %7.1f %7.0f | %9.0f %7.1f %6.0f | %9.2f %9.2f\n", s.crd, s.form, len(s.object),
-			a, rate(a), ours.allocs, b, rate(b), up.allocs, c, rate(c), scan.allocs, b/a, a/c)
+		line(s, ours, up, scan)
 	}
 	n := float64(len(list))
-	figures.Set("normalize.upstream/ours", "%.1f", math.Exp(logUp/n))
-	figures.Set("normalize.ours/scan", "%.1f", math.Exp(logScan/n))
-	figures.Set("normalize.allocations", "%.0f", worst)
-	fmt.Printf("normalize geomean: upstream/ours=%.2f ours/scan=%.2f allocs=%.0f\n\n", math.Exp(logUp/n), math.Exp(logScan/n), worst)
-	return nil
+	figures.Set(title+".upstream/ours", "%.1f", math.Exp(logUp/n))
+	figures.Set(title+".ours/scan", "%.1f", math.Exp(logScan/n))
+	figures.Set(title+".allocations", "%.0f", worst)
+	fmt.Printf("%s geomean: upstream/ours=%.2f ours/scan=%.2f allocs=%.0f\n\n", title, math.Exp(logUp/n), math.Exp(logScan/n), worst)
 }
 
 // sidesOf prepares the three sides and checks that the two engines agree on the object.

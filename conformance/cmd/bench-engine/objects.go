@@ -45,6 +45,13 @@ const metadata = `{"annotations":{"kubectl.kubernetes.io/last-applied-configurat
 // smallMetadata is for objects that are smaller than that.
 const smallMetadata = `{"creationTimestamp":"2024-05-17T12:30:00Z","generation":1,"labels":{"app":"tree"},"name":"espalier-7","namespace":"orchard","resourceVersion":"4881305","uid":"7d444840-9dc0-11d1-b245-5ffdce74fad2"}`
 
+func metadataFor(size int) string {
+	if size < 3*len(metadata) {
+		return smallMetadata
+	}
+	return metadata
+}
+
 // A subject is an object in one form, with its schema.
 type subject struct {
 	crd, form string
@@ -86,10 +93,7 @@ func clientForm(schema []byte, size int, seed uint64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta := metadata
-	if size < 3*len(metadata) {
-		meta = smallMetadata
-	}
+	meta := metadataFor(size)
 	// The generator aims at a size and misses it; the nearest of some seeds is near enough.
 	var best []byte
 	for try := range uint64(60) {
@@ -109,23 +113,19 @@ func clientForm(schema []byte, size int, seed uint64) ([]byte, error) {
 		}
 	}
 	shuffle(root, r)
-	distinct(root)
+	unique(root)
 	return root.Bytes(), nil
 }
 
-// distinct removes members whose key occurs a second time, which the generator's maps have now and then and the scanner
-// refuses.
-func distinct(n *tree.Node) {
-	seen := map[string]bool{}
-	for i := len(n.Kids) - 1; i >= 0; i-- {
-		if n.Kind == tree.Object {
-			if seen[n.Keys[i]] {
-				n.Cut(i)
-				continue
-			}
-			seen[n.Keys[i]] = true
+// unique removes all but the last of members with the same key, which the generator's maps have now and then and the scanner refuses.
+func unique(n *tree.Node) {
+	for i := len(n.Keys) - 1; i >= 0; i-- {
+		if n.Find(tree.Unquote(n.Keys[i])) != i {
+			n.Cut(i)
 		}
-		distinct(n.Kids[i])
+	}
+	for _, k := range n.Kids {
+		unique(k)
 	}
 }
 

@@ -22,6 +22,7 @@ const (
 	collection = "/apis/" + group + "/v1/" + plural
 	namespaces = 20
 	batch      = 100 // puts in one transaction; etcd allows 128
+	patience   = 5 * time.Minute
 )
 
 // parcelCRD is a CRD that prunes, defaults and validates, so that a create does what it usually does.
@@ -65,7 +66,7 @@ func (b *bench) fill(ctx context.Context) error {
 		return err
 	}
 	// The first one is also the question whether the CRD is served; a list would be the first step to a watch cache.
-	if err := b.until(ctx, http.StatusCreated, http.MethodPost, path(0), parcel(0)); err != nil {
+	if err := b.conns[0].Until(ctx, patience, http.StatusCreated, http.MethodPost, path(0), parcel(0)); err != nil {
 		return err
 	}
 	client, err := b.etcd.Client()
@@ -160,22 +161,5 @@ func uidOf(stored string) (string, error) {
 
 // fillCache asks for a watch, which needs the watch cache and is turned away until it is filled. Nothing that it would report happens.
 func (b *bench) fillCache(ctx context.Context) error {
-	return b.until(ctx, http.StatusOK, http.MethodGet, collection+"?watch=1&timeoutSeconds=1&resourceVersion=0&fieldSelector=metadata.name%3Dnone", nil)
-}
-
-// until repeats a request until it is answered with the wanted status.
-func (b *bench) until(ctx context.Context, want int, method, path string, body []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	for {
-		_, err := b.conns[0].Expect(ctx, want, method, path, body)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+	return b.conns[0].Until(ctx, patience, http.StatusOK, http.MethodGet, collection+"?watch=1&timeoutSeconds=1&resourceVersion=0&fieldSelector=metadata.name%3Dnone", nil)
 }

@@ -4,12 +4,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
@@ -19,22 +16,19 @@ import (
 
 var figures = results.New("bench-objects")
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "bench-objects:", err)
-		os.Exit(1)
-	}
-}
+var (
+	list    = flag.String("sizes", "1000,100000,1000000", "numbers of objects; the others are compared with the first one")
+	seconds = flag.Float64("seconds", 2, "length of a slice: one size doing one operation")
+	rounds  = flag.Int("rounds", 3, "how often the sizes take turns")
+	limit   = flag.Duration("timeout", 20*time.Minute, "end after this time")
+)
+
+func main() { launch.Main("bench-objects", run) }
 
 // tolerance is how far the cost of an operation may be from the one at the first size.
 const tolerance = 0.25
 
-func run() error {
-	list := flag.String("sizes", "1000,100000,1000000", "numbers of objects; the others are compared with the first one")
-	seconds := flag.Float64("seconds", 2, "length of a slice: one size doing one operation")
-	rounds := flag.Int("rounds", 3, "how often the sizes take turns")
-	limit := flag.Duration("timeout", 20*time.Minute, "end after this time")
-	flag.Parse()
+func run(ctx context.Context, dir string) error {
 	var sizes []int
 	for s := range strings.SplitSeq(*list, ",") {
 		n, err := strconv.Atoi(s)
@@ -43,15 +37,8 @@ func run() error {
 		}
 		sizes = append(sizes, n)
 	}
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
 	ctx, stop := context.WithTimeout(ctx, *limit)
 	defer stop()
-	dir, err := os.MkdirTemp("", "bench-objects-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
 	binary, err := launch.Build(ctx, dir)
 	if err != nil {
 		return err

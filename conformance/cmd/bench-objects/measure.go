@@ -2,17 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/results"
+	"github.com/espalier-dev/espalier/conformance/wire"
 )
 
 const (
@@ -82,29 +81,12 @@ type memory struct{ resident, heap int64 }
 
 // slice runs an operation on all connections for a time. The first error ends it.
 func (b *bench) slice(ctx context.Context, d time.Duration, o operation) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	before, err := b.cpu()
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	latencies, errs := make([][]time.Duration, connections), make([]error, connections)
-	var wg sync.WaitGroup
-	for w := range connections {
-		wg.Go(func() {
-			for done := false; !done; done = time.Since(began) >= d {
-				start := time.Now()
-				if errs[w] = o.run(b, ctx, w); errs[w] != nil {
-					cancel()
-					return
-				}
-				latencies[w] = append(latencies[w], time.Since(start))
-			}
-		})
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	latencies, err := wire.Repeat(ctx, d, connections, func(ctx context.Context, worker int) error { return o.run(b, ctx, worker) })
+	if err != nil {
 		return err
 	}
 	after, err := b.cpu()
@@ -116,7 +98,7 @@ func (b *bench) slice(ctx context.Context, d time.Duration, o operation) error {
 		f = &figure{}
 		b.figures[o.name] = f
 	}
-	f.latencies = slices.Sorted(slices.Values(slices.Concat(append(latencies, f.latencies)...)))
+	f.latencies = slices.Sorted(slices.Values(slices.Concat(latencies, f.latencies)))
 	for i := range f.cpu {
 		f.cpu[i] += after[i] - before[i]
 	}

@@ -6,9 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
@@ -17,12 +15,17 @@ import (
 
 var figures = results.New("bench-server")
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "bench-server:", err)
-		os.Exit(1)
-	}
-}
+var (
+	seconds = flag.Float64("seconds", 4, "length of a slice: one side doing one operation")
+	objects = flag.Int("objects", 10000, "objects that are read and listed")
+	rounds  = flag.Int("rounds", 3, "how often the sides take turns")
+	only    = flag.String("only", strings.Join([]string{upstream, ours, bare}, ","), "sides to measure; plain is ours without RBAC, admission and API priority and fairness")
+	which   = flag.String("kinds", "", "only CRDs whose name contains this")
+	other   = flag.String("before", "", "another espalier binary to compare with the present one; the run measures these two, unless -only is given, and prints ratios")
+	profile = flag.String("profile", "", "write a CPU profile of our server, of the first minute of the run, to this file; for cmd/espalier-server/default.pgo")
+)
+
+func main() { launch.Main("bench-server", run) }
 
 // A bench is one run.
 type bench struct {
@@ -40,27 +43,12 @@ const (
 	bare     = "etcd"
 )
 
-func run() error {
-	seconds := flag.Float64("seconds", 4, "length of a slice: one side doing one operation")
-	objects := flag.Int("objects", 10000, "objects that are read and listed")
-	rounds := flag.Int("rounds", 3, "how often the sides take turns")
-	only := flag.String("only", strings.Join([]string{upstream, ours, bare}, ","), "sides to measure; plain is ours without RBAC, admission and API priority and fairness")
-	which := flag.String("kinds", "", "only CRDs whose name contains this")
-	other := flag.String("before", "", "another espalier binary to compare with the present one; the run measures these two, unless -only is given, and prints ratios")
-	profile := flag.String("profile", "", "write a CPU profile of our server, of the first minute of the run, to this file; for cmd/espalier-server/default.pgo")
-	flag.Parse()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
+func run(ctx context.Context, dir string) error {
 	b := &bench{seconds: time.Duration(*seconds * float64(time.Second)), rounds: *rounds, objects: *objects}
 	kinds, err := kinds(ctx)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "bench-server-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
 	etcd, err := launch.StartEtcd(ctx)
 	if err != nil {
 		return err

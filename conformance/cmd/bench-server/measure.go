@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
+	"github.com/espalier-dev/espalier/conformance/wire"
 )
 
 // A sample is what one side did in one slice of time.
@@ -64,35 +64,16 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// slice runs an operation with several workers for a time, at least once each. The first error ends it.
+// slice runs an operation with several workers for a time.
 func slice(ctx context.Context, d time.Duration, workers, pid int, operation func(ctx context.Context, worker int) error) (sample, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	before, err := launch.CPU(pid)
 	if err != nil {
 		return sample{}, err
 	}
 	began := time.Now()
-	latencies := make([][]time.Duration, workers)
-	errs := make([]error, workers)
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			for done := false; !done; done = time.Since(began) >= d {
-				start := time.Now()
-				if err := operation(ctx, w); err != nil {
-					errs[w] = err
-					cancel()
-					return
-				}
-				latencies[w] = append(latencies[w], time.Since(start))
-			}
-		})
-	}
-	wg.Wait()
-	s := sample{took: time.Since(began), latencies: slices.Concat(latencies...)}
-	s.ops = len(s.latencies)
+	latencies, failed := wire.Repeat(ctx, d, workers, operation)
+	s := sample{ops: len(latencies), took: time.Since(began), latencies: latencies}
 	after, err := launch.CPU(pid)
 	s.cpu = after - before
-	return s, errors.Join(append(errs, err)...)
+	return s, errors.Join(failed, err)
 }

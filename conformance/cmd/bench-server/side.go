@@ -224,19 +224,10 @@ func (s *side) install(ctx context.Context, k *kind) error {
 	if _, err := s.conns[0].Expect(ctx, http.StatusCreated, http.MethodPost, path, k.crd); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		_, err := s.conns[0].Expect(ctx, http.StatusOK, http.MethodGet, k.collection(listed), nil)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s is not served: %w", k.name, err)
-		case <-time.After(20 * time.Millisecond):
-		}
+	if err := s.conns[0].Until(ctx, time.Minute, http.StatusOK, http.MethodGet, k.collection(listed), nil); err != nil {
+		return fmt.Errorf("%s is not served: %w", k.name, err)
 	}
+	return nil
 }
 
 // fill makes the objects that are read and listed, and takes the memory that they need.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -21,30 +20,24 @@ import (
 
 var figures = results.New("bench-start")
 
+var (
+	rounds  = flag.Int("rounds", 5, "how often each start is timed")
+	servers = flag.Int("servers", 200, "number of test servers to run at a time in one process")
+	child   = flag.String("child", "", "for its own use: espalier, upstream or servers")
+	crds    = flag.String("crds", "", "for its own use: a folder")
+	etcd    = flag.String("etcd", "", "for its own use: a URL")
+)
+
 func main() {
-	if err := run(); err != nil {
+	if flag.Parse(); *child == "" {
+		launch.Main("bench-start", run)
+	} else if err := runChild(*child, *crds, *etcd, *servers); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-start:", err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
-	rounds := flag.Int("rounds", 5, "how often each start is timed")
-	servers := flag.Int("servers", 200, "number of test servers to run at a time in one process")
-	child := flag.String("child", "", "for its own use: espalier, upstream or servers")
-	crds := flag.String("crds", "", "for its own use: a folder")
-	etcd := flag.String("etcd", "", "for its own use: a URL")
-	flag.Parse()
-	if *child != "" {
-		return runChild(*child, *crds, *etcd, *servers)
-	}
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	dir, err := os.MkdirTemp("", "bench-start-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
+func run(ctx context.Context, dir string) error {
 	b := &bench{dir: dir}
 	if err := b.prepare(ctx); err != nil {
 		return err

@@ -48,33 +48,28 @@ func run() error {
 	if *one {
 		return mixed.Answer(os.Stdin, os.Stdout)
 	}
-	cfg := compare.Config{Seed: *seed, Mutants: 25000, Variants: 10000, Objects: 1000000, Enriched: 8000, Validations: 1400000, CRDs: 20000, Rules: true, Duration: *duration, Workers: *workers, Show: *show, Progress: os.Stdout}
-	together := mixed.Config{Seed: *seed, Families: 1500, Workers: *workers, Show: *show, Progress: os.Stdout}
-	if *short {
-		together.Families = 100
-		cfg.Mutants, cfg.Variants, cfg.Objects = 6000, 2000, 100000
-		cfg.Enriched, cfg.Validations, cfg.CRDs = 250, 25000, 1500
-	}
-	if *mutants > 0 {
-		cfg.Mutants = *mutants
-	}
-	if *variants > 0 {
-		cfg.Variants = *variants
-	}
-	if *objects > 0 {
-		cfg.Objects = *objects
-	}
-	if *checks > 0 {
-		cfg.Validations = *checks
-	}
-	if *enriched > 0 {
-		cfg.Enriched = *enriched
-	}
-	if *crds > 0 {
-		cfg.CRDs = *crds
-	}
-	if *families > 0 {
-		together.Families = *families
+	cfg := compare.Config{Seed: *seed, Rules: true, Duration: *duration, Workers: *workers, Show: *show, Progress: os.Stdout}
+	together := mixed.Config{Seed: *seed, Workers: *workers, Show: *show, Progress: os.Stdout}
+	for _, n := range []struct {
+		into, given *int
+		long, short int
+	}{
+		{&cfg.Mutants, mutants, 25000, 6000},
+		{&cfg.Variants, variants, 10000, 2000},
+		{&cfg.Objects, objects, 1000000, 100000},
+		{&cfg.Validations, checks, 1400000, 25000},
+		{&cfg.Enriched, enriched, 8000, 250},
+		{&cfg.CRDs, crds, 20000, 1500},
+		{&together.Families, families, 1500, 100},
+	} {
+		switch {
+		case *n.given > 0:
+			*n.into = *n.given
+		case *short:
+			*n.into = n.short
+		default:
+			*n.into = n.long
+		}
 	}
 	switch *only {
 	case "", "mixed":

@@ -5,41 +5,29 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
 	"regexp"
-	"syscall"
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/flood"
 	"github.com/espalier-dev/espalier/conformance/launch"
 )
 
-func main() {
-	pattern := flag.String("run", "", "run only the scenarios whose name matches this regular expression")
-	binary := flag.String("espalier", "", "use this espalier program instead of building one")
-	flag.Parse()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	if err := run(ctx, *pattern, *binary); err != nil {
-		fmt.Fprintln(os.Stderr, "flood:", err)
-		os.Exit(1)
-	}
-}
+var (
+	pattern = flag.String("run", "", "run only the scenarios whose name matches this regular expression")
+	program = flag.String("espalier", "", "use this espalier program instead of building one")
+)
+
+func main() { launch.Main("flood", run) }
 
 // scenarioTime ends a scenario that does not end by itself.
 const scenarioTime = 10 * time.Minute
 
-func run(ctx context.Context, pattern, binary string) error {
-	wanted, err := regexp.Compile(pattern)
+func run(ctx context.Context, dir string) error {
+	wanted, err := regexp.Compile(*pattern)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "flood-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
+	binary := *program
 	if binary == "" {
 		if binary, err = launch.Espalier.Program(ctx, dir); err != nil {
 			return err
@@ -62,7 +50,7 @@ func run(ctx context.Context, pattern, binary string) error {
 		worst.Memory, worst.P99, worst.End = max(worst.Memory, f.Memory), max(worst.P99, f.P99), max(worst.End, f.End)
 	}
 	if n == 0 {
-		return fmt.Errorf("no scenario has a name that matches %q", pattern)
+		return fmt.Errorf("no scenario has a name that matches %q", *pattern)
 	}
 	fmt.Printf("flood: %d scenarios, worst memory %d MB, worst p99 %d ms, ends in %.1f s\n", n, worst.Memory>>20, worst.P99.Milliseconds(), worst.End.Seconds())
 	return errors.Join(errs...)

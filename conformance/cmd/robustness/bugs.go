@@ -45,11 +45,11 @@ type discovery struct {
 }
 
 // findBugs looks for each bug, one at a time, and prints the table. It returns 1 if one was not found.
-func findBugs(ctx context.Context, s *settings, o robustness.Options) (int, error) {
+func findBugs(ctx context.Context, o robustness.Options) (int, error) {
 	var table []discovery
 	for i := range bug.All {
 		b := &bug.All[i]
-		if s.bug != "" && !slices.Contains(strings.Split(s.bug, ","), b.Name) {
+		if *bugName != "" && !slices.Contains(strings.Split(*bugName, ","), b.Name) {
 			continue
 		}
 		binary, err := buggy(ctx, b)
@@ -57,7 +57,7 @@ func findBugs(ctx context.Context, s *settings, o robustness.Options) (int, erro
 			return 0, err
 		}
 		o.Binary = binary
-		d, err := findBug(ctx, s, o, b)
+		d, err := findBug(ctx, o, b)
 		_ = os.Remove(binary) // a hundred megabytes each
 		if err != nil {
 			return 0, err
@@ -90,7 +90,7 @@ func (d *discovery) String() string {
 }
 
 // findBug plays the quick directed cases and then runs by chance, for a minute on one member of etcd, and then on three.
-func findBug(ctx context.Context, s *settings, o robustness.Options, b *bug.Bug) (*discovery, error) {
+func findBug(ctx context.Context, o robustness.Options, b *bug.Bug) (*discovery, error) {
 	d := &discovery{bug: b}
 	for _, d.members = range []int{1, 3} {
 		o.Members = d.members
@@ -99,7 +99,7 @@ func findBug(ctx context.Context, s *settings, o robustness.Options, b *bug.Bug)
 			return nil, err // a server that does not start says nothing about the harness
 		}
 		began := time.Now()
-		found, err := search(ctx, s, runner, began)
+		found, err := search(ctx, runner, began)
 		d.after = time.Since(began)
 		runner.Close()
 		if err != nil {
@@ -115,15 +115,15 @@ func findBug(ctx context.Context, s *settings, o robustness.Options, b *bug.Bug)
 
 // search returns the checkers of the first violations: of the quick directed cases, of one run with quotas and owners, of runs by chance
 // for half of the time, of cases in which a replica is out for longer than its lease, which chance rarely has, and of runs by chance again.
-func search(ctx context.Context, s *settings, runner *robustness.Runner, began time.Time) ([]string, error) {
+func search(ctx context.Context, runner *robustness.Runner, began time.Time) ([]string, error) {
 	found, err := directedCases(ctx, runner, func(c robustness.Case) bool { return c.Quick })
-	seed := s.seed
+	next := *seed
 	once := func() {
 		var result *robustness.Result
-		if result, err = runner.Run(ctx, seed); err == nil {
-			found = checkers(fmt.Sprintf("seed %d", seed), result)
+		if result, err = runner.Run(ctx, next); err == nil {
+			found = checkers(fmt.Sprintf("seed %d", next), result)
 		}
-		seed++
+		next++
 	}
 	chance := func(until time.Duration) {
 		for len(found) == 0 && err == nil && time.Since(began) < until {

@@ -23,64 +23,37 @@ import (
 	"github.com/espalier-dev/espalier/conformance/robustness/load"
 )
 
-// settings are the flags.
-type settings struct {
-	minutes           float64
-	short             bool
-	runs              int
-	members, replicas int
-	seed              uint64
-	faults            string
-	server            string
-	other             string
-	skew              bool
-	disk              bool
-	out               string
-	clients           int
-	directed          string
-	availability      bool
-	outage            string
-	latency           bool
-	rate              int
-	extras            string
-	bug               string
-	bugs              bool
-}
-
-func flags() *settings {
-	var s settings
-	flag.Float64Var(&s.minutes, "minutes", 0, "run for this many `minutes`; example: -minutes 60")
-	flag.BoolVar(&s.short, "short", false, "run for three minutes; example: -short")
-	flag.IntVar(&s.runs, "runs", 0, "`number` of runs, or of repetitions of directed cases; example: -runs 20")
-	flag.IntVar(&s.members, "members", 0, "`members` of etcd, 1 or 3; half of the runs on each if 0; example: -members 3")
-	flag.IntVar(&s.replicas, "replicas", 3, "`replicas` of the server; example: -replicas 2")
-	flag.Uint64Var(&s.seed, "seed", 0, "`seed` of the first run; each further run adds one; taken from the clock if 0; example: -seed 4711 -runs 1")
-	flag.StringVar(&s.faults, "faults", "", "`names` of faults, separated by commas, all if empty; example: -faults cut,kill-replica\n"+fault.Help())
-	flag.StringVar(&s.extras, "extras", "", "`names` of activities besides the ordinary operations, separated by commas, out of "+strings.Join(load.Extras(), ", ")+"; the seed chooses if empty; example: -extras quota,leader")
-	flag.StringVar(&s.server, "server", "espalier", "`server`: espalier (built from this repository), upstream, kube-apiserver, or the path of an espalier binary; example: -server .bin/espalier")
-	flag.StringVar(&s.other, "other", "", "`path` of another espalier binary, for the fault upgrade; example: -other .bin/espalier-before -faults upgrade")
-	flag.BoolVar(&s.skew, "skew", false, "build the server once more, with a clock that can be wrong, for the fault clock (takes minutes); example: -skew -faults clock")
-	flag.BoolVar(&s.disk, "disk", false, "give members of etcd file systems of their own, for the fault disk (needs root); example: -disk -faults disk")
-	flag.StringVar(&s.out, "out", "robustness-out", "`folder` for histories and pictures of runs with violations; example: -out /tmp/out")
-	flag.IntVar(&s.clients, "clients", 8, "`clients` that write and read at the same time; example: -clients 4")
-	flag.StringVar(&s.directed, "directed", "", "play directed `cases` instead, separated by commas, or all; example: -directed resurrect,exists -runs 20\n"+robustness.CaseHelp())
-	flag.BoolVar(&s.availability, "availability", false, "measure how soon replicas answer again after a fault, on one member of etcd and on three; example: -availability")
-	flag.StringVar(&s.outage, "outage", "", "with -availability, only outages whose name has this `text`; example: -availability -outage 'leader of three'")
-	flag.IntVar(&s.rate, "rate", 10, "with -latency, `requests` a second of each verb to each replica; example: -latency -rate 5")
-	flag.BoolVar(&s.latency, "latency", false, "measure how long each verb takes at a steady rate, without faults, for a minute or -minutes, on one member of etcd and on three; example: -latency -members 3")
-	flag.StringVar(&s.bug, "bug", "", "build the server with this known `bug`; with -bugs, look only for these, separated by commas; example: -bug create-again -directed resurrect")
-	flag.BoolVar(&s.bugs, "bugs", false, "look for each known bug, a minute each, and print which checker found it when; example: -bugs")
-	flag.Parse()
-	return &s
-}
+var (
+	minutes      = flag.Float64("minutes", 0, "run for this many `minutes`; example: -minutes 60")
+	short        = flag.Bool("short", false, "run for three minutes; example: -short")
+	runs         = flag.Int("runs", 0, "`number` of runs, or of repetitions of directed cases; example: -runs 20")
+	members      = flag.Int("members", 0, "`members` of etcd, 1 or 3; half of the runs on each if 0; example: -members 3")
+	replicas     = flag.Int("replicas", 3, "`replicas` of the server; example: -replicas 2")
+	seed         = flag.Uint64("seed", 0, "`seed` of the first run; each further run adds one; taken from the clock if 0; example: -seed 4711 -runs 1")
+	faultNames   = flag.String("faults", "", "`names` of faults, separated by commas, all if empty; example: -faults cut,kill-replica\n"+fault.Help())
+	extraNames   = flag.String("extras", "", "`names` of activities besides the ordinary operations, separated by commas, out of "+strings.Join(load.Extras(), ", ")+"; the seed chooses if empty; example: -extras quota,leader")
+	server       = flag.String("server", "espalier", "`server`: espalier (built from this repository), upstream, kube-apiserver, or the path of an espalier binary; example: -server .bin/espalier")
+	other        = flag.String("other", "", "`path` of another espalier binary, for the fault upgrade; example: -other .bin/espalier-before -faults upgrade")
+	skew         = flag.Bool("skew", false, "build the server once more, with a clock that can be wrong, for the fault clock (takes minutes); example: -skew -faults clock")
+	disk         = flag.Bool("disk", false, "give members of etcd file systems of their own, for the fault disk (needs root); example: -disk -faults disk")
+	out          = flag.String("out", "robustness-out", "`folder` for histories and pictures of runs with violations; example: -out /tmp/out")
+	clients      = flag.Int("clients", 8, "`clients` that write and read at the same time; example: -clients 4")
+	directed     = flag.String("directed", "", "play directed `cases` instead, separated by commas, or all; example: -directed resurrect,exists -runs 20\n"+robustness.CaseHelp())
+	availability = flag.Bool("availability", false, "measure how soon replicas answer again after a fault, on one member of etcd and on three; example: -availability")
+	outage       = flag.String("outage", "", "with -availability, only outages whose name has this `text`; example: -availability -outage 'leader of three'")
+	rate         = flag.Int("rate", 10, "with -latency, `requests` a second of each verb to each replica; example: -latency -rate 5")
+	latency      = flag.Bool("latency", false, "measure how long each verb takes at a steady rate, without faults, for a minute or -minutes, on one member of etcd and on three; example: -latency -members 3")
+	bugName      = flag.String("bug", "", "build the server with this known `bug`; with -bugs, look only for these, separated by commas; example: -bug create-again -directed resurrect")
+	allBugs      = flag.Bool("bugs", false, "look for each known bug, a minute each, and print which checker found it when; example: -bugs")
+)
 
 func main() {
-	s := flags()
+	flag.Parse()
 	// client-go tells of every connection that a fault has broken.
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	code, err := run(ctx, s)
+	code, err := run(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "robustness:", err)
 		code = 2
@@ -88,47 +61,47 @@ func main() {
 	os.Exit(code)
 }
 
-func run(ctx context.Context, s *settings) (int, error) {
+func run(ctx context.Context) (int, error) {
 	dir, err := os.MkdirTemp("", "robustness-")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	o, err := s.options(ctx, dir)
+	o, err := options(ctx, dir)
 	if err != nil {
 		return 0, err
 	}
-	if s.minutes == 0 && s.runs == 0 && !s.short {
-		s.runs = 2
+	if *minutes == 0 && *runs == 0 && !*short {
+		*runs = 2
 	}
-	if s.seed == 0 {
-		s.seed = uint64(time.Now().UnixNano()) % 1e9
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano()) % 1e9
 	}
 	var total robustness.Totals
-	if s.bugs {
-		return findBugs(ctx, s, o)
+	if *allBugs {
+		return findBugs(ctx, o)
 	}
-	if s.availability {
-		return onBoth(ctx, s, o, func(r *robustness.Runner) (bool, error) { return r.Availability(ctx, os.Stdout, s.outage) })
+	if *availability {
+		return onBoth(ctx, o, func(r *robustness.Runner) (bool, error) { return r.Availability(ctx, os.Stdout, *outage) })
 	}
-	if s.latency {
+	if *latency {
 		lasts := time.Minute
-		if s.minutes > 0 {
-			lasts = time.Duration(s.minutes * float64(time.Minute))
+		if *minutes > 0 {
+			lasts = time.Duration(*minutes * float64(time.Minute))
 		}
-		return onBoth(ctx, s, o, func(r *robustness.Runner) (bool, error) {
-			return true, r.Latency(ctx, os.Stdout, max(1, s.rate), lasts)
+		return onBoth(ctx, o, func(r *robustness.Runner) (bool, error) {
+			return true, r.Latency(ctx, os.Stdout, max(1, *rate), lasts)
 		})
 	}
-	if s.directed != "" {
-		if err := direct(ctx, s, o, &total); err != nil {
+	if *directed != "" {
+		if err := direct(ctx, o, &total); err != nil {
 			return 0, err
 		}
 		return finish(&total), nil
 	}
-	for _, p := range s.parts() {
+	for _, p := range parts() {
 		o.Members = p.members
-		if err := p.run(ctx, o, s.seed, &total); err != nil {
+		if err := p.run(ctx, o, *seed, &total); err != nil {
 			return 0, err
 		}
 	}
@@ -136,22 +109,22 @@ func run(ctx context.Context, s *settings) (int, error) {
 }
 
 // parts are the environments to run on, one after another.
-func (s *settings) parts() []part {
-	lasts := time.Duration(s.minutes * float64(time.Minute))
-	if s.short {
+func parts() []part {
+	lasts := time.Duration(*minutes * float64(time.Minute))
+	if *short {
 		lasts = 3 * time.Minute
 	}
-	if s.members > 0 {
-		return []part{{s.members, lasts, s.runs}}
+	if *members > 0 {
+		return []part{{*members, lasts, *runs}}
 	}
-	return []part{{1, lasts / 2, (s.runs + 1) / 2}, {3, lasts / 2, s.runs / 2}}
+	return []part{{1, lasts / 2, (*runs + 1) / 2}, {3, lasts / 2, *runs / 2}}
 }
 
 // onBoth measures on both kinds of environments.
-func onBoth(ctx context.Context, s *settings, o robustness.Options, measure func(*robustness.Runner) (kept bool, err error)) (int, error) {
+func onBoth(ctx context.Context, o robustness.Options, measure func(*robustness.Runner) (kept bool, err error)) (int, error) {
 	code := 0
 	for _, o.Members = range []int{1, 3} {
-		if s.members != 0 && s.members != o.Members {
+		if *members != 0 && *members != o.Members {
 			continue
 		}
 		runner, err := robustness.New(ctx, o)
@@ -180,13 +153,13 @@ func finish(total *robustness.Totals) int {
 }
 
 // direct plays cases, each on an environment with as many members of etcd as it needs.
-func direct(ctx context.Context, s *settings, o robustness.Options, total *robustness.Totals) error {
-	cases, err := robustness.Select(s.directed)
+func direct(ctx context.Context, o robustness.Options, total *robustness.Totals) error {
+	cases, err := robustness.Select(*directed)
 	if err != nil {
 		return err
 	}
 	for _, o.Members = range []int{1, 3} {
-		if err := directOn(ctx, o, cases, max(s.runs, 1), total); err != nil {
+		if err := directOn(ctx, o, cases, max(*runs, 1), total); err != nil {
 			return err
 		}
 	}
@@ -216,16 +189,16 @@ func directOn(ctx context.Context, o robustness.Options, cases []robustness.Case
 	return nil
 }
 
-func (s *settings) options(ctx context.Context, dir string) (robustness.Options, error) {
-	o := robustness.Options{Members: s.members, Replicas: s.replicas, Other: s.other, Disk: s.disk, Clients: s.clients, Out: s.out, Log: os.Stdout}
-	if s.faults != "" {
-		o.Faults = strings.Split(s.faults, ",")
+func options(ctx context.Context, dir string) (robustness.Options, error) {
+	o := robustness.Options{Members: *members, Replicas: *replicas, Other: *other, Disk: *disk, Clients: *clients, Out: *out, Log: os.Stdout}
+	if *faultNames != "" {
+		o.Faults = strings.Split(*faultNames, ",")
 	}
-	if s.extras != "" {
-		o.Extras = strings.Split(s.extras, ",")
+	if *extraNames != "" {
+		o.Extras = strings.Split(*extraNames, ",")
 	}
 	var err error
-	if s.skew {
+	if *skew {
 		folder := filepath.Join(dir, "skew")
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			return o, err
@@ -234,22 +207,22 @@ func (s *settings) options(ctx context.Context, dir string) (robustness.Options,
 			return o, err
 		}
 	}
-	if strings.ContainsRune(s.server, filepath.Separator) {
-		o.Binary, err = filepath.Abs(s.server)
+	if strings.ContainsRune(*server, filepath.Separator) {
+		o.Binary, err = filepath.Abs(*server)
 		return o, err
 	}
-	if o.Kind, err = launch.Named(s.server); err != nil {
+	if o.Kind, err = launch.Named(*server); err != nil {
 		return o, err
 	}
-	if s.bugs {
+	if *allBugs {
 		return o, nil // each has a program of its own
 	}
-	if s.bug != "" {
-		b, err := bug.Named(s.bug)
+	if *bugName != "" {
+		b, err := bug.Named(*bugName)
 		if err != nil {
 			return o, err
 		}
-		o.Bug = s.bug
+		o.Bug = *bugName
 		o.Binary, err = buggy(ctx, b)
 		return o, err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/wire"
 )
 
@@ -97,14 +98,14 @@ func (l *load) read(ctx context.Context, c *wire.Conn) {
 		status, _, answer, err = c.Do(ctx, http.MethodGet, everything, nil, wire.Header{Name: "Accept", Value: "application/json;as=Table;v=v1;g=meta.k8s.io"})
 		l.accept(ctx, "table", status, answer, err, http.StatusOK)
 		l.reads.Add(2)
-		sleep(ctx, 500*time.Millisecond)
+		launch.Pause(ctx, 500*time.Millisecond)
 	}
 }
 
 // change alters the schema of the objects that are written all the while.
 func (l *load) change(ctx context.Context, c *wire.Conn) {
 	for n := 1; ctx.Err() == nil; n++ {
-		sleep(ctx, 3*time.Second)
+		launch.Pause(ctx, 3*time.Second)
 		patch := makeCRD("things", "Thing", n)
 		status, _, answer, err := c.Do(ctx, http.MethodPatch, crdsPath+"/things.soak.espalier.dev", patch, wire.Header{Name: "Content-Type", Value: "application/merge-patch+json"})
 		l.accept(ctx, "change of schema", status, answer, err, http.StatusOK)
@@ -123,28 +124,16 @@ func (l *load) churn(ctx context.Context, c *wire.Conn) {
 		status, _, answer, err := c.Do(ctx, http.MethodPost, crdsPath, makeCRD(plural, kind, n))
 		l.accept(ctx, "create of a CRD", status, answer, err, http.StatusCreated)
 		collection := group + "/namespaces/default/" + plural
-		for range 500 {
-			if status, _, _, err := c.Do(ctx, http.MethodGet, collection, nil); err == nil && status == http.StatusOK {
-				break
-			}
-			sleep(ctx, 20*time.Millisecond)
-		}
+		_ = c.Until(ctx, 10*time.Second, http.StatusOK, http.MethodGet, collection, nil) // if it is not served, the next create says so
 		for i := range 20 {
 			body := fmt.Appendf(nil, `{"apiVersion":"soak.espalier.dev/v1","kind":%q,"metadata":{"name":"o%d"},"spec":{"size":1}}`, kind, i)
 			status, _, answer, err := c.Do(ctx, http.MethodPost, collection, body)
 			l.accept(ctx, "create of a passing object", status, answer, err, http.StatusCreated)
 		}
-		sleep(ctx, 2*time.Second)
+		launch.Pause(ctx, 2*time.Second)
 		status, _, answer, err = c.Do(ctx, http.MethodDelete, crdsPath+"/"+plural+".soak.espalier.dev", nil)
 		l.accept(ctx, "delete of a CRD", status, answer, err, http.StatusOK)
 		l.churns.Add(1)
-		sleep(ctx, 3*time.Second)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+		launch.Pause(ctx, 3*time.Second)
 	}
 }

@@ -6,12 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -27,25 +24,15 @@ const (
 	watchers = 20
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		os.Exit(1)
-	}
-}
+var (
+	minutes = flag.Float64("minutes", 60, "duration of the run")
+	rate    = flag.Float64("rate", 200, "writes per second, about")
+	which   = flag.String("server", "espalier", "server to run: espalier or upstream")
+)
 
-func run() error {
-	minutes := flag.Float64("minutes", 60, "duration of the run")
-	rate := flag.Float64("rate", 200, "writes per second, about")
-	which := flag.String("server", "espalier", "server to run: espalier or upstream")
-	flag.Parse()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	dir, err := os.MkdirTemp("", "soak-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
+func main() { launch.Main("soak", run) }
+
+func run(ctx context.Context, dir string) error {
 	etcd, err := launch.StartEtcd(ctx)
 	if err != nil {
 		return err
@@ -131,13 +118,10 @@ func install(ctx context.Context, c *wire.Conn) error {
 	if _, err := c.Expect(ctx, http.StatusCreated, http.MethodPost, crdsPath, makeCRD("things", "Thing", 0)); err != nil {
 		return err
 	}
-	for range 1000 {
-		if status, _, _, err := c.Do(ctx, http.MethodGet, everything, nil); err == nil && status == http.StatusOK {
-			return nil
-		}
-		sleep(ctx, 20*time.Millisecond)
+	if err := c.Until(ctx, 20*time.Second, http.StatusOK, http.MethodGet, everything, nil); err != nil {
+		return fmt.Errorf("the CRD is not served after 20 s: %w", err)
 	}
-	return errors.New("the CRD is not served after 20 s")
+	return nil
 }
 
 // A reading is what the server took at one moment.
@@ -148,7 +132,7 @@ func sample(ctx context.Context, l *load, server *launch.Server, length time.Dur
 	var readings []reading
 	began := time.Now()
 	for {
-		sleep(ctx, length/30)
+		launch.Pause(ctx, length/30)
 		if ctx.Err() != nil {
 			return readings, nil
 		}
@@ -213,7 +197,7 @@ func compare(ctx context.Context, etcd *launch.Etcd, views []*view) error {
 	if len(stored) == 0 {
 		return errors.New("no object is in etcd")
 	}
-	for deadline := time.Now().Add(time.Minute); ; sleep(ctx, 50*time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; launch.Pause(ctx, 50*time.Millisecond) {
 		var errs []error
 		for i, v := range views {
 			if d := v.differs(stored); d != "" {

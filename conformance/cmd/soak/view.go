@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/wire"
 )
 
@@ -39,7 +40,7 @@ func (v *view) follow(ctx context.Context, fail func(error)) {
 		if v.at == "" {
 			err := v.list(ctx)
 			if err != nil && v.patient && strings.Contains(err.Error(), ": 429,") {
-				sleep(ctx, time.Second)
+				launch.Pause(ctx, time.Second)
 				continue
 			}
 			if err != nil {

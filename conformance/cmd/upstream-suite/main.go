@@ -5,30 +5,23 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"regexp"
-	"syscall"
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/suite"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "upstream-suite:", err)
-		os.Exit(1)
-	}
-}
+var (
+	server  = flag.String("server", suite.Espalier, "server to test: espalier, upstream (in the process of the tests, unchanged), upstream-process")
+	only    = flag.String("run", "", "only the functions that match this regular expression")
+	limit   = flag.Duration("limit", 5*time.Minute, "time for one function")
+	content = flag.String("content-type", "", "what clients send (default: what they choose, protobuf for CRDs)")
+)
 
-func run() error {
-	server := flag.String("server", suite.Espalier, "server to test: espalier, upstream (in the process of the tests, unchanged), upstream-process")
-	only := flag.String("run", "", "only the functions that match this regular expression")
-	limit := flag.Duration("limit", 5*time.Minute, "time for one function")
-	content := flag.String("content-type", "", "what clients send (default: what they choose, protobuf for CRDs)")
-	flag.Parse()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
+func main() { launch.Main("upstream-suite", run) }
+
+func run(ctx context.Context, dir string) error {
 	o := suite.Options{Server: *server, Limit: *limit, Content: *content, Progress: os.Stderr}
 	var err error
 	if *only != "" {
@@ -36,11 +29,6 @@ func run() error {
 			return err
 		}
 	}
-	dir, err := os.MkdirTemp("", "upstream-suite-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
 	switch *server {
 	case suite.Espalier:
 		o.Binary, err = launch.Build(ctx, dir)

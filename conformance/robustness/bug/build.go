@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,10 +44,8 @@ func NewBuilder(ctx context.Context, root, work string) (*Builder, error) {
 	}
 	// The name has the version: another version is another copy.
 	b.copy = filepath.Join(b.work, filepath.Base(from))
-	if _, err := os.Stat(filepath.Join(b.copy, "go.mod")); err != nil {
-		if err := copyModule(from, b.copy); err != nil {
-			return nil, fmt.Errorf("copying %s failed: %w", library, err)
-		}
+	if err := copyModule(from, b.copy); err != nil {
+		return nil, fmt.Errorf("copying %s failed: %w", library, err)
 	}
 	return b, b.writeWorkspace()
 }
@@ -64,43 +61,29 @@ func (b *Builder) writeWorkspace() error {
 	if err := os.WriteFile(b.workspace(), []byte(content), 0o600); err != nil {
 		return err
 	}
-	return copyFile(filepath.Join(b.root, "go.work.sum"), b.workspace()+".sum")
+	sums, err := os.ReadFile(filepath.Join(b.root, "go.work.sum"))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(b.workspace()+".sum", sums, 0o644)
 }
 
 // workspace is the path of that go.work.
 func (b *Builder) workspace() string { return filepath.Join(b.work, "go.work") }
 
-// copyModule copies what is compiled; go.mod comes last and says that all is there.
+// copyModule copies a module, unless it was copied before. The copy gets its name when all is there.
 func copyModule(from, to string) error {
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, relative)
-		switch {
-		case d.IsDir():
-			return os.MkdirAll(target, 0o755)
-		case relative == "go.mod" || strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		return copyFile(path, target)
-	})
-	if err != nil {
+	if _, err := os.Stat(to); err == nil {
+		return nil
+	}
+	part := to + ".part"
+	if err := os.RemoveAll(part); err != nil {
 		return err
 	}
-	return copyFile(filepath.Join(from, "go.mod"), filepath.Join(to, "go.mod"))
-}
-
-func copyFile(from, to string) error {
-	content, err := os.ReadFile(from)
-	if err != nil {
+	if err := os.CopyFS(part, os.DirFS(from)); err != nil {
 		return err
 	}
-	return os.WriteFile(to, content, 0o644)
+	return os.Rename(part, to)
 }
 
 // run runs the go command in our module and returns what it prints.

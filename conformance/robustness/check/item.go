@@ -82,5 +82,3 @@ func describe(o *history.Operation) string {
 	}
 	return b.String()
 }
-
-func contains(log []string, id string) bool { return slices.Contains(log, id) }

@@ -21,7 +21,7 @@ func checkLog(ix *index, r *report) {
 		switch {
 		case !o.Write():
 			if o.Verb == history.Get && o.Outcome == history.Done {
-				checkAnswer(ix, r, i)
+				checkShown(ix, r, i, &o.Got)
 			}
 		case o.Outcome == history.Refused:
 			checkRefused(ix, r, i)
@@ -208,7 +208,7 @@ func overwrites(ix *index, writes []int) bool {
 	for _, w := range writes {
 		var own *history.Operation
 		for _, id := range ix.objectOf[w].versions[ix.versionOf[w]].ids {
-			if op, known := ix.byID[id]; known && contains(ix.h.Operations[op].Sent.Log, id) && ix.wrote[id][0] == w {
+			if op, known := ix.byID[id]; known && slices.Contains(ix.h.Operations[op].Sent.Log, id) && ix.wrote[id][0] == w {
 				own = &ix.h.Operations[op]
 			}
 		}
@@ -225,7 +225,7 @@ func traceable(o *history.Operation) bool {
 	case history.Patch, history.Apply:
 		return o.ID != ""
 	case history.Create, history.Update:
-		return o.ID != "" && contains(o.Sent.Log, o.ID)
+		return o.ID != "" && slices.Contains(o.Sent.Log, o.ID)
 	}
 	return false
 }
@@ -298,11 +298,6 @@ func releases(o *history.Operation, target *object, deletion int) bool {
 		return true
 	}
 	return deletion > 0 && o.Got.Revision == target.versions[deletion-1].revision && difference(&o.Got, v.item) == ""
-}
-
-// checkAnswer compares the answer of a get with the log.
-func checkAnswer(ix *index, r *report, i int) {
-	checkShown(ix, r, i, &ix.h.Operations[i].Got)
 }
 
 // checkShown compares an item of an answer with the log at the item's revision.

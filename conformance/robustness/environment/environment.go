@@ -28,12 +28,11 @@ const Patience = 2 * time.Minute
 
 // Options say what an environment is made of.
 type Options struct {
-	Members  int // of etcd
-	Replicas int
-	Kind     launch.Kind
-	Binary   string // of the servers
-	// EtcdFlags and ServeFlags are added to the command lines.
-	EtcdFlags, ServeFlags []string
+	Members   int // of etcd
+	Replicas  int
+	Kind      launch.Kind
+	Binary    string   // of the servers
+	EtcdFlags []string // are added to the command lines of members
 	// Disk has each member keep its data on a file system of this many bytes; 0: on the machine's.
 	Disk int64
 }
@@ -154,9 +153,9 @@ func (w *Environment) addReplica(i int) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	r.spec = launch.Spec{Kind: w.Kind, Binary: w.Binary, Etcd: strings.Join(urls, ","), Prefix: Prefix, Flags: append([]string{
+	r.spec = launch.Spec{Kind: w.Kind, Binary: w.Binary, Etcd: strings.Join(urls, ","), Prefix: Prefix, Flags: []string{
 		"--etcd-cafile=" + w.file("ca.crt"), "--etcd-certfile=" + w.file("etcd.crt"), "--etcd-keyfile=" + w.file("etcd.key"),
-	}, w.ServeFlags...)}
+	}}
 	r.Child = newChild(dir, fmt.Sprintf("replica%d", i), nil)
 	w.Replicas = append(w.Replicas, r)
 	return r.Use(w.Binary)
@@ -215,18 +214,6 @@ func (w *Environment) HTTP() (*http.Client, error) {
 		return nil, err
 	}
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: settings, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4}}, nil
-}
-
-// CA is the certificate of the CA, as PEM.
-func (w *Environment) CA() []byte { return w.signer.CA }
-
-// ServerCertificate signs a certificate for a webhook on this machine.
-func (w *Environment) ServerCertificate() (tls.Certificate, error) {
-	pair, err := w.signer.Server("127.0.0.1")
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	return tls.X509KeyPair(pair.Cert, pair.Key)
 }
 
 // Heal undoes what was done to links and processes, and starts what has ended. It does not wait until they are ready.

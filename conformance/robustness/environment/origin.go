@@ -5,6 +5,8 @@ import (
 	"net"
 	"os"
 	"strings"
+
+	"github.com/espalier-dev/espalier/conformance/launch"
 )
 
 // memberOf tells which member has opened a connection. All use the same address of a peer, so that the socket has to be
@@ -26,25 +28,12 @@ func (w *Environment) memberOf(conn net.Conn) int {
 		}
 		for line := range strings.Lines(string(data)) {
 			f := strings.Fields(line)
-			if len(f) > 9 && strings.HasSuffix(f[1], suffix) && strings.HasSuffix(f[2], fmt.Sprintf(":%04X", local.Port)) && holds(p.Pid, f[9]) {
-				return m.ID
+			if len(f) > 9 && strings.HasSuffix(f[1], suffix) && strings.HasSuffix(f[2], fmt.Sprintf(":%04X", local.Port)) {
+				if sockets, err := launch.Sockets(p.Pid); err == nil && sockets[f[9]] {
+					return m.ID
+				}
 			}
 		}
 	}
 	return unknown
-}
-
-// holds reports whether a process has a socket.
-func holds(pid int, inode string) bool {
-	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return false
-	}
-	for _, e := range entries {
-		if target, err := os.Readlink(dir + "/" + e.Name()); err == nil && target == "socket:["+inode+"]" {
-			return true
-		}
-	}
-	return false
 }

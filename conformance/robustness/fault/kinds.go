@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 )
 
@@ -150,7 +151,7 @@ func eachReplica(f func(*environment.Replica) error) func(context.Context, *Scen
 func flap(ctx context.Context, s *Scene, t *Step) error {
 	for range 6 {
 		t.replica(s).Etcd.Each((*environment.Link).Reset)
-		wait(ctx, t.milliseconds(20, 300))
+		launch.Pause(ctx, t.milliseconds(20, 300))
 	}
 	return nil
 }
@@ -158,44 +159,39 @@ func flap(ctx context.Context, s *Scene, t *Step) error {
 // loseThenHeal drops what is held, and lets the replica connect again a moment later.
 func loseThenHeal(ctx context.Context, s *Scene, t *Step) error {
 	t.replica(s).Etcd.Each((*environment.Link).Cut)
-	wait(ctx, t.milliseconds(0, 700))
+	launch.Pause(ctx, t.milliseconds(0, 700))
 	t.replica(s).Etcd.Each((*environment.Link).Heal)
 	return nil
 }
 
 // compact compacts what the record of the run has read.
-func compact(ctx context.Context, s *Scene) error {
+func compact(ctx context.Context, s *Scene) {
 	revision := s.Site.Recorded(ctx)
 	if revision == 0 {
-		return nil
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	// It fails if that is compacted already, or if etcd is away: both are as good.
 	_, _ = s.Environment.Etcd.Compact(ctx, revision)
-	return nil
 }
 
 func compactOften(ctx context.Context, s *Scene, t *Step) error {
 	for range 3 {
-		if err := compact(ctx, s); err != nil {
-			return err
-		}
-		wait(ctx, t.milliseconds(50, 500))
+		compact(ctx, s)
+		launch.Pause(ctx, t.milliseconds(50, 500))
 	}
 	return nil
 }
 
 func compactThenHeal(ctx context.Context, s *Scene, t *Step) error {
-	err := compact(ctx, s)
+	compact(ctx, s)
 	t.replica(s).Etcd.Each((*environment.Link).Heal)
-	return err
+	return nil
 }
 
 func defragment(ctx context.Context, s *Scene, _ *Step) error {
-	if err := compact(ctx, s); err != nil {
-		return err
-	}
+	compact(ctx, s)
 	for _, m := range s.Environment.Members {
 		_ = m.Defragment(ctx) // another fault may have it ended
 	}
@@ -205,7 +201,7 @@ func defragment(ctx context.Context, s *Scene, _ *Step) error {
 func moveOften(ctx context.Context, s *Scene, t *Step) error {
 	for i := range 2 {
 		_ = s.Environment.MoveLeader(ctx, s.Environment.Members[(t.Target+i)%len(s.Environment.Members)]) // it may be away, or lead already
-		wait(ctx, t.milliseconds(100, 600))
+		launch.Pause(ctx, t.milliseconds(100, 600))
 	}
 	return nil
 }
@@ -229,7 +225,7 @@ func fill(ctx context.Context, s *Scene, _ *Step) error {
 // drain gives etcd room.
 func drain(ctx context.Context, s *Scene, _ *Step) error {
 	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 100*time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end) && ctx.Err() == nil; launch.Pause(ctx, 100*time.Millisecond) {
 		if err = drainOnce(ctx, s); err == nil {
 			return nil
 		}

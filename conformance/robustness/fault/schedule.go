@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/load"
 )
@@ -145,11 +146,11 @@ func (t *Step) do(ctx context.Context, s *Scene, began time.Time, note func(stri
 	if k.needs != nil && !k.needs(s) {
 		return fmt.Errorf("this environment cannot have the fault %s", t.Fault)
 	}
-	wait(ctx, time.Until(began.Add(t.At)))
+	launch.Pause(ctx, time.Until(began.Add(t.At)))
 	begin := time.Now()
 	err := k.begin(ctx, s, t)
 	if err == nil {
-		wait(ctx, t.For)
+		launch.Pause(ctx, t.For)
 	}
 	if k.end != nil {
 		err = errors.Join(err, k.end(ctx, s, t))
@@ -159,11 +160,4 @@ func (t *Step) do(ctx context.Context, s *Scene, began time.Time, note func(stri
 		return fmt.Errorf("fault %s: %w", t.Fault, err)
 	}
 	return nil
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

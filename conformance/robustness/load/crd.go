@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 )
 
@@ -143,7 +144,7 @@ func (c *Client) ChangeCRD(ctx context.Context, d *CRD, via, ask int, patience t
 		case s != nil:
 			at, method, path = s.Metadata.ResourceVersion, http.MethodPut, d.Path()
 		case a.Code != http.StatusNotFound:
-			pause(ctx, 20*time.Millisecond)
+			launch.Pause(ctx, 20*time.Millisecond)
 			continue
 		}
 		if ack.Sent == 0 {
@@ -152,10 +153,10 @@ func (c *Client) ChangeCRD(ctx context.Context, d *CRD, via, ask int, patience t
 		a = c.Ask(ctx, via, method, path, asJSON, bytes.NewReader(d.body(at)))
 		// A refusal is of a conflict: the server wrote the status.
 		if sent = a.Outcome() != history.Refused; !sent {
-			pause(ctx, 10*time.Millisecond)
+			launch.Pause(ctx, 10*time.Millisecond)
 		}
 	}
-	for ; ctx.Err() == nil; pause(ctx, 5*time.Millisecond) {
+	for ; ctx.Err() == nil; launch.Pause(ctx, 5*time.Millisecond) {
 		s, _ := c.readCRD(ctx, ask, d)
 		if s != nil && s.acknowledged() && s.schema() == d.Schema && s.storage() == d.Storage {
 			ack.At, ack.Revision = c.rec.now(), revision(s.Metadata.ResourceVersion)
@@ -175,9 +176,9 @@ func (c *Client) DeleteCRD(ctx context.Context, d *CRD, via, ask int, patience t
 		if _, a := c.readCRD(ctx, via, d); a.Code == http.StatusNotFound {
 			break
 		}
-		pause(ctx, 20*time.Millisecond)
+		launch.Pause(ctx, 20*time.Millisecond)
 	}
-	for ; ctx.Err() == nil; pause(ctx, 10*time.Millisecond) {
+	for ; ctx.Err() == nil; launch.Pause(ctx, 10*time.Millisecond) {
 		if _, a := c.readCRD(ctx, ask, d); a.Code == http.StatusNotFound {
 			ack.At = c.rec.now()
 			// What is written from now on is after the end of the CRD.

@@ -9,6 +9,9 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 )
 
@@ -30,7 +33,7 @@ func (r *run) schemas(ctx context.Context, c *Client, rng *rand.Rand) error {
 		d.Schema++
 		r.site.things = d
 		c.ChangeCRD(ctx, &d, rng.IntN(n), rng.IntN(n), 20*time.Second)
-		pause(ctx, 200*time.Millisecond+time.Duration(rng.IntN(600))*time.Millisecond)
+		launch.Pause(ctx, 200*time.Millisecond+time.Duration(rng.IntN(600))*time.Millisecond)
 	}
 	return nil
 }
@@ -38,7 +41,7 @@ func (r *run) schemas(ctx context.Context, c *Client, rng *rand.Rand) error {
 // storage changes the storage version of coins, once: which version was stored before a second change is not known to be wrong.
 func (r *run) storage(ctx context.Context, c *Client, rng *rand.Rand) error {
 	n := len(r.site.Environment.Replicas)
-	pause(ctx, 300*time.Millisecond+time.Duration(rng.IntN(900))*time.Millisecond)
+	launch.Pause(ctx, 300*time.Millisecond+time.Duration(rng.IntN(900))*time.Millisecond)
 	d := r.site.coins
 	d.Storage = map[string]string{"v1": "v2", "v2": "v1"}[d.Storage]
 	r.site.coins = d
@@ -64,7 +67,7 @@ func (r *run) garbage(ctx context.Context, c *Client, rng *rand.Rand) error {
 				c.Create(r.ctx, at(fmt.Sprintf("own%d-a", n)), Traits{})
 			}
 		}
-		pause(ctx, 100*time.Millisecond+time.Duration(rng.IntN(300))*time.Millisecond)
+		launch.Pause(ctx, 100*time.Millisecond+time.Duration(rng.IntN(300))*time.Millisecond)
 	}
 	return nil
 }
@@ -91,7 +94,7 @@ func (r *run) limit(ctx context.Context, c *Client, ns string, rng *rand.Rand) b
 		}
 		answer := c.Ask(ctx, replica, http.MethodGet, quotas+"/limit", "", nil)
 		inForce = answer.OK() && json.Unmarshal(answer.Data, &stored) == nil && len(stored.Status.Hard) > 0
-		pause(ctx, 10*time.Millisecond)
+		launch.Pause(ctx, 10*time.Millisecond)
 	}
 	r.rec.with(func(*history.History) { r.limited = true })
 	return true
@@ -103,19 +106,12 @@ func (r *run) quota(ctx context.Context, c *Client, rng *rand.Rand) error {
 	if !r.limit(ctx, c, ns, rng) {
 		return nil // the faults were faster
 	}
-	done := make(chan error, 3)
+	var all errgroup.Group
 	for n := range 3 {
 		own := r.random(700 + n)
-		id := c.ID + 1 + n
-		go func() { done <- r.crowd(ctx, id, ns, own) }()
+		all.Go(func() error { return r.crowd(ctx, c.ID+1+n, ns, own) })
 	}
-	var err error
-	for range 3 {
-		if e := <-done; e != nil {
-			err = e
-		}
-	}
-	return err
+	return all.Wait()
 }
 
 // crowd creates and deletes in a namespace.
@@ -132,7 +128,7 @@ func (r *run) crowd(ctx context.Context, id int, ns string, rng *rand.Rand) erro
 		} else {
 			c.Delete(r.ctx, t, Preconditions{})
 		}
-		pause(ctx, time.Duration(10+rng.IntN(30))*time.Millisecond)
+		launch.Pause(ctx, time.Duration(10+rng.IntN(30))*time.Millisecond)
 	}
 	return nil
 }
@@ -146,10 +142,10 @@ func (r *run) gone(ctx context.Context, c *Client, rng *rand.Rand) error {
 	done := make(chan error, 1)
 	own := r.random(800)
 	go func() { done <- r.crowd(creating, c.ID+1, ns, own) }()
-	pause(ctx, 150*time.Millisecond)
+	launch.Pause(ctx, 150*time.Millisecond)
 	n := len(r.site.Environment.Replicas)
 	for ctx.Err() == nil && !c.Ask(ctx, rng.IntN(n), http.MethodDelete, path, "", nil).OK() {
-		pause(ctx, 50*time.Millisecond)
+		launch.Pause(ctx, 50*time.Millisecond)
 	}
 	var revision int64
 	for ctx.Err() == nil && revision == 0 {
@@ -158,9 +154,9 @@ func (r *run) gone(ctx context.Context, c *Client, rng *rand.Rand) error {
 				revision = rev
 			}
 		}
-		pause(ctx, 20*time.Millisecond)
+		launch.Pause(ctx, 20*time.Millisecond)
 	}
-	pause(ctx, 300*time.Millisecond) // late requests arrive now
+	launch.Pause(ctx, 300*time.Millisecond) // late requests arrive now
 	stop()
 	err := <-done
 	r.rec.with(func(*history.History) { r.goneAt = revision })
@@ -184,7 +180,7 @@ func (r *run) recreate(ctx context.Context, c *Client, rng *rand.Rand) error {
 		if c.ChangeCRD(ctx, &d, rng.IntN(n), rng.IntN(n), 20*time.Second) == nil {
 			continue
 		}
-		pause(ctx, 300*time.Millisecond)
+		launch.Pause(ctx, 300*time.Millisecond)
 		if c.DeleteCRD(ctx, &d, rng.IntN(n), rng.IntN(n), 20*time.Second) == nil {
 			continue
 		}
@@ -209,7 +205,7 @@ func (r *run) sail(ctx context.Context, id int, resource string, rng *rand.Rand)
 		case 2:
 			c.Get(r.ctx, t, "")
 		}
-		pause(ctx, time.Duration(10+rng.IntN(30))*time.Millisecond)
+		launch.Pause(ctx, time.Duration(10+rng.IntN(30))*time.Millisecond)
 	}
 	return nil
 }

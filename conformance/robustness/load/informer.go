@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 )
@@ -68,7 +69,7 @@ func (i *informer) items() []history.Item {
 func (r *run) caches(ctx context.Context, informers []*informer) error {
 	for _, i := range informers {
 		c := history.Cache{Client: informerID + i.replica, Replica: i.replica}
-		for end := time.Now().Add(calm); ; pause(ctx, 10*time.Millisecond) {
+		for end := time.Now().Add(calm); ; launch.Pause(ctx, 10*time.Millisecond) {
 			truth, revision, err := r.truth(ctx)
 			if err != nil {
 				return err

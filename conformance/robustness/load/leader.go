@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 )
 
@@ -74,30 +75,16 @@ func (r *run) lead(ctx context.Context, c *Client, replica int) {
 			if tokenOf(&o.Got) > token {
 				return // another candidate leads
 			}
-			o = c.fenced(r.ctx, t, me, token)
+			// The IDs of leaders' writes begin with the token.
+			o = c.update(r.ctx, t, fmt.Sprintf("%d:%s:", token, me), false)
 			if o.Outcome == history.Done {
 				r.rec.with(func(h *history.History) {
 					h.Leads = append(h.Leads, history.Lead{Holder: me, Token: token, Revision: o.Got.Revision, At: o.Return})
 				})
 			}
 		}
-		pause(ctx, 40*time.Millisecond)
+		launch.Pause(ctx, 40*time.Millisecond)
 	}
-}
-
-// fenced is an update that also says by whose token it is. The IDs of leaders' writes begin with the token.
-func (c *Client) fenced(ctx context.Context, t Target, me string, token int64) *history.Operation {
-	seen, ok := c.last(t.Resource, t.Key)
-	if !ok {
-		return c.Get(ctx, t, "")
-	}
-	o := c.operation(t.Replica, history.Update, t.Resource, t.Key)
-	o.ID, o.Revision, o.UID = fmt.Sprintf("%d:%s:%s", token, me, c.id()), seen.Revision, seen.UID
-	o.Sent = seen
-	o.Sent.Log = append(append([]string{}, seen.Log...), o.ID)
-	o.Sent.APIVersion, o.Sent.Schema = t.apiVersion(), -1
-	path, name := place(t.Resource, t.Version, t.Key)
-	return c.finish(o, c.send(ctx, o, http.MethodPut, path+"/"+name, asJSON, body(&o.Sent, nil)))
 }
 
 // tokenOf is the token of the last writer.

@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 )
@@ -52,7 +53,7 @@ func (l *etcdLog) follow(ctx context.Context, from int64) {
 		}
 		cancel()
 		if !l.ended() {
-			pause(ctx, 50*time.Millisecond)
+			launch.Pause(ctx, 50*time.Millisecond)
 		}
 	}
 }
@@ -85,7 +86,7 @@ func (l *etcdLog) progress(ctx context.Context) int64 {
 		if seen >= now || err != nil || ctx.Err() != nil {
 			return seen
 		}
-		pause(ctx, 5*time.Millisecond)
+		launch.Pause(ctx, 5*time.Millisecond)
 	}
 }
 
@@ -139,7 +140,7 @@ func (l *etcdLog) finish(ctx context.Context, namespaces []string) ([]history.Wr
 		if ctx.Err() != nil {
 			return nil, errors.New("etcd's own log did not arrive")
 		}
-		pause(ctx, 2*time.Millisecond)
+		launch.Pause(ctx, 2*time.Millisecond)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,6 +164,6 @@ func persist(ctx context.Context, f func(context.Context) error) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		pause(ctx, 50*time.Millisecond)
+		launch.Pause(ctx, 50*time.Millisecond)
 	}
 }

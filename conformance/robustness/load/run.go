@@ -314,7 +314,7 @@ func (r *run) sentinel(c *Client) (*history.Operation, error) {
 		if o = c.Create(r.ctx, t, Traits{}); o.Outcome == history.Done {
 			return o, nil
 		}
-		pause(r.ctx, 50*time.Millisecond)
+		launch.Pause(r.ctx, 50*time.Millisecond)
 	}
 	return nil, fmt.Errorf("after the faults no replica accepts a write: %d %s %s", o.Code, o.Reason, o.Message)
 }
@@ -325,7 +325,7 @@ const calm, calmOfInformers = 25 * time.Second, 75 * time.Second
 
 // arrive waits until watchers and informers have seen the last write. A watcher that has not after a long time has stalled.
 func (r *run) arrive(watchers []*watcher, informers []*informer, last *history.Operation) {
-	for began := time.Now(); r.ctx.Err() == nil; pause(r.ctx, 5*time.Millisecond) {
+	for began := time.Now(); r.ctx.Err() == nil; launch.Pause(r.ctx, 5*time.Millisecond) {
 		late, behind := lateWatches(r, watchers, last), lateInformers(informers, last)
 		if len(late)+len(behind) == 0 {
 			return

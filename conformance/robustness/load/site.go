@@ -77,7 +77,7 @@ func (s *Site) Tidy(ctx context.Context) error {
 
 // Setup creates what all runs need.
 func Setup(ctx context.Context, w *environment.Environment) (*Site, error) {
-	hook, err := StartWebhook(w)
+	hook, err := StartWebhook()
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (s *Site) make(ctx context.Context, c *Client, path string, content []byte)
 
 // await waits until something is true.
 func (s *Site) await(ctx context.Context, what string, ready func() bool) error {
-	for end := time.Now().Add(environment.Patience); time.Now().Before(end); pause(ctx, 10*time.Millisecond) {
+	for end := time.Now().Add(environment.Patience); time.Now().Before(end); launch.Pause(ctx, 10*time.Millisecond) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -48,12 +48,17 @@ func (c *Client) Create(ctx context.Context, t Target, traits Traits) *history.O
 
 // Update appends to the log of what the client has seen last; release removes the finalizers. It reads if it has seen nothing.
 func (c *Client) Update(ctx context.Context, t Target, release bool) *history.Operation {
+	return c.update(ctx, t, "", release)
+}
+
+// update is Update with a write whose ID begins with a text.
+func (c *Client) update(ctx context.Context, t Target, begins string, release bool) *history.Operation {
 	seen, ok := c.last(t.Resource, t.Key)
 	if !ok {
 		return c.Get(ctx, t, "")
 	}
 	o := c.operation(t.Replica, history.Update, t.Resource, t.Key)
-	o.ID, o.Revision, o.UID = c.id(), seen.Revision, seen.UID
+	o.ID, o.Revision, o.UID = begins+c.id(), seen.Revision, seen.UID
 	o.Sent = seen
 	o.Sent.Log = append(append([]string{}, seen.Log...), o.ID)
 	o.Sent.APIVersion, o.Sent.Schema = t.apiVersion(), -1

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 )
 
@@ -42,9 +43,9 @@ func (r *run) walk(ctx context.Context, id int) error {
 			// Others have to see it at once.
 			w.Get(r.ctx, w.target(o.Resource, o.Key, w.elsewhere(o.Replica)), "")
 		case o.Outcome == history.Unknown:
-			pause(ctx, 50*time.Millisecond)
+			launch.Pause(ctx, 50*time.Millisecond)
 		}
-		pause(ctx, r.plan.Pause/2+time.Duration(w.rng.Int64N(int64(r.plan.Pause)+1)))
+		launch.Pause(ctx, r.plan.Pause/2+time.Duration(w.rng.Int64N(int64(r.plan.Pause)+1)))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/history"
 )
@@ -37,7 +38,7 @@ func (w *watcher) run(ctx context.Context) error {
 		if !w.initial && w.from == 0 {
 			o := c.List(ctx, Listing{Replica: w.replica, Resource: w.resource, Version: "v1", Namespace: w.namespace})
 			if o.Outcome != history.Done {
-				pause(ctx, 100*time.Millisecond)
+				launch.Pause(ctx, 100*time.Millisecond)
 				continue
 			}
 			w.from = o.ListRevision
@@ -56,17 +57,9 @@ func (w *watcher) run(ctx context.Context) error {
 		if code == http.StatusGone {
 			w.from = 0
 		}
-		pause(ctx, 50*time.Millisecond)
+		launch.Pause(ctx, 50*time.Millisecond)
 	}
 	return nil
-}
-
-// pause sleeps, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // stream is one watch. It returns how that ended.

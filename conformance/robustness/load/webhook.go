@@ -1,14 +1,13 @@
 package load
 
 import (
-	"crypto/tls"
 	"encoding/json"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"time"
 
-	"github.com/espalier-dev/espalier/conformance/robustness/environment"
+	"github.com/espalier-dev/espalier/conformance/launch"
 )
 
 // A Webhook is the harness's own: it converts coins, and it admits what is labelled slow, slowly.
@@ -19,32 +18,26 @@ type Webhook struct {
 	Broken atomic.Bool
 
 	ca     []byte
-	addr   string
-	server *http.Server
+	server *httptest.Server
 }
 
 // StartWebhook serves on a free port.
-func StartWebhook(w *environment.Environment) (*Webhook, error) {
-	certificate, err := w.ServerCertificate()
-	if err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	h := &Webhook{ca: w.CA(), addr: l.Addr().String()}
+func StartWebhook() (*Webhook, error) {
+	h := &Webhook{}
 	h.Admission.Store(int64(30 * time.Millisecond))
 	mux := http.NewServeMux()
 	mux.HandleFunc("/convert", h.convert)
 	mux.HandleFunc("/admit", h.admit)
-	h.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}}}
-	go func() { _ = h.server.ServeTLS(l, "", "") }()
-	return h, nil
+	var err error
+	h.server, h.ca, err = launch.StartWebhook(mux)
+	return h, err
 }
 
-// Close ends it.
-func (h *Webhook) Close() { _ = h.server.Close() }
+// Close ends it. Answers that are late do not hold it up.
+func (h *Webhook) Close() {
+	h.server.CloseClientConnections()
+	h.server.Close()
+}
 
 // Heal undoes what faults have done to it.
 func (h *Webhook) Heal() {
@@ -54,7 +47,7 @@ func (h *Webhook) Heal() {
 }
 
 func (h *Webhook) client(path string) map[string]any {
-	return map[string]any{"url": "https://" + h.addr + path, "caBundle": h.ca}
+	return map[string]any{"url": h.server.URL + path, "caBundle": h.ca}
 }
 
 func (h *Webhook) convert(w http.ResponseWriter, req *http.Request) {

@@ -178,13 +178,17 @@ func (c *configFile) list(flag *pflag.Flag, n *yaml.Node) func() error {
 			flag.Changed = true
 			return slice.Replace(items)
 		}
-		for _, item := range items {
-			if err := c.flags.Set(flag.Name, item); err != nil {
-				return err
-			}
-		}
-		return nil
+		return c.setEach(flag, items)
 	}
+}
+
+func (c *configFile) setEach(flag *pflag.Flag, items []string) error {
+	for _, item := range items {
+		if err := c.flags.Set(flag.Name, item); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // entries is how to set a flag to all entries of a map, each in the form that it
@@ -209,14 +213,7 @@ func (c *configFile) entries(flag *pflag.Flag, n *yaml.Node) func() error {
 		}
 		items = append(items, item)
 	}
-	return func() error {
-		for _, item := range items {
-			if err := c.flags.Set(flag.Name, item); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	return func() error { return c.setEach(flag, items) }
 }
 
 // entryValue complains about a value in a map that is not a single one. It may be a
@@ -238,21 +235,20 @@ func quotedEntry(item string) string {
 
 // scalar complains about a value that is not of the flag's type.
 func (c *configFile) scalar(flag *pflag.Flag, n *yaml.Node, want string) {
+	fits := false
 	switch flag.Value.Type() {
 	case "bool":
-		if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
-			c.fail(n, "%s is %s; here is %s", flag.Name, want, describeNode(n))
-		}
+		fits = n.Tag == "!!bool"
 	case "int", "int32", "int64", "uint", "uint32", "uint64", "int32Slice":
-		if n.Kind != yaml.ScalarNode || n.Tag != "!!int" {
-			c.fail(n, "%s is %s; here is %s", flag.Name, want, describeNode(n))
-		}
+		fits = n.Tag == "!!int"
 	case "float32", "float64":
-		if n.Kind != yaml.ScalarNode || n.Tag != "!!int" && n.Tag != "!!float" {
-			c.fail(n, "%s is %s; here is %s", flag.Name, want, describeNode(n))
-		}
+		fits = n.Tag == "!!int" || n.Tag == "!!float"
 	default:
 		c.text(flag, n, want)
+		return
+	}
+	if n.Kind != yaml.ScalarNode || !fits {
+		c.fail(n, "%s is %s; here is %s", flag.Name, want, describeNode(n))
 	}
 }
 

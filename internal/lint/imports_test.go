@@ -172,7 +172,7 @@ func checkImports(t *tree) []Finding {
 		}
 		from := layerOf(dir)
 		if from < 0 {
-			found = append(found, Finding{File: dir, Text: "package is in no layer: decide in which direction its imports point and add it to the table in internal/lint/imports.go"})
+			found = append(found, Finding{File: dir, Text: "package is in no layer: decide in which direction its imports point and add it to the table in internal/lint/imports_test.go"})
 			continue
 		}
 		for _, f := range files {
