@@ -35,7 +35,7 @@ func (p *Pool) Enrich(seed uint64) Mutant {
 var enrichments = []mutation{
 	{"values", 1, enrichValues}, {"values", 1, enrichValues}, {"values", 1, enrichValues}, {"values", 1, enrichValues},
 	{"scalar", 1, enrichScalar}, {"scalar", 1, enrichScalar}, {"scalar", 1, enrichScalar},
-	{"junctor", 1, enrichJunctor}, {"junctor", 1, enrichJunctor},
+	{"logical", 1, enrichLogical}, {"logical", 1, enrichLogical},
 	{"list", 1, enrichList}, {"list", 1, enrichList},
 	{"object", 1, enrichObject}, {"object", 1, enrichObject},
 	{"rules", 1, enrichRules}, {"rules", 1, enrichRules}, {"rules", 1, enrichRules},
@@ -135,8 +135,8 @@ func enrichScalar(g *gardener, s *site) bool {
 	return true
 }
 
-// enrichJunctor adds allOf, anyOf, oneOf or not with value validations about what is outside.
-func enrichJunctor(g *gardener, s *site) bool {
+// enrichLogical adds allOf, anyOf, oneOf or not with value validations about what is outside.
+func enrichLogical(g *gardener, s *site) bool {
 	keyword := g.choose("allOf", "anyOf", "anyOf", "oneOf", "oneOf", "not")
 	if keyword == "not" {
 		s.n.Set(keyword, g.branch(s.n, 2))

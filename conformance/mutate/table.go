@@ -21,7 +21,7 @@ var totalWeight int
 func init() {
 	table = []mutation{
 		{"type", 8, mutateType},
-		{"junctor", 14, addJunctor},
+		{"logical", 14, addLogical},
 		{"metadata", 6, addMetadata},
 		{"list", 10, mutateList},
 		{"list-key", 8, mutateListKey},
@@ -83,7 +83,7 @@ func mutateType(g *gardener, s *site) bool {
 	return true
 }
 
-func addJunctor(g *gardener, s *site) bool {
+func addLogical(g *gardener, s *site) bool {
 	kw := g.choose("allOf", "anyOf", "oneOf", "not")
 	if kw == "not" {
 		s.n.Set(kw, g.nested(s.n, 2))

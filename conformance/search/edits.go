@@ -141,7 +141,7 @@ var edits = []edit{
 	{"map", editMap},
 	{"list type", editListType},
 	{"restate", restate}, {"restate", restate}, {"restate", restate},
-	{"junctor", editJunctor}, {"junctor", editJunctor}, {"junctor", editJunctor},
+	{"logical", editLogical}, {"logical", editLogical}, {"logical", editLogical},
 	{"rule", editRule}, {"rule", editRule}, {"rule", editRule},
 	{"pattern", editPattern}, {"pattern", editPattern},
 	{"embedded", editEmbedded},

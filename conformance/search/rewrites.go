@@ -91,8 +91,8 @@ func outOfAllOf(e *editor, s *site) bool {
 	return true
 }
 
-// editJunctor changes, adds or removes branches, or turns one of allOf, anyOf, oneOf and not into another.
-func editJunctor(e *editor, s *site) bool {
+// editLogical changes, adds or removes branches, or turns one of allOf, anyOf, oneOf and not into another.
+func editLogical(e *editor, s *site) bool {
 	var found []string
 	for _, k := range []string{"anyOf", "oneOf", "allOf", "not"} {
 		if s.n.Get(k) != nil {
@@ -100,7 +100,7 @@ func editJunctor(e *editor, s *site) bool {
 		}
 	}
 	if len(found) == 0 || e.one(5) {
-		return addJunctor(e, s)
+		return addLogical(e, s)
 	}
 	k := e.choose(found...)
 	list := s.n.Get(k)
@@ -151,7 +151,7 @@ func addLimitTo(e *editor, n *tree.Node, kind string) bool {
 	return true
 }
 
-func addJunctor(e *editor, s *site) bool {
+func addLogical(e *editor, s *site) bool {
 	branch := func() *tree.Node {
 		b := tree.Obj()
 		if props := s.n.Get("properties"); hasProperties(s.n) && e.one(2) {

@@ -5,7 +5,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/plan"
 )
 
-// Rules are the compiled x-kubernetes-validations of a schema. Package rules
+// Rules are the compiled x-kubernetes-validations of a schema. Package cel
 // implements them; exec knows where in an object they apply.
 type Rules interface {
 	// Run evaluates the rules on the object of run. It is called only if
