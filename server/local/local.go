@@ -179,16 +179,16 @@ func (p *ControlPlane) Config() *rest.Config { return rest.CopyConfig(p.config) 
 // Dir is the folder of everything that is kept, or of what is removed by Stop.
 func (p *ControlPlane) Dir() string { return p.dir }
 
-// Done is closed when the plane has come to an end, by Stop or by itself.
+// Done is closed when the control plane has ended, by Stop or by itself.
 func (p *ControlPlane) Done() <-chan struct{} { return p.done }
 
-// Stop ends the plane in an orderly way. It returns why the plane has ended, if
-// it had by itself. Further calls return the same.
+// Stop ends the control plane in an orderly way. If the control plane had ended by itself,
+// Stop returns why. Further calls return the same.
 func (p *ControlPlane) Stop() error { return p.stop() }
 
-// partingTime is what requests are given that have begun when the plane is
-// stopped. Clients keep their connections open, and a server that asks them politely to
-// close waits a second for each of them: tests do not have that second.
+// partingTime is how long running requests may take after Stop. Then Stop closes the
+// connections: clients keep idle ones open, and a graceful shutdown waits a second for
+// them, which tests do not have.
 const partingTime = 50 * time.Millisecond
 
 func (p *ControlPlane) end() error {

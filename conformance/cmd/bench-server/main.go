@@ -22,7 +22,7 @@ var (
 	only    = flag.String("only", strings.Join([]string{upstream, ours, bare}, ","), "sides to measure; plain is ours without RBAC, admission and API priority and fairness")
 	which   = flag.String("kinds", "", "only CRDs whose name contains this")
 	other   = flag.String("before", "", "another espalier binary to compare with the present one; the run measures these two, unless -only is given, and prints ratios")
-	profile = flag.String("profile", "", "write a CPU profile of our server, of the first minute of the run, to this file; for cmd/espalier-server/default.pgo")
+	profile = flag.String("profile", "", "write a CPU profile of our server, of the first minute of the run, to this file")
 )
 
 func main() { launch.Main("bench-server", run) }

@@ -39,7 +39,7 @@ type load struct {
 	patient                        bool // whether a server may ask to come again later: upstream's does so after a change of schema
 }
 
-// accept lets those answers pass that a busy server may give: others' writes come in between.
+// accept fails on an answer that is neither wanted nor normal under load: other writers change the same objects.
 func (l *load) accept(ctx context.Context, what string, status int, answer []byte, err error, want ...int) {
 	if ctx.Err() != nil {
 		return

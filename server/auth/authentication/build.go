@@ -70,7 +70,7 @@ func (o *Options) Build(ctx context.Context, parts Parts) (*Authentication, erro
 	}
 	tokens := tokenunion.New(b.tokens...)
 	bearers := authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
-		return known(tokens.AuthenticateToken(ctx, token))
+		return withAuthenticatedGroup(tokens.AuthenticateToken(ctx, token))
 	})
 	requests := append(b.requests, bearertoken.New(bearers), websocket.NewProtocolAuthenticator(bearers))
 	b.result.Authenticator = union.NewFailOnError(union.New(requests...), b.anonymous)
@@ -113,7 +113,7 @@ func (b *builder) frontProxy() error {
 		config.AllowedClientNames, config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes)
 	inAudience := authenticator.WrapAudienceAgnosticRequest(b.result.Audiences, fromClients(proxy))
 	b.requests = append(b.requests, authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
-		return known(inAudience.AuthenticateRequest(req))
+		return withAuthenticatedGroup(inAudience.AuthenticateRequest(req))
 	}))
 	return nil
 }

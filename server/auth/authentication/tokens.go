@@ -94,8 +94,9 @@ func expired(data string, now time.Time) bool {
 	return said.Expiry > 0 && float64(now.Unix()) > said.Expiry
 }
 
-// known adds the group system:authenticated to authenticated users.
-func known(response *authenticator.Response, ok bool, err error) (*authenticator.Response, bool, error) {
+// withAuthenticatedGroup passes on the answer of an authenticator. Authenticated users get
+// the group system:authenticated.
+func withAuthenticatedGroup(response *authenticator.Response, ok bool, err error) (*authenticator.Response, bool, error) {
 	if !ok || err != nil {
 		return nil, false, err
 	}

@@ -7,11 +7,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Queue has items that are to be looked at.
+// Queue is a work queue with exponential backoff.
 type Queue[T comparable] = workqueue.TypedRateLimitingInterface[T]
 
-// New returns a queue of that name in metrics. An item that fails is repeated after first,
-// and after twice as long each time, at most last.
+// New returns a queue. Metrics have it under the name. An item that fails is retried after
+// first, then after twice the time before, at most last.
 func New[T comparable](name string, first, last time.Duration) Queue[T] {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[T](first, last),
