@@ -86,21 +86,32 @@ func TestHurryEndsBlockedWrites(t *testing.T) {
 // A client that reads slowly keeps its connection. A deadline that other code sets
 // holds.
 func TestSlowReaderKeepsItsConnection(t *testing.T) {
-	server, client, _ := pair(t, Connections{WriteTimeout: time.Second})
+	server, client, _ := pair(t, Connections{WriteTimeout: 2 * time.Second})
+	// The kernel wakes a blocked writer when a third of its buffer is free: with
+	// buffers of megabytes, which it grows by itself, that takes seconds on a busy
+	// machine.
+	for _, err := range []error{
+		server.(*conn).Conn.(*net.TCPConn).SetWriteBuffer(64 << 10),
+		client.(*net.TCPConn).SetReadBuffer(64 << 10),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	stop := make(chan struct{})
 	go func() {
-		piece := make([]byte, 512<<10)
+		piece := make([]byte, 64<<10)
 		for {
 			select {
 			case <-stop:
 				return
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(50 * time.Millisecond):
 				_, _ = io.ReadFull(client, piece)
 			}
 		}
 	}()
 	record := make([]byte, 16<<10)
-	for began := time.Now(); time.Since(began) < 3*time.Second; {
+	for began := time.Now(); time.Since(began) < 4*time.Second; {
 		if _, err := server.Write(record); err != nil {
 			t.Fatalf("after %v: %v", time.Since(began), err)
 		}
