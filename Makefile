@@ -51,7 +51,7 @@ verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run ev
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance linear urls attack flood scenarios upstream-suite controllers deploy-check envtest search-diff soak explore robustness ## Run every suite that verify leaves out (hours)
+nightly: conformance linear urls attack flood scenarios upstream-suite controller-runtime controllers deploy-check envtest search-diff soak explore robustness ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -243,6 +243,12 @@ bench-objects: tools ## Measure operations with 1,000, 100,000 and 1,000,000 obj
 upstream-suite: tools ## Run upstream's integration tests against our server
 	$(call step,run the integration tests of upstream against our server)
 	@cd conformance && $(GO) run ./cmd/upstream-suite
+
+# Not part of verify: the suites take ten minutes, and kube-apiserver eight to build.
+.PHONY: controller-runtime
+controller-runtime: tools $(KUBE_APISERVER) ## Run controller-runtime's suites with kube-apiserver and with our server; RUNTIMEFLAGS='-packages client' for some
+	$(call step,run the suites of controller-runtime with kube-apiserver and with our server)
+	@cd conformance && $(GO) run ./cmd/controller-runtime $(RUNTIMEFLAGS)
 
 .PHONY: scenarios
 scenarios: tools ## Run kubectl, informers and a controller against the server, built with the race detector

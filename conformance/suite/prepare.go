@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -36,21 +37,11 @@ func prepare(ctx context.Context, own fixtureChoice, say io.Writer) ([]binary, e
 		return nil, err
 	}
 	conformance := filepath.Join(root, "conformance")
-	out, err := command(ctx, conformance, "go", "list", "-m", "-f", "{{.Dir}} {{.Version}}", Module)
+	copied, err := copyModule(ctx, Module, string(own), say)
 	if err != nil {
 		return nil, err
 	}
-	source, version, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return nil, err
-	}
-	work := filepath.Join(cache, "espalier-conformance", "upstream-suite", version+"-"+string(own))
-	copied := filepath.Join(work, "module")
-	fmt.Fprintf(say, "copying %s@%s to %s\n", Module, version, copied)
-	if err := copyTree(source, copied); err != nil {
-		return nil, err
-	}
+	work := filepath.Dir(copied)
 	if own == ourFixture {
 		if err := os.WriteFile(filepath.Join(copied, "test/integration/fixtures/server.go"), fixture, 0o644); err != nil {
 			return nil, err
@@ -98,6 +89,32 @@ func replaced(conformance, work, copied string) (string, error) {
 		return "", err
 	}
 	return modfile, os.WriteFile(filepath.Join(work, "suite.sum"), sum, 0o644)
+}
+
+// CopyModule copies a module of conformance/go.mod into a folder of the user's cache, where its tests can be built and run, and returns the
+// folder.
+func CopyModule(ctx context.Context, module string, say io.Writer) (string, error) {
+	return copyModule(ctx, module, "as-it-is", say)
+}
+
+// copyModule makes a copy for each use, which may change it.
+func copyModule(ctx context.Context, module, use string, say io.Writer) (string, error) {
+	root, err := launch.Root()
+	if err != nil {
+		return "", err
+	}
+	out, err := command(ctx, filepath.Join(root, "conformance"), "go", "list", "-m", "-f", "{{.Dir}} {{.Version}}", module)
+	if err != nil {
+		return "", err
+	}
+	source, version, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	copied := filepath.Join(cache, "espalier-conformance", path.Base(module), version+"-"+use, "module")
+	fmt.Fprintf(say, "copying %s@%s to %s\n", module, version, copied)
+	return copied, copyTree(source, copied)
 }
 
 // copyTree copies the files of a module, writable, and leaves those alone that are equal already, so that nothing is built twice.
