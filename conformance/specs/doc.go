@@ -1,2 +1,2 @@
-// Package specs runs suites of Ginkgo that others have written, and compares what passes with two servers, spec by spec.
+// Package specs runs Ginkgo suites of other projects, and compares what passes with two servers, spec by spec.
 package specs

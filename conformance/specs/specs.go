@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +22,7 @@ type Suite struct {
 	Env    []string // besides those of this process
 }
 
-// A Spec is what became of one spec.
+// A Spec is the result of one spec.
 type Spec struct {
 	Name   string // the texts of its containers and its own
 	State  string // passed, failed, panicked, timedout, interrupted, aborted, skipped, pending
@@ -34,12 +33,16 @@ type Spec struct {
 // Passed reports whether the spec has passed.
 func (s Spec) Passed() bool { return s.State == "passed" }
 
-// Ran reports whether the spec was to run: pending ones are not, nor are those that a filter leaves out.
+// Ran reports whether the spec ran: it is neither pending nor left out by a filter.
 func (s Spec) Ran() bool { return s.State != "pending" && s.State != "skipped" }
 
-// Run runs a suite for at most limit. A suite that fails has failed specs, and is no error; one without a report is.
+// Run runs a suite for at most limit, and writes its output to log. A failed spec is a result; a suite without a report is an error.
 func Run(ctx context.Context, s Suite, limit time.Duration, log string) ([]Spec, error) {
-	report := filepath.Join(filepath.Dir(log), filepath.Base(log)+".json")
+	report := log + ".json"
+	// The report of an earlier run must not count for a suite that writes none.
+	if err := os.Remove(report); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	defer os.Remove(report)
 	out, err := os.Create(log)
 	if err != nil {

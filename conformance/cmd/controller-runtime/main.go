@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -61,10 +60,18 @@ func run(ctx context.Context, dir string) error {
 		if err != nil {
 			return err
 		}
-		score := specs.Compare(there.run(ctx, s), here.run(ctx, s))
+		reference, err := there.run(ctx, s)
+		if err != nil {
+			return err // there is nothing to compare with
+		}
+		got, err := here.run(ctx, s)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err) // all its specs are lost
+		}
+		score := specs.Compare(reference, got)
 		fmt.Printf("%-28s %14s %9s\n", name, fmt.Sprintf("%d/%d", score.There, score.Total), fmt.Sprintf("%d/%d", score.Here, score.Total))
 		total.Add(score)
 	}
@@ -118,16 +125,17 @@ func build(ctx context.Context, dir, copied, name string) (specs.Suite, error) {
 	return s, nil
 }
 
-// run runs a suite with the server. A suite that does not get as far as a report has no specs, and says why.
-func (d *side) run(ctx context.Context, s specs.Suite) []specs.Spec {
-	s.Env = append(slices.Clone(s.Env), "KUBEBUILDER_ASSETS="+d.assets)
+// run runs a suite with the server, and stops the servers that the suite has left running.
+func (d *side) run(ctx context.Context, s specs.Suite) ([]specs.Spec, error) {
+	defer launch.StopPrograms(d.assets)
+	s.Env = []string{"KUBEBUILDER_ASSETS=" + d.assets}
 	began := time.Now()
 	got, err := specs.Run(ctx, s, *limit, filepath.Join(*logs, strings.ReplaceAll(s.Name, "/", "-")+"-"+d.name+".log"))
 	d.took += time.Since(began)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, d.name+":", err)
+		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}
-	return got
+	return got, nil
 }
 
 // show prints the specs that only our server fails.
