@@ -136,14 +136,20 @@ $(UPSTREAM): PACKAGE := k8s.io/apiextensions-apiserver
 $(ETCD) $(ETCDCTL) $(ETCDUTL) $(KUBECTL) $(UPSTREAM): conformance/go.mod conformance/go.sum
 	@printf '==> %s\n' 'tools: building the pinned $(@F) (once per pin)'
 	@mkdir -p $(BIN)
-	@cd conformance && $(GO) build -o $@ $(PACKAGE) && touch $@
+	@cd conformance && $(GO) build -ldflags='$(LDFLAGS)' -o $@ $(PACKAGE) && touch $@
+
+# What kubectl and kube-apiserver say for `version`: without it, v0.0.0-master. Tests of
+# Kubernetes compare versions and skip or fail without a real one.
+RELEASE = -X k8s.io/component-base/version.gitVersion=$(1) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(1)))
+$(KUBECTL): LDFLAGS = $(call RELEASE,v1$(patsubst v0%,%,$(shell cd conformance && GOWORK=off $(GO) list -m -f '{{.Version}}' k8s.io/kubectl)))
+$(KUBE_APISERVER): LDFLAGS = $(call RELEASE,$(shell cd conformance/kubernetes && GOWORK=off $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes))
 
 # kube-apiserver is not part of `make tools`: it takes eight minutes of CPU to build,
 # and only comparisons with it need it, such as `make attack`.
 $(KUBE_APISERVER): conformance/kubernetes/go.mod conformance/kubernetes/go.sum
 	@printf '==> %s\n' 'kube-apiserver: building the pinned kube-apiserver (once per pin; about eight minutes)'
 	@mkdir -p $(BIN)
-	@cd conformance/kubernetes && $(GO) build -o $@ k8s.io/kubernetes/cmd/kube-apiserver && touch $@
+	@cd conformance/kubernetes && $(GO) build -ldflags='$(LDFLAGS)' -o $@ k8s.io/kubernetes/cmd/kube-apiserver && touch $@
 
 .PHONY: kube-apiserver
 kube-apiserver: $(KUBE_APISERVER) ## Build kube-apiserver at the version pinned in conformance/kubernetes/go.mod (about eight minutes)
