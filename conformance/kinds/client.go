@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -76,6 +77,10 @@ func (c *Client) do(ctx context.Context, r *Request, n *answer.Normalizer) (*ans
 		}
 	}
 	response, data, err := c.send(ctx, r.Method, r.path(n), r.Type, r.Accept, body)
+	if errors.Is(err, io.EOF) {
+		// The server closes the connection where a handler panics.
+		return &answer.Answer{Code: answer.Closed, Body: "connection closed"}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ type Score struct {
 	SameText     int `json:"sameText"`
 	Tables       int `json:"tables"`
 	EqualTables  int `json:"equalTables"`
+	Panics       int `json:"panics"`    // requests that kube-apiserver gave no answer to
 	Published    int `json:"published"` // differences in discovery, OpenAPI and columns
 }
 
@@ -42,6 +43,7 @@ func (s *Score) Add(o Score) {
 	s.SameText += o.SameText
 	s.Tables += o.Tables
 	s.EqualTables += o.EqualTables
+	s.Panics += o.Panics
 	s.Published += o.Published
 }
 
@@ -137,6 +139,10 @@ func (r *Report) add(k *Kind, index int, s *script) {
 }
 
 func (s *Score) count(x *Exchange) {
+	if x.Panic {
+		s.Panics++
+		return
+	}
 	if x.Table {
 		s.Tables++
 		if len(x.Outcome.Misses) == 0 {
@@ -219,6 +225,9 @@ func (r *Report) Write(w io.Writer) {
 	}
 	if len(r.NoSeed) > 0 {
 		fmt.Fprintf(w, "\nwithout a seed: %d: %s\n", len(r.NoSeed), strings.Join(r.NoSeed, ", "))
+	}
+	if n := r.Total().Panics; n > 0 {
+		fmt.Fprintf(w, "\nkube-apiserver closed the connection without an answer: %d requests, not compared\n", n)
 	}
 	if rules := r.Rules(); len(rules) > 0 {
 		fmt.Fprintf(w, "\nmisses by rule (seed %d; -show KIND/NUMBER shows an example):\n", r.Seed)

@@ -18,6 +18,7 @@ type Exchange struct {
 	There, Here *answer.Side
 	Outcome     answer.Outcome
 	Table       bool // the answers are tables
+	Panic       bool // kube-apiserver gave no answer
 }
 
 // A script is the requests about one object.
@@ -101,6 +102,11 @@ func (s *script) write(ctx context.Context, r *Request) (bool, error) {
 	x, err := s.ask(ctx, r)
 	if err != nil {
 		return false, err
+	}
+	if x.There.Code == answer.Closed {
+		// A panic of kube-apiserver says nothing about what is right.
+		x.Panic = true
+		return false, nil
 	}
 	x.Outcome = answer.Compare(x.There, x.Here)
 	if x.Outcome.There != x.Outcome.Here {

@@ -59,8 +59,6 @@ func checkSeed(ctx context.Context, o Options, k *Kind, which int) error {
 		return nil
 	}
 	stored["status"] = status
-	meta := stored["metadata"].(map[string]any)
-	delete(meta, "resourceVersion")
 	b, err := o.There.do(ctx, &Request{Method: http.MethodPut, Path: k.path(), Name: answer.Name(stored), Sub: "status", Query: r.Query, Type: r.Type, Body: stored}, n)
 	if err != nil {
 		return err

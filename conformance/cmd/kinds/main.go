@@ -14,6 +14,9 @@ import (
 	"github.com/espalier-dev/espalier/conformance/launch"
 )
 
+// quiet turns API priority and fairness off: its controller writes to FlowSchemas while they are compared.
+const quiet = "--enable-priority-and-fairness=false"
+
 var (
 	only     = flag.String("kinds", "", "kinds to compare, separated by commas: plural, plural.group or plural.version.group (default: all)")
 	objects  = flag.Int("objects", 100, "objects of each kind")
@@ -21,8 +24,8 @@ var (
 	limit    = flag.Duration("limit", 0, "stop after this time with what was compared (default: no limit)")
 	out      = flag.String("out", "", "write the report to this file, too")
 	asJSON   = flag.Bool("json", false, "print the report as JSON, with an example of each miss in detail")
-	args     = flag.String("server-args", "", "flags of our server, separated by spaces")
-	kubeArgs = flag.String("kube-args", "", "further flags of kube-apiserver, separated by spaces")
+	args     = flag.String("server-args", quiet, "flags of our server, separated by spaces")
+	kubeArgs = flag.String("kube-args", quiet, "further flags of kube-apiserver, separated by spaces")
 	workers  = flag.Int("workers", 4, "kinds that are compared at the same time")
 	serve    = flag.Bool("serve", false, "start both servers, print their kubeconfig files, and wait for a signal")
 	show     = flag.String("show", "", "run the requests of one object, KIND/NUMBER, and print the requests and both answers")

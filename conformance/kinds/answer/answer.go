@@ -17,6 +17,9 @@ type Answer struct {
 	Warnings []string // texts of the Warning headers
 }
 
+// Closed is the code of an answer that never came: the server closed the connection.
+const Closed = -1
+
 // Read makes an answer of a response whose body was read.
 func Read(response *http.Response, body []byte) *Answer {
 	a := &Answer{Code: response.StatusCode, Body: Decode(body)}

@@ -49,8 +49,20 @@ func NewSide(a *Answer, n *Normalizer) *Side {
 	s := &Side{Answer: a, Normalizer: n}
 	if a.Accepted() {
 		s.Normal = n.Object(a.Object())
+	} else {
+		n.refused(a)
 	}
 	return s
+}
+
+// causes returns the texts of causes, sorted.
+func (s *Side) causes(list []Cause) []string {
+	var out []string
+	for _, c := range list {
+		out = append(out, c.Type+" "+c.Field+": "+s.Normalizer.Text(c.Message))
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Compare compares two answers to one request.
@@ -108,8 +120,9 @@ func (o *Outcome) compareRefusals(there, here *Side) {
 	hr, hm, hc := here.Status()
 	tf, hf := fields(tc), fields(hc)
 	o.SameField = there.Code == here.Code && tr == hr && slices.Equal(tf, hf)
-	tm, hm = there.Normalizer.Text(tm), here.Normalizer.Text(hm)
-	o.SameText = tm == hm
+	tm, hm = sorted(there.Normalizer.Text(tm)), sorted(here.Normalizer.Text(hm))
+	// The order of causes is that of a Go map in places.
+	o.SameText = tm == hm || len(tc) > 0 && slices.Equal(there.causes(tc), here.causes(hc))
 	detail := fmt.Sprintf("there: %d %s\nhere:  %d %s", there.Code, cut(tm, 600), here.Code, cut(hm, 600))
 	switch {
 	case o.SameField && o.SameText:
@@ -132,6 +145,13 @@ func (o *Outcome) compareRefusals(there, here *Side) {
 			o.add(FieldMiss, "only here: "+c.Type+" "+field(c.Field)+": "+signature(here.Normalizer.Text(c.Message)), detail)
 		}
 	}
+}
+
+// sorted returns a message with its lines sorted: errors of an apply are lines in the order of a Go map.
+func sorted(message string) string {
+	lines := strings.Split(message, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
 
 // compareTexts finds the first cause whose message differs.

@@ -3,6 +3,7 @@ package answer
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,11 +79,25 @@ func (n *Normalizer) Object(object map[string]any) map[string]any {
 	w := walker{Normalizer: n}
 	meta, _ := object["metadata"].(map[string]any)
 	w.uid, _ = meta["uid"].(string)
-	if generated, _ := meta["generateName"].(string); generated != "" && !n.named {
+	if !n.named {
 		w.name, _ = meta["name"].(string)
+		if details, ok := object["details"].(map[string]any); ok {
+			w.name, _ = details["name"].(string)
+		}
 	}
 	out, _ := w.walk(object, "", "").(map[string]any)
 	return out
+}
+
+// unordered are lists whose order says nothing: those of SelfSubjectRulesReviews come from a Go map, managed fields are sorted by a time
+// of whole seconds.
+var unordered = map[string]func(any) string{
+	".status.resourceRules":    func(v any) string { return fmt.Sprint(v) },
+	".status.nonResourceRules": func(v any) string { return fmt.Sprint(v) },
+	".metadata.managedFields": func(v any) string {
+		entry, _ := v.(map[string]any)
+		return fmt.Sprint(entry["operation"], " ", entry["manager"], " ", entry["subresource"], " ", entry["apiVersion"])
+	},
 }
 
 type walker struct {
@@ -99,6 +114,10 @@ func (w walker) walk(value any, key, path string) any {
 		}
 		return out
 	case []any:
+		if by := unordered[path]; by != nil {
+			v = slices.Clone(v)
+			slices.SortStableFunc(v, func(a, b any) int { return cmp.Compare(by(a), by(b)) })
+		}
 		out := make([]any, len(v))
 		for i, e := range v {
 			out[i] = w.walk(e, key, path+"["+strconv.Itoa(i)+"]")
@@ -117,8 +136,12 @@ func (w walker) walk(value any, key, path string) any {
 func (w walker) text(v, key, path string) any {
 	switch {
 	case v == "":
+	case path == ".details.uid": // of the Status that answers a deletion
+		return w.keep("uid", path, v)
 	case path == ".metadata.resourceVersion":
 		return w.keep("resourceVersion", path, v)
+	case strings.HasPrefix(v, "X509SHA256="): // each server has certificates of its own
+		return w.keep("credential", path, v)
 	case v == w.uid:
 		return w.keep("uid", path, v)
 	case v == w.name:
@@ -139,6 +162,21 @@ func (w walker) keep(what, path string, value any) any {
 	return s
 }
 
+// refused notes the name that the server gave to an object before it refused it.
+func (n *Normalizer) refused(a *Answer) {
+	details, _ := a.Object()["details"].(map[string]any)
+	if name, _ := details["name"].(string); name != "" && !n.named {
+		n.values[slot("name", ".metadata.name")] = name
+	}
+}
+
+var (
+	uuids    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	moments  = regexp.MustCompile(`20[0-9]{2}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}`)
+	versions = regexp.MustCompile(`(resourceVersion[\\":]+)[0-9]+`)
+	pointers = regexp.MustCompile(`0x[0-9a-f]{8,}`)
+)
+
 // Text returns a message without the values of slots. Long values are replaced first: one address may begin with another.
 func (n *Normalizer) Text(message string) string {
 	var known []replacement
@@ -154,7 +192,16 @@ func (n *Normalizer) Text(message string) string {
 	for _, r := range known {
 		message = strings.ReplaceAll(message, r.old, r.new)
 	}
-	return message
+	message = uuids.ReplaceAllString(message, "<uid>")
+	message = versions.ReplaceAllString(message, "${1}<resourceVersion>")
+	message = pointers.ReplaceAllString(message, "<pointer>")
+	return moments.ReplaceAllStringFunc(message, func(text string) string {
+		t, err := time.Parse(time.DateTime, strings.Replace(text, "T", " ", 1))
+		if err == nil && t.Sub(n.now).Abs() < near {
+			return "<time>"
+		}
+		return text
+	})
 }
 
 type replacement struct{ old, new string }
