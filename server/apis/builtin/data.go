@@ -268,4 +268,3 @@ func documentation(obj runtime.Object, typeName, of string) string {
 	look(reflect.TypeOf(obj))
 	return found
 }
-
