@@ -22,6 +22,7 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 )
 
 // formats are the formats of strings. Each returns the texts of errors.
@@ -114,6 +115,14 @@ var formats = map[string]func(string) []string{
 		return nil
 	},
 	"non-negative-int-or-percent": nonNegative,
+	"endpoint-ip":                 endpointIP,
+	"ip-strict": func(s string) []string {
+		var list []string
+		for _, e := range validation.IsValidIP(nil, s) {
+			list = append(list, e.Detail)
+		}
+		return list
+	},
 }
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -122,6 +131,24 @@ var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 func noBacksteps(s string) []string {
 	if slices.Contains(strings.Split(strings.ReplaceAll(s, `\`, "/"), "/"), "..") {
 		return []string{"must not contain '..'"}
+	}
+	return nil
+}
+
+// endpointIP complains about addresses that no traffic from outside the node reaches.
+func endpointIP(s string) []string {
+	ip := netutils.ParseIPSloppy(s)
+	switch {
+	case ip == nil:
+		return []string{"must be a valid IP address"}
+	case ip.IsUnspecified():
+		return []string{fmt.Sprintf("may not be unspecified (%s)", s)}
+	case ip.IsLoopback():
+		return []string{"may not be in the loopback range (127.0.0.0/8, ::1/128)"}
+	case ip.IsLinkLocalUnicast():
+		return []string{"may not be in the link-local range (169.254.0.0/16, fe80::/10)"}
+	case ip.IsLinkLocalMulticast():
+		return []string{"may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"}
 	}
 	return nil
 }
@@ -178,13 +205,12 @@ var shapes = map[string]func(value any, at *field.Path) field.ErrorList{
 		}
 		return metavalidation.ValidateConditions(c, at)
 	},
-	"ip-strict":   ofString(validation.IsValidIP),
 	"cidr-strict": ofString(validation.IsValidCIDR),
 	"ip": ofString(func(at *field.Path, s string) field.ErrorList {
-		return validation.IsValidIPForLegacyField(at, s, false, nil)
+		return validation.IsValidIPForLegacyField(at, s, true, nil)
 	}),
 	"cidr": ofString(func(at *field.Path, s string) field.ErrorList {
-		return validation.IsValidCIDRForLegacyField(at, s, false, nil)
+		return validation.IsValidCIDRForLegacyField(at, s, true, nil)
 	}),
 	"domain-prefixed-path": ofString(validation.IsDomainPrefixedPath),
 	"domain-prefixed-key":  ofString(validation.IsDomainPrefixedKey),

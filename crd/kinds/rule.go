@@ -21,6 +21,7 @@ type rule struct {
 	When              string    `yaml:"when"`
 	Subresource       string    `yaml:"subresource"`
 	Each              *expr     `yaml:"each"`
+	At                string    `yaml:"at"`
 	Let               lets      `yaml:"let"`
 	Path              string    `yaml:"path"`
 	PathExpression    *expr     `yaml:"pathExpression"`
@@ -100,7 +101,7 @@ func (r *rule) run(w *walk, s *scope, path *field.Path, found func(s *scope, pat
 	if !ok {
 		return fmt.Errorf("%s: the result is a %s and not a list", r.Each.source, value.Type().TypeName())
 	}
-	at := appendPath(path, eachPath(r.Each.source))
+	at := appendPath(path, orText(r.At, eachPath(r.Each.source)))
 	for it := list.Iterator(); it.HasNext() == types.True; own.index++ {
 		own.item = it.Next()
 		if err, ok := own.item.(*types.Err); ok {
