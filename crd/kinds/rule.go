@@ -21,6 +21,7 @@ type rule struct {
 	When              string    `yaml:"when"`
 	Subresource       string    `yaml:"subresource"`
 	Each              *expr     `yaml:"each"`
+	Flat              bool      `yaml:"flat"`
 	Let               lets      `yaml:"let"`
 	Path              string    `yaml:"path"`
 	PathExpression    *expr     `yaml:"pathExpression"`
@@ -106,7 +107,10 @@ func (r *rule) run(w *walk, s *scope, path *field.Path, found func(s *scope, pat
 		if err, ok := own.item.(*types.Err); ok {
 			return err
 		}
-		item := at.Index(own.index)
+		item := path
+		if !r.Flat {
+			item = at.Index(own.index)
+		}
 		own.path = pathText(item)
 		ok, err := r.If.truth(&own)
 		if err != nil {
