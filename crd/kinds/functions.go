@@ -30,6 +30,7 @@ func functions() []cel.EnvOption {
 	return []cel.EnvOption{
 		cel.Function("set", cel.Overload("kinds_set", []*cel.Type{list}, members, cel.UnaryBinding(setOf))),
 		cel.Function("check", cel.Overload("kinds_check", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(checkText))),
+		cel.Function("now", cel.Overload("kinds_now", nil, cel.StringType, cel.FunctionBinding(now))),
 		cel.Function("age", cel.Overload("kinds_age", []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(ageOf))),
 		cel.Function("elapsed", cel.Overload("kinds_elapsed", []*cel.Type{cel.StringType, cel.StringType}, cel.StringType, cel.BinaryBinding(elapsed))),
 		cel.Function("qty", cel.Overload("kinds_qty", []*cel.Type{cel.StringType}, cel.IntType, cel.UnaryBinding(quantity((*resource.Quantity).Value)))),
@@ -76,6 +77,9 @@ func checkText(format, value ref.Val) ref.Val {
 	}
 	return types.NewStringList(types.DefaultTypeAdapter, list)
 }
+
+// now is the time in seconds, as objects have it.
+func now(...ref.Val) ref.Val { return types.String(time.Now().UTC().Format(time.RFC3339)) }
 
 // ageOf is how long ago a time was, as kubectl shows it.
 func ageOf(value ref.Val) ref.Val {
