@@ -29,6 +29,7 @@ func functions() []cel.EnvOption {
 	)
 	return []cel.EnvOption{
 		cel.Function("set", cel.Overload("kinds_set", []*cel.Type{list}, members, cel.UnaryBinding(setOf))),
+		cel.Function("repeated", cel.Overload("kinds_repeated", []*cel.Type{list}, cel.ListType(cel.IntType), cel.UnaryBinding(repeated))),
 		cel.Function("check", cel.Overload("kinds_check", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(checkText))),
 		cel.Function("now", cel.Overload("kinds_now", nil, cel.StringType, cel.FunctionBinding(now))),
 		cel.Function("age", cel.Overload("kinds_age", []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(ageOf))),
@@ -60,6 +61,26 @@ func setOf(list ref.Val) ref.Val {
 		m[item] = types.True
 	}
 	return types.NewRefValMap(types.DefaultTypeAdapter, m)
+}
+
+// repeated returns the places of the items that a list has before them, too.
+func repeated(list ref.Val) ref.Val {
+	seen, places := map[ref.Val]bool{}, []ref.Val{}
+	at := types.Int(0)
+	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; at++ {
+		item := it.Next()
+		if types.IsError(item) {
+			return item
+		}
+		if !hashable(item) {
+			return types.NewErr("repeated is for strings, numbers and booleans")
+		}
+		if seen[item] {
+			places = append(places, at)
+		}
+		seen[item] = true
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, places)
 }
 
 func hashable(v ref.Val) bool {
