@@ -77,6 +77,17 @@ var formats = map[string]func(string) []string{
 		return noBacksteps(s)
 	},
 	"no-backsteps": noBacksteps,
+	"projected-path": func(s string) []string {
+		if path.IsAbs(s) {
+			return []string{"must be a relative path"}
+		}
+		texts := noBacksteps(s)
+		if strings.HasPrefix(s, "..") && !strings.HasPrefix(s, "../") {
+			texts = append(texts, "must not start with '..'")
+		}
+		return texts
+	},
+	"driver-name": func(s string) []string { return validation.IsDNS1123Subdomain(strings.ToLower(s)) },
 	"uuid": func(s string) []string {
 		if uuid.MatchString(s) {
 			return nil
@@ -129,7 +140,7 @@ var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // noBacksteps complains about paths that lead out of their folder.
 func noBacksteps(s string) []string {
-	if slices.Contains(strings.Split(strings.ReplaceAll(s, `\`, "/"), "/"), "..") {
+	if slices.Contains(strings.Split(s, "/"), "..") {
 		return []string{"must not contain '..'"}
 	}
 	return nil

@@ -35,7 +35,9 @@ func functions() []cel.EnvOption {
 		cel.Function("firsts", cel.Overload("kinds_firsts", []*cel.Type{list}, cel.MapType(cel.DynType, cel.IntType), cel.UnaryBinding(firstsOf))),
 		cel.Function("ipWarnings", cel.Overload("kinds_ip_warnings", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(warningsOf(validation.GetWarningsForIP)))),
 		cel.Function("cidrWarnings", cel.Overload("kinds_cidr_warnings", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(warningsOf(validation.GetWarningsForCIDR)))),
+		cel.Function("repeated", cel.Overload("kinds_repeated", []*cel.Type{list}, cel.ListType(cel.IntType), cel.UnaryBinding(repeated))),
 		cel.Function("check", cel.Overload("kinds_check", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(checkText))),
+		cel.Function("now", cel.Overload("kinds_now", nil, cel.StringType, cel.FunctionBinding(now))),
 		cel.Function("age", cel.Overload("kinds_age", []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(ageOf))),
 		cel.Function("elapsed", cel.Overload("kinds_elapsed", []*cel.Type{cel.StringType, cel.StringType}, cel.StringType, cel.BinaryBinding(elapsed))),
 		cel.Function("qty", cel.Overload("kinds_qty", []*cel.Type{cel.StringType}, cel.IntType, cel.UnaryBinding(quantity((*resource.Quantity).Value)))),
@@ -112,6 +114,26 @@ func shorten(list ref.Val) ref.Val {
 	return types.String(fmt.Sprintf("%s + %d more...", strings.Join(all[:most], ","), len(all)-most))
 }
 
+// repeated returns the places of the items that a list has before them, too.
+func repeated(list ref.Val) ref.Val {
+	seen, places := map[ref.Val]bool{}, []ref.Val{}
+	at := types.Int(0)
+	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; at++ {
+		item := it.Next()
+		if types.IsError(item) {
+			return item
+		}
+		if !hashable(item) {
+			return types.NewErr("repeated is for strings, numbers and booleans")
+		}
+		if seen[item] {
+			places = append(places, at)
+		}
+		seen[item] = true
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, places)
+}
+
 func hashable(v ref.Val) bool {
 	switch v.(type) {
 	case types.String, types.Int, types.Bool:
@@ -127,6 +149,9 @@ func checkText(format, value ref.Val) ref.Val {
 	}
 	return types.NewStringList(types.DefaultTypeAdapter, list)
 }
+
+// now is the time in seconds, as objects have it.
+func now(...ref.Val) ref.Val { return types.String(time.Now().UTC().Format(time.RFC3339)) }
 
 // ageOf is how long ago a time was, as kubectl shows it.
 func ageOf(value ref.Val) ref.Val {

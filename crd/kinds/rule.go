@@ -22,6 +22,7 @@ type rule struct {
 	Subresource       string    `yaml:"subresource"`
 	Each              *expr     `yaml:"each"`
 	At                string    `yaml:"at"`
+	Flat              bool      `yaml:"flat"`
 	Let               lets      `yaml:"let"`
 	Path              string    `yaml:"path"`
 	PathExpression    *expr     `yaml:"pathExpression"`
@@ -107,7 +108,10 @@ func (r *rule) run(w *walk, s *scope, path *field.Path, found func(s *scope, pat
 		if err, ok := own.item.(*types.Err); ok {
 			return err
 		}
-		item := at.Index(own.index)
+		item := path
+		if !r.Flat {
+			item = at.Index(own.index)
+		}
 		own.path = pathText(item)
 		ok, err := r.If.truth(&own)
 		if err != nil {

@@ -156,7 +156,7 @@ func (d data) validate(obj, old runtime.Object, subresource string) field.ErrorL
 
 func (d data) create(_ context.Context, obj runtime.Object) {
 	m := tree(obj)
-	if d.kind.Status {
+	if d.kind.Status && !d.kind.StatusOnCreate {
 		delete(m, "status")
 	}
 	d.prepare(m, nil, obj)
