@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/cel-go/cel"
@@ -12,9 +14,11 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // functions are those that expressions call besides Kubernetes' libraries.
@@ -23,7 +27,7 @@ func functions() []cel.EnvOption {
 		dyn     = cel.DynType
 		list    = cel.ListType(cel.DynType)
 		texts   = cel.ListType(cel.StringType)
-		strings = cel.MapType(cel.StringType, cel.StringType)
+		tags    = cel.MapType(cel.StringType, cel.StringType)
 		members = cel.MapType(cel.DynType, cel.BoolType)
 		values  = cel.MapType(cel.StringType, cel.DynType)
 	)
@@ -37,8 +41,11 @@ func functions() []cel.EnvOption {
 		cel.Function("compareQuantities", cel.Overload("kinds_compare", []*cel.Type{cel.StringType, cel.StringType}, cel.IntType, cel.BinaryBinding(compareTexts))),
 		cel.Function("merge", cel.Overload("kinds_merge", []*cel.Type{dyn, dyn}, values, cel.BinaryBinding(merge))),
 		cel.Function("selector", cel.Overload("kinds_selector", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(selectorText))),
-		cel.Function("labels", cel.Overload("kinds_labels", []*cel.Type{strings}, cel.StringType, cel.UnaryBinding(labelsText))),
-		cel.Function("selects", cel.Overload("kinds_selects", []*cel.Type{dyn, strings}, cel.BoolType, cel.BinaryBinding(selects))),
+		cel.Function("labels", cel.Overload("kinds_labels", []*cel.Type{tags}, cel.StringType, cel.UnaryBinding(labelsText))),
+		cel.Function("selects", cel.Overload("kinds_selects", []*cel.Type{dyn, tags}, cel.BoolType, cel.BinaryBinding(selects))),
+		cel.Function("readable", cel.Overload("kinds_readable", []*cel.Type{dyn}, cel.BoolType, cel.UnaryBinding(readable))),
+		cel.Function("amount", cel.Overload("kinds_amount", []*cel.Type{dyn}, cel.IntType, cel.UnaryBinding(amount))),
+		cel.Function("checkAmount", cel.Overload("kinds_check_amount", []*cel.Type{dyn}, texts, cel.UnaryBinding(checkAmount))),
 		cel.Function("equal", cel.Overload("kinds_equal", []*cel.Type{dyn, dyn}, cel.BoolType, cel.BinaryBinding(equal))),
 		cel.Function("json", cel.Overload("kinds_json", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(jsonText))),
 		cel.Function("int32", cel.Overload("kinds_int32", []*cel.Type{dyn}, cel.BoolType, cel.UnaryBinding(isInt32))),
@@ -166,6 +173,44 @@ func selects(v, of ref.Val) ref.Val {
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(s)
 	return types.Bool(err == nil && parsed.Matches(labels.Set(texts(plain(of)))))
+}
+
+// readable reports whether a label selector can be read.
+func readable(v ref.Val) ref.Val {
+	s, ok := labelSelector(v)
+	if !ok {
+		return types.NewErr("readable is for label selectors")
+	}
+	_, err := metav1.LabelSelectorAsSelector(s)
+	return types.Bool(err == nil)
+}
+
+// amount is the number of an IntOrString, with or without a percent sign. What is none
+// counts as 0.
+func amount(v ref.Val) ref.Val {
+	s, ok := v.(types.String)
+	if !ok {
+		n, _ := v.(types.Int)
+		return n
+	}
+	digits, ok := strings.CutSuffix(string(s), "%")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || err != nil && n == 0 || len(validation.IsValidPercent(string(s))) > 0 {
+		return types.Int(0)
+	}
+	return types.Int(n)
+}
+
+// checkAmount complains about an IntOrString that is neither a number from 0 nor a
+// percentage.
+func checkAmount(v ref.Val) ref.Val {
+	var list []string
+	if s, ok := v.(types.String); ok {
+		list = validation.IsValidPercent(string(s))
+	} else if n, ok := v.(types.Int); ok && n < 0 {
+		list = []string{apivalidation.IsNegativeErrorMsg}
+	}
+	return types.NewStringList(types.DefaultTypeAdapter, list)
 }
 
 // equal compares as Go's semantic equality does.
