@@ -84,6 +84,9 @@ var formats = map[string]func(string) []string{
 	},
 	"time-zone": timeZone,
 	"cron": func(s string) []string {
+		if strings.HasPrefix(s, "TZ=") || strings.HasPrefix(s, "CRON_TZ=") {
+			s += " " // without a space, the parser panics
+		}
 		if _, err := cron.ParseStandard(s); err != nil {
 			return []string{err.Error()}
 		}

@@ -31,7 +31,7 @@ func functions() []cel.EnvOption {
 		members = cel.MapType(cel.DynType, cel.BoolType)
 		values  = cel.MapType(cel.StringType, cel.DynType)
 	)
-	return []cel.EnvOption{
+	return append(indexFunctions(),
 		cel.Function("set", cel.Overload("kinds_set", []*cel.Type{list}, members, cel.UnaryBinding(setOf))),
 		cel.Function("check", cel.Overload("kinds_check", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(checkText))),
 		cel.Function("age", cel.Overload("kinds_age", []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(ageOf))),
@@ -47,9 +47,11 @@ func functions() []cel.EnvOption {
 		cel.Function("amount", cel.Overload("kinds_amount", []*cel.Type{dyn}, cel.IntType, cel.UnaryBinding(amount))),
 		cel.Function("checkAmount", cel.Overload("kinds_check_amount", []*cel.Type{dyn}, texts, cel.UnaryBinding(checkAmount))),
 		cel.Function("equal", cel.Overload("kinds_equal", []*cel.Type{dyn, dyn}, cel.BoolType, cel.BinaryBinding(equal))),
+		cel.Function("equalBut", cel.Overload("kinds_equal_but", []*cel.Type{dyn, dyn, texts}, cel.BoolType,
+			cel.FunctionBinding(func(args ...ref.Val) ref.Val { return equalBut(args[0], args[1], args[2]) }))),
 		cel.Function("json", cel.Overload("kinds_json", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(jsonText))),
 		cel.Function("int32", cel.Overload("kinds_int32", []*cel.Type{dyn}, cel.BoolType, cel.UnaryBinding(isInt32))),
-	}
+	)
 }
 
 // setOf makes a map of a list, so that `in` takes constant time.
@@ -259,6 +261,42 @@ func same(a, b any) bool {
 		return (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0
 	}
 	return reflect.DeepEqual(a, b)
+}
+
+// equalBut compares two objects of a type without some of their fields. A path such as
+// containers.resources is about a field of every item.
+func equalBut(a, b, paths ref.Val) ref.Val {
+	x, ok := a.(*object)
+	y, same := b.(*object)
+	if !ok || !same || x.t != y.t {
+		return types.NewErr("equalBut is for objects of the same type")
+	}
+	left, right := copied(x.tree), copied(y.tree)
+	list, _ := plain(paths).([]any)
+	for _, path := range list {
+		parts := strings.Split(fmt.Sprint(path), ".")
+		without(left, parts)
+		without(right, parts)
+	}
+	m, _ := left.(map[string]any)
+	n, _ := right.(map[string]any)
+	return types.Bool(equalObjects(x.t, m, n))
+}
+
+// without deletes the fields at a path.
+func without(value any, path []string) {
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			without(item, path)
+		}
+	case map[string]any:
+		if len(path) == 1 {
+			delete(v, path[0])
+			return
+		}
+		without(v[path[0]], path[1:])
+	}
 }
 
 func jsonText(v ref.Val) ref.Val { return types.String(text(plain(v))) }
