@@ -117,6 +117,9 @@ var formats = map[string]func(string) []string{
 		return nil
 	},
 	"non-negative-int-or-percent": nonNegative,
+	"attribute-name":              attributeName,
+	"attribute-full-name":         attributeFullName,
+	"pool-name":                   poolName,
 }
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -189,6 +192,7 @@ var shapes = map[string]func(value any, at *field.Path) field.ErrorList{
 	"cidr": ofString(func(at *field.Path, s string) field.ErrorList {
 		return validation.IsValidCIDRForLegacyField(at, s, false, nil)
 	}),
+	"interface-address":    ofString(validation.IsValidInterfaceAddress),
 	"domain-prefixed-path": ofString(validation.IsDomainPrefixedPath),
 	"domain-prefixed-key":  ofString(validation.IsDomainPrefixedKey),
 	"fully-qualified-name": ofString(validation.IsFullyQualifiedName),

@@ -43,6 +43,10 @@ func functions() []cel.EnvOption {
 		cel.Function("selector", cel.Overload("kinds_selector", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(selectorText))),
 		cel.Function("labels", cel.Overload("kinds_labels", []*cel.Type{tags}, cel.StringType, cel.UnaryBinding(labelsText))),
 		cel.Function("selects", cel.Overload("kinds_selects", []*cel.Type{dyn, tags}, cel.BoolType, cel.BinaryBinding(selects))),
+		cel.Function("checkDevice", cel.Overload("kinds_check_device", []*cel.Type{cel.StringType}, texts, cel.UnaryBinding(checkDevice))),
+		cel.Function("now", cel.Overload("kinds_now", nil, cel.StringType, cel.FunctionBinding(func(...ref.Val) ref.Val {
+			return types.String(time.Now().UTC().Format(time.RFC3339))
+		}))),
 		cel.Function("readable", cel.Overload("kinds_readable", []*cel.Type{dyn}, cel.BoolType, cel.UnaryBinding(readable))),
 		cel.Function("amount", cel.Overload("kinds_amount", []*cel.Type{dyn}, cel.IntType, cel.UnaryBinding(amount))),
 		cel.Function("checkAmount", cel.Overload("kinds_check_amount", []*cel.Type{dyn}, texts, cel.UnaryBinding(checkAmount))),
