@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/cel-go/cel"
@@ -14,11 +12,9 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // functions are those that expressions call besides Kubernetes' libraries.
@@ -27,11 +23,11 @@ func functions() []cel.EnvOption {
 		dyn     = cel.DynType
 		list    = cel.ListType(cel.DynType)
 		texts   = cel.ListType(cel.StringType)
-		tags    = cel.MapType(cel.StringType, cel.StringType)
+		strings = cel.MapType(cel.StringType, cel.StringType)
 		members = cel.MapType(cel.DynType, cel.BoolType)
 		values  = cel.MapType(cel.StringType, cel.DynType)
 	)
-	return append(indexFunctions(),
+	return []cel.EnvOption{
 		cel.Function("set", cel.Overload("kinds_set", []*cel.Type{list}, members, cel.UnaryBinding(setOf))),
 		cel.Function("check", cel.Overload("kinds_check", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(checkText))),
 		cel.Function("age", cel.Overload("kinds_age", []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(ageOf))),
@@ -41,21 +37,12 @@ func functions() []cel.EnvOption {
 		cel.Function("compareQuantities", cel.Overload("kinds_compare", []*cel.Type{cel.StringType, cel.StringType}, cel.IntType, cel.BinaryBinding(compareTexts))),
 		cel.Function("merge", cel.Overload("kinds_merge", []*cel.Type{dyn, dyn}, values, cel.BinaryBinding(merge))),
 		cel.Function("selector", cel.Overload("kinds_selector", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(selectorText))),
-		cel.Function("labels", cel.Overload("kinds_labels", []*cel.Type{tags}, cel.StringType, cel.UnaryBinding(labelsText))),
-		cel.Function("selects", cel.Overload("kinds_selects", []*cel.Type{dyn, tags}, cel.BoolType, cel.BinaryBinding(selects))),
-		cel.Function("checkDevice", cel.Overload("kinds_check_device", []*cel.Type{cel.StringType}, texts, cel.UnaryBinding(checkDevice))),
-		cel.Function("now", cel.Overload("kinds_now", nil, cel.StringType, cel.FunctionBinding(func(...ref.Val) ref.Val {
-			return types.String(time.Now().UTC().Format(time.RFC3339))
-		}))),
-		cel.Function("readable", cel.Overload("kinds_readable", []*cel.Type{dyn}, cel.BoolType, cel.UnaryBinding(readable))),
-		cel.Function("amount", cel.Overload("kinds_amount", []*cel.Type{dyn}, cel.IntType, cel.UnaryBinding(amount))),
-		cel.Function("checkAmount", cel.Overload("kinds_check_amount", []*cel.Type{dyn}, texts, cel.UnaryBinding(checkAmount))),
+		cel.Function("labels", cel.Overload("kinds_labels", []*cel.Type{strings}, cel.StringType, cel.UnaryBinding(labelsText))),
+		cel.Function("selects", cel.Overload("kinds_selects", []*cel.Type{dyn, strings}, cel.BoolType, cel.BinaryBinding(selects))),
 		cel.Function("equal", cel.Overload("kinds_equal", []*cel.Type{dyn, dyn}, cel.BoolType, cel.BinaryBinding(equal))),
-		cel.Function("equalBut", cel.Overload("kinds_equal_but", []*cel.Type{dyn, dyn, texts}, cel.BoolType,
-			cel.FunctionBinding(func(args ...ref.Val) ref.Val { return equalBut(args[0], args[1], args[2]) }))),
 		cel.Function("json", cel.Overload("kinds_json", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(jsonText))),
 		cel.Function("int32", cel.Overload("kinds_int32", []*cel.Type{dyn}, cel.BoolType, cel.UnaryBinding(isInt32))),
-	)
+	}
 }
 
 // setOf makes a map of a list, so that `in` takes constant time.
@@ -181,44 +168,6 @@ func selects(v, of ref.Val) ref.Val {
 	return types.Bool(err == nil && parsed.Matches(labels.Set(texts(plain(of)))))
 }
 
-// readable reports whether a label selector can be read.
-func readable(v ref.Val) ref.Val {
-	s, ok := labelSelector(v)
-	if !ok {
-		return types.NewErr("readable is for label selectors")
-	}
-	_, err := metav1.LabelSelectorAsSelector(s)
-	return types.Bool(err == nil)
-}
-
-// amount is the number of an IntOrString, with or without a percent sign. What is none
-// counts as 0.
-func amount(v ref.Val) ref.Val {
-	s, ok := v.(types.String)
-	if !ok {
-		n, _ := v.(types.Int)
-		return n
-	}
-	digits, ok := strings.CutSuffix(string(s), "%")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if !ok || err != nil && n == 0 || len(validation.IsValidPercent(string(s))) > 0 {
-		return types.Int(0)
-	}
-	return types.Int(n)
-}
-
-// checkAmount complains about an IntOrString that is neither a number from 0 nor a
-// percentage.
-func checkAmount(v ref.Val) ref.Val {
-	var list []string
-	if s, ok := v.(types.String); ok {
-		list = validation.IsValidPercent(string(s))
-	} else if n, ok := v.(types.Int); ok && n < 0 {
-		list = []string{apivalidation.IsNegativeErrorMsg}
-	}
-	return types.NewStringList(types.DefaultTypeAdapter, list)
-}
-
 // equal compares as Go's semantic equality does.
 func equal(a, b ref.Val) ref.Val {
 	if x, ok := a.(*object); ok {
@@ -265,42 +214,6 @@ func same(a, b any) bool {
 		return (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0
 	}
 	return reflect.DeepEqual(a, b)
-}
-
-// equalBut compares two objects of a type without some of their fields. A path such as
-// containers.resources is about a field of every item.
-func equalBut(a, b, paths ref.Val) ref.Val {
-	x, ok := a.(*object)
-	y, same := b.(*object)
-	if !ok || !same || x.t != y.t {
-		return types.NewErr("equalBut is for objects of the same type")
-	}
-	left, right := copied(x.tree), copied(y.tree)
-	list, _ := plain(paths).([]any)
-	for _, path := range list {
-		parts := strings.Split(fmt.Sprint(path), ".")
-		without(left, parts)
-		without(right, parts)
-	}
-	m, _ := left.(map[string]any)
-	n, _ := right.(map[string]any)
-	return types.Bool(equalObjects(x.t, m, n))
-}
-
-// without deletes the fields at a path.
-func without(value any, path []string) {
-	switch v := value.(type) {
-	case []any:
-		for _, item := range v {
-			without(item, path)
-		}
-	case map[string]any:
-		if len(path) == 1 {
-			delete(v, path[0])
-			return
-		}
-		without(v[path[0]], path[1:])
-	}
 }
 
 func jsonText(v ref.Val) ref.Val { return types.String(text(plain(v))) }
