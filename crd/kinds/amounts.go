@@ -21,7 +21,7 @@ func workloadFunctions() []cel.EnvOption {
 	dyn, texts := cel.DynType, cel.ListType(cel.StringType)
 	return append(indexFunctions(),
 		cel.Function("checkDevice", cel.Overload("kinds_check_device", []*cel.Type{cel.StringType}, texts, cel.UnaryBinding(checkDevice))),
-		cel.Function("now", cel.Overload("kinds_now", nil, cel.StringType, cel.FunctionBinding(now))),
+		cel.Function("timeNow", cel.Overload("kinds_time_now", nil, cel.StringType, cel.FunctionBinding(timeNow))),
 		cel.Function("readable", cel.Overload("kinds_readable", []*cel.Type{dyn}, cel.BoolType, cel.UnaryBinding(readable))),
 		cel.Function("amount", cel.Overload("kinds_amount", []*cel.Type{dyn}, cel.IntType, cel.UnaryBinding(amount))),
 		cel.Function("checkAmount", cel.Overload("kinds_check_amount", []*cel.Type{dyn}, texts, cel.UnaryBinding(checkAmount))),
@@ -30,8 +30,8 @@ func workloadFunctions() []cel.EnvOption {
 	)
 }
 
-// now is the time, to the second.
-func now(...ref.Val) ref.Val { return types.String(time.Now().UTC().Format(time.RFC3339)) }
+// timeNow is the time, to the second.
+func timeNow(...ref.Val) ref.Val { return types.String(time.Now().UTC().Format(time.RFC3339)) }
 
 // readable reports whether a label selector can be read.
 func readable(v ref.Val) ref.Val {
