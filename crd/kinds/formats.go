@@ -96,6 +96,9 @@ var formats = map[string]func(string) []string{
 	},
 	"time-zone": timeZone,
 	"cron": func(s string) []string {
+		if strings.HasPrefix(s, "TZ=") || strings.HasPrefix(s, "CRON_TZ=") {
+			s += " " // without a space, the parser panics
+		}
 		if _, err := cron.ParseStandard(s); err != nil {
 			return []string{err.Error()}
 		}
@@ -134,6 +137,9 @@ var formats = map[string]func(string) []string{
 		}
 		return list
 	},
+	"attribute-name":      attributeName,
+	"attribute-full-name": attributeFullName,
+	"pool-name":           poolName,
 }
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -223,6 +229,7 @@ var shapes = map[string]func(value any, at *field.Path) field.ErrorList{
 	"cidr": ofString(func(at *field.Path, s string) field.ErrorList {
 		return validation.IsValidCIDRForLegacyField(at, s, true, nil)
 	}),
+	"interface-address":    ofString(validation.IsValidInterfaceAddress),
 	"domain-prefixed-path": ofString(validation.IsDomainPrefixedPath),
 	"domain-prefixed-key":  ofString(validation.IsDomainPrefixedKey),
 	"fully-qualified-name": ofString(validation.IsFullyQualifiedName),
