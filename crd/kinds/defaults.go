@@ -1,6 +1,9 @@
 package kinds
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // Default sets the defaults of an object. It fails only if an expression of a file
 // does.
@@ -65,7 +68,7 @@ func (w *walk) defaultValue(t *fieldType, value any, parent *object) error {
 
 // fill sets the default of a field.
 func (d *fieldData) fill(t *fieldType, name string, tree map[string]any, s *scope) error {
-	if d.Default == nil && d.DefaultExpression == nil || t.isSet(tree[name]) {
+	if d.Default == nil && d.DefaultExpression == nil || t.isSet(tree[name]) && !d.DefaultEntries {
 		return nil
 	}
 	if t.form == listForm && tree[name] != nil && len(tree[name].([]any)) > 0 {
@@ -83,7 +86,15 @@ func (d *fieldData) fill(t *fieldType, name string, tree map[string]any, s *scop
 	if err != nil {
 		return err
 	}
-	if v := copied(plain(value)); v != nil {
+	v := copied(plain(value))
+	if entries, ok := v.(map[string]any); ok && d.DefaultEntries {
+		before, _ := tree[name].(map[string]any)
+		maps.Copy(entries, before)
+		if len(entries) == 0 {
+			return nil
+		}
+	}
+	if v != nil {
 		tree[name] = v
 	}
 	return nil

@@ -29,6 +29,7 @@ func functions() []cel.EnvOption {
 	)
 	return []cel.EnvOption{
 		cel.Function("set", cel.Overload("kinds_set", []*cel.Type{list}, members, cel.UnaryBinding(setOf))),
+		cel.Function("firsts", cel.Overload("kinds_firsts", []*cel.Type{list}, cel.ListType(cel.IntType), cel.UnaryBinding(firsts))),
 		cel.Function("check", cel.Overload("kinds_check", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(checkText))),
 		cel.Function("age", cel.Overload("kinds_age", []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(ageOf))),
 		cel.Function("elapsed", cel.Overload("kinds_elapsed", []*cel.Type{cel.StringType, cel.StringType}, cel.StringType, cel.BinaryBinding(elapsed))),
@@ -59,6 +60,28 @@ func setOf(list ref.Val) ref.Val {
 		m[item] = types.True
 	}
 	return types.NewRefValMap(types.DefaultTypeAdapter, m)
+}
+
+// firsts has for every item of a list the index of the first that is equal.
+func firsts(list ref.Val) ref.Val {
+	seen := map[ref.Val]int64{}
+	var indexes []int64
+	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
+		item := it.Next()
+		if types.IsError(item) {
+			return item
+		}
+		if !hashable(item) {
+			return types.NewErr("firsts is for strings, numbers and booleans")
+		}
+		first, ok := seen[item]
+		if !ok {
+			first = int64(len(indexes))
+			seen[item] = first
+		}
+		indexes = append(indexes, first)
+	}
+	return types.DefaultTypeAdapter.NativeToValue(indexes)
 }
 
 func hashable(v ref.Val) bool {
