@@ -5,11 +5,25 @@ import (
 	"maps"
 )
 
-// Default sets the defaults of an object. It fails only if an expression of a file
-// does.
-func (k *Kind) Default(tree map[string]any) error {
+// Default sets the defaults of an object, and reports whether there were any. It fails
+// only if an expression of a file does.
+func (k *Kind) Default(tree map[string]any) (changed bool, err error) {
+	if !k.object().defaults {
+		return false, nil
+	}
 	w := newWalk(k, tree, nil, "")
-	return w.defaultObject(k.object(), tree, nil)
+	err = w.defaultObject(k.object(), tree, nil)
+	return w.changed, err
+}
+
+// Changed reports whether fields of an object differ from those of an older one.
+func (k *Kind) Changed(tree, old map[string]any, names []string) bool {
+	for _, name := range names {
+		if t := k.object().fields[name]; t != nil && !equalValues(t, tree[name], old[name]) {
+			return true
+		}
+	}
+	return false
 }
 
 // defaultObject sets the defaults of the fields of an object, and then of what is
@@ -25,7 +39,7 @@ func (w *walk) defaultObject(t *objectType, tree map[string]any, parent *object)
 			s.parent = parent
 		}
 		for _, field := range t.data.Fields {
-			if err := field.value.fill(t.fields[field.name], field.name, tree, s); err != nil {
+			if err := w.fill(field.value, t.fields[field.name], field.name, tree, s); err != nil {
 				return fmt.Errorf("the default of %s.%s failed: %w", t.name, field.name, err)
 			}
 		}
@@ -67,11 +81,8 @@ func (w *walk) defaultValue(t *fieldType, value any, parent *object) error {
 }
 
 // fill sets the default of a field.
-func (d *fieldData) fill(t *fieldType, name string, tree map[string]any, s *scope) error {
+func (w *walk) fill(d *fieldData, t *fieldType, name string, tree map[string]any, s *scope) error {
 	if d.Default == nil && d.DefaultExpression == nil || t.isSet(tree[name]) && !d.DefaultEntries {
-		return nil
-	}
-	if t.form == listForm && tree[name] != nil && len(tree[name].([]any)) > 0 {
 		return nil
 	}
 	ok, err := d.DefaultIf.truth(s)
@@ -79,7 +90,7 @@ func (d *fieldData) fill(t *fieldType, name string, tree map[string]any, s *scop
 		return err
 	}
 	if d.DefaultExpression == nil {
-		tree[name] = copied(d.Default)
+		tree[name], w.changed = copied(d.Default), true
 		return nil
 	}
 	value, err := d.DefaultExpression.eval(s)
@@ -90,12 +101,9 @@ func (d *fieldData) fill(t *fieldType, name string, tree map[string]any, s *scop
 	if entries, ok := v.(map[string]any); ok && d.DefaultEntries {
 		before, _ := tree[name].(map[string]any)
 		maps.Copy(entries, before)
-		if len(entries) == 0 {
-			return nil
-		}
 	}
-	if v != nil {
-		tree[name] = v
+	if v != nil && t.isSet(v) {
+		tree[name], w.changed = v, true
 	}
 	return nil
 }

@@ -31,6 +31,9 @@ type Kind struct {
 	Name string `yaml:"name"`
 	// Status is whether spec and status are written through different endpoints.
 	Status bool `yaml:"status"`
+	// StatusKeeps are the fields that a write of the status does not change, besides
+	// those that are neither metadata nor status: "metadata", or "metadata.labels".
+	StatusKeeps []string `yaml:"statusKeeps"`
 	// Scale is whether there is the subresource scale.
 	Scale bool `yaml:"scale"`
 	// Generation are the fields whose changes metadata.generation counts.

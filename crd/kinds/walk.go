@@ -15,6 +15,7 @@ type walk struct {
 	update      bool
 	subresource string
 	inStatus    bool // within the field status
+	changed     bool // by a default
 	errs        field.ErrorList
 	warnings    []string
 }
