@@ -36,6 +36,8 @@ func functions() []cel.EnvOption {
 		cel.Function("qty", cel.Overload("kinds_qty", []*cel.Type{cel.StringType}, cel.IntType, cel.UnaryBinding(quantity((*resource.Quantity).Value)))),
 		cel.Function("milli", cel.Overload("kinds_milli", []*cel.Type{cel.StringType}, cel.IntType, cel.UnaryBinding(quantity(milli)))),
 		cel.Function("compareQuantities", cel.Overload("kinds_compare", []*cel.Type{cel.StringType, cel.StringType}, cel.IntType, cel.BinaryBinding(compareTexts))),
+		cel.Function("sumQuantities", cel.Overload("kinds_sum", []*cel.Type{texts}, cel.StringType, cel.UnaryBinding(sumQuantities))),
+		cel.Function("now", cel.Overload("kinds_now", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(now))),
 		cel.Function("merge", cel.Overload("kinds_merge", []*cel.Type{dyn, dyn}, values, cel.BinaryBinding(merge))),
 		cel.Function("selector", cel.Overload("kinds_selector", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(selectorText))),
 		cel.Function("labels", cel.Overload("kinds_labels", []*cel.Type{strings}, cel.StringType, cel.UnaryBinding(labelsText))),
@@ -144,6 +146,24 @@ func milli(q *resource.Quantity) int64 {
 func compareTexts(a, b ref.Val) ref.Val {
 	return types.Int(compareQuantities(string(a.(types.String)), string(b.(types.String))))
 }
+
+// sumQuantities adds quantities. What is none counts as 0.
+func sumQuantities(list ref.Val) ref.Val {
+	var sum resource.Quantity
+	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
+		s, ok := it.Next().(types.String)
+		if !ok {
+			return types.NewErr("sumQuantities is for quantities")
+		}
+		if q, err := resource.ParseQuantity(string(s)); err == nil {
+			sum.Add(q)
+		}
+	}
+	return types.String(sum.String())
+}
+
+// now is the time. CEL computes calls without arguments once, so there is one.
+func now(ref.Val) ref.Val { return types.String(time.Now().UTC().Format(time.RFC3339)) }
 
 // merge joins two maps. The second wins.
 func merge(a, b ref.Val) ref.Val {

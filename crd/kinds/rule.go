@@ -67,6 +67,8 @@ func (r *rule) applies(w *walk) bool {
 		return w.subresource != "status" || w.inStatus
 	case "*":
 		return true
+	case "main":
+		return w.subresource == ""
 	}
 	return r.Subresource == w.subresource
 }
