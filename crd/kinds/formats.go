@@ -56,6 +56,7 @@ var formats = map[string]func(string) []string{
 		}
 		return validation.IsValidPortName(s)
 	},
+	"resource-name": resourceName,
 	"system-ids": func(s string) []string {
 		n, _ := strconv.ParseInt(s, 10, 64)
 		return validation.IsValidUserID(n)
@@ -168,6 +169,38 @@ func endpointIP(s string) []string {
 		return []string{"may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"}
 	}
 	return nil
+}
+
+// standardResources are the names without a prefix that resources have, and whether
+// containers can have them.
+var standardResources = map[string]bool{
+	"cpu": true, "memory": true, "ephemeral-storage": true,
+	"requests.cpu": false, "requests.memory": false, "requests.ephemeral-storage": false,
+	"limits.cpu": false, "limits.memory": false, "limits.ephemeral-storage": false,
+	"pods": false, "resourcequotas": false, "services": false, "services.nodeports": false, "services.loadbalancers": false,
+	"replicationcontrollers": false, "secrets": false, "configmaps": false, "persistentvolumeclaims": false,
+	"storage": false, "requests.storage": false,
+}
+
+// resourceName complains about names of resources that a container cannot have.
+func resourceName(s string) []string {
+	texts := content.IsQualifiedName(s)
+	huge := strings.HasPrefix(s, "hugepages-")
+	container, standard := standardResources[s]
+	switch {
+	case !strings.Contains(s, "/"):
+		if len(texts) == 0 && !standard && !huge {
+			texts = append(texts, "must be a standard resource type or fully qualified")
+		}
+		if !container && !huge {
+			texts = append(texts, "must be a standard resource for containers")
+		}
+	case !strings.Contains(s, "kubernetes.io/"):
+		if strings.HasPrefix(s, "requests.") || len(content.IsQualifiedName("requests."+s)) > 0 {
+			texts = append(texts, "doesn't follow extended resource name standard")
+		}
+	}
+	return texts
 }
 
 // timeZone complains about names that are no time zone. "Local" differs by machine.
