@@ -56,6 +56,7 @@ var formats = map[string]func(string) []string{
 		}
 		return validation.IsValidPortName(s)
 	},
+	"resource-name": resourceName,
 	"system-ids": func(s string) []string {
 		n, _ := strconv.ParseInt(s, 10, 64)
 		return validation.IsValidUserID(n)
@@ -77,6 +78,17 @@ var formats = map[string]func(string) []string{
 		return noBacksteps(s)
 	},
 	"no-backsteps": noBacksteps,
+	"projected-path": func(s string) []string {
+		if path.IsAbs(s) {
+			return []string{"must be a relative path"}
+		}
+		texts := noBacksteps(s)
+		if strings.HasPrefix(s, "..") && !strings.HasPrefix(s, "../") {
+			texts = append(texts, "must not start with '..'")
+		}
+		return texts
+	},
+	"driver-name": func(s string) []string { return validation.IsDNS1123Subdomain(strings.ToLower(s)) },
 	"uuid": func(s string) []string {
 		if uuid.MatchString(s) {
 			return nil
@@ -85,6 +97,9 @@ var formats = map[string]func(string) []string{
 	},
 	"time-zone": timeZone,
 	"cron": func(s string) []string {
+		if strings.HasPrefix(s, "TZ=") || strings.HasPrefix(s, "CRON_TZ=") {
+			s += " " // without a space, the parser panics
+		}
 		if _, err := cron.ParseStandard(s); err != nil {
 			return []string{err.Error()}
 		}
@@ -123,13 +138,16 @@ var formats = map[string]func(string) []string{
 		}
 		return list
 	},
+	"attribute-name":      attributeName,
+	"attribute-full-name": attributeFullName,
+	"pool-name":           poolName,
 }
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // noBacksteps complains about paths that lead out of their folder.
 func noBacksteps(s string) []string {
-	if slices.Contains(strings.Split(strings.ReplaceAll(s, `\`, "/"), "/"), "..") {
+	if slices.Contains(strings.Split(s, "/"), "..") {
 		return []string{"must not contain '..'"}
 	}
 	return nil
@@ -151,6 +169,38 @@ func endpointIP(s string) []string {
 		return []string{"may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"}
 	}
 	return nil
+}
+
+// standardResources are the names without a prefix that resources have, and whether
+// containers can have them.
+var standardResources = map[string]bool{
+	"cpu": true, "memory": true, "ephemeral-storage": true,
+	"requests.cpu": false, "requests.memory": false, "requests.ephemeral-storage": false,
+	"limits.cpu": false, "limits.memory": false, "limits.ephemeral-storage": false,
+	"pods": false, "resourcequotas": false, "services": false, "services.nodeports": false, "services.loadbalancers": false,
+	"replicationcontrollers": false, "secrets": false, "configmaps": false, "persistentvolumeclaims": false,
+	"storage": false, "requests.storage": false,
+}
+
+// resourceName complains about names of resources that a container cannot have.
+func resourceName(s string) []string {
+	texts := content.IsQualifiedName(s)
+	huge := strings.HasPrefix(s, "hugepages-")
+	container, standard := standardResources[s]
+	switch {
+	case !strings.Contains(s, "/"):
+		if len(texts) == 0 && !standard && !huge {
+			texts = append(texts, "must be a standard resource type or fully qualified")
+		}
+		if !container && !huge {
+			texts = append(texts, "must be a standard resource for containers")
+		}
+	case !strings.Contains(s, "kubernetes.io/"):
+		if strings.HasPrefix(s, "requests.") || len(content.IsQualifiedName("requests."+s)) > 0 {
+			texts = append(texts, "doesn't follow extended resource name standard")
+		}
+	}
+	return texts
 }
 
 // timeZone complains about names that are no time zone. "Local" differs by machine.
@@ -212,6 +262,7 @@ var shapes = map[string]func(value any, at *field.Path) field.ErrorList{
 	"cidr": ofString(func(at *field.Path, s string) field.ErrorList {
 		return validation.IsValidCIDRForLegacyField(at, s, true, nil)
 	}),
+	"interface-address":    ofString(validation.IsValidInterfaceAddress),
 	"domain-prefixed-path": ofString(validation.IsDomainPrefixedPath),
 	"domain-prefixed-key":  ofString(validation.IsDomainPrefixedKey),
 	"fully-qualified-name": ofString(validation.IsFullyQualifiedName),

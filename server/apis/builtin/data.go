@@ -32,11 +32,14 @@ func Data() []Resource {
 		}
 		list = append(list, r)
 	}
-	return list
+	return connected(list)
 }
 
 // additions are what the files of kinds cannot say, by plural name.
-var additions = map[string]func(*Resource){}
+var additions = map[string]func(*Resource){
+	"pods":        addPods,
+	"deployments": addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
+}
 
 // FromData returns the resource of a kind that files describe.
 func FromData(k *kinds.Kind) Resource {
@@ -156,7 +159,7 @@ func (d data) validate(obj, old runtime.Object, subresource string) field.ErrorL
 
 func (d data) create(_ context.Context, obj runtime.Object) {
 	m := tree(obj)
-	if d.kind.Status {
+	if d.kind.Status && !d.kind.StatusOnCreate {
 		delete(m, "status")
 	}
 	d.prepare(m, nil, obj)
