@@ -66,7 +66,9 @@ func FromData(k *kinds.Kind) Resource {
 	}
 	if len(k.Columns) > 0 {
 		for i := range k.Columns {
-			r.Columns = append(r.Columns, d.column(&k.Columns[i]))
+			if !k.Columns[i].Hidden {
+				r.Columns = append(r.Columns, d.column(&k.Columns[i]))
+			}
 		}
 		r.Row = func(obj runtime.Object) []any { return k.Row(tree(obj)) }
 	}
