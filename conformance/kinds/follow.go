@@ -13,7 +13,7 @@ import (
 type step struct {
 	weight int
 	fits   func(*Kind) bool
-	make   func(*script) *Request
+	build  func(*script) *Request
 }
 
 func whole(k *Kind) bool { return k.can("update") }
@@ -64,7 +64,7 @@ func (s *script) follow(ctx context.Context) (bool, error) {
 			continue
 		}
 		if n -= st.weight; n < 0 {
-			return s.write(ctx, st.make(s))
+			return s.write(ctx, st.build(s))
 		}
 	}
 	return false, nil
