@@ -52,7 +52,7 @@ verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run ev
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance controllers deploy-check envtest search-diff soak explore robustness ## Run every suite that verify leaves out (hours)
+nightly: conformance linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds controllers deploy-check envtest search-diff soak explore robustness ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -272,6 +272,12 @@ controller-runtime: tools $(KUBE_APISERVER) ## Run controller-runtime's suites w
 kubernetes-conformance: tools $(KUBE_APISERVER) $(E2E) ## Run Kubernetes' conformance specs with kube-apiserver and with our server; CONFORMANCEFLAGS='-focus sig-auth' for some
 	$(call step,run the conformance specs of Kubernetes with kube-apiserver and with our server)
 	@cd conformance && $(GO) run ./cmd/kubernetes-conformance $(CONFORMANCEFLAGS)
+
+# Not part of verify: the default of 100 objects a kind takes minutes, and kube-apiserver eight to build.
+.PHONY: kinds
+kinds: tools $(KUBE_APISERVER) ## Send generated objects of built-in kinds to kube-apiserver and to our server and list differences; KINDSFLAGS='-kinds pods -objects 1000' for some
+	$(call step,compare built-in kinds with kube-apiserver)
+	@cd conformance && $(GO) run ./cmd/kinds $(KINDSFLAGS)
 
 .PHONY: scenarios
 scenarios: tools ## Run kubectl, informers and a controller against the server, built with the race detector

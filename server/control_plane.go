@@ -53,13 +53,14 @@ type controlPlane struct {
 	admission     *chain.Chain
 	webhooks      *webhook.Client
 
+	served   Kinds       // the built-in resources that are on
 	fair     bool        // requests are shared out by flow schemas
 	prepared atomic.Bool // the default objects exist
 }
 
 // newControlPlane returns a plane whose informers are not started.
-func newControlPlane() (*controlPlane, error) {
-	p := &controlPlane{loop: loopback.New()}
+func newControlPlane(served Kinds) (*controlPlane, error) {
+	p := &controlPlane{loop: loopback.New(), served: served}
 	typed := p.loop.Config()
 	typed.ContentType = runtime.ContentTypeProtobuf
 	typed.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -175,7 +176,7 @@ func (p *controlPlane) prepare(ctx context.Context) error {
 	}
 	enough := time.AfterFunc(preparationTime, func() { late.Store(true); letIn() })
 	defer enough.Stop()
-	steps := map[string]func(context.Context, kubernetes.Interface) error{"namespaces": ensureNamespaces, "default roles": rbac.EnsureDefaults}
+	steps := map[string]func(context.Context, kubernetes.Interface) error{"namespaces": p.ensureNamespaces, "default roles": rbac.EnsureDefaults}
 	if p.fair {
 		steps["default flow schemas"] = flowcontrol.EnsureDefaults
 	}
@@ -200,9 +201,9 @@ func (p *controlPlane) prepare(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func ensureNamespaces(ctx context.Context, client kubernetes.Interface) error {
+func (p *controlPlane) ensureNamespaces(ctx context.Context, client kubernetes.Interface) error {
 	var errs []error
-	for _, name := range systemNamespaces {
+	for _, name := range p.served.namespaces() {
 		_, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
 			errs = append(errs, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
@@ -40,6 +41,7 @@ func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Res
 	list = append(list, rbac.Resources(p.roles, authorizer)...)
 	list = append(list, certificates.Resource(authorizer))
 	list = append(list, accessreview.Resources(authorizer, p.rules, p.identity.Authenticator)...)
+	list = o.Kinds.of(list)
 	resources, err := builtin.New(builtin.Options{
 		Backend: s.backend, Admission: p.admission, Authorizer: authorizer,
 		MaxRequestBodyBytes: c.MaxRequestBodyBytes, MinRequestTimeout: minRequestTimeout(c),
@@ -47,16 +49,28 @@ func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Res
 	if err != nil {
 		return nil, err
 	}
-	p.accounts.Bind(resources.Store(corev1.Resource("serviceaccounts")), resources.Store(corev1.Resource("secrets")))
+	p.accounts.Bind(getter(resources, corev1.Resource("serviceaccounts")), getter(resources, corev1.Resource("secrets")))
 	return resources, nil
+}
+
+// getter returns the store of a resource, or one without objects if the resource is off.
+func getter(resources *builtin.Resources, resource schema.GroupResource) rest.Getter {
+	if store := resources.Store(resource); store != nil {
+		return store
+	}
+	return noObjects{resource}
 }
 
 // controllers is what one of several servers does for all of them.
 func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *catalog.Catalog) task {
 	p, all, etcd, prefix := s.controlPlane, s.controlPlane.kinds.Load(), s.backend.Client(), o.Etcd.StorageConfig.Prefix
-	collector := garbagecollector.New(garbagecollector.Config{
-		Etcd: etcd, Prefix: prefix, Transformers: c.ResourceTransformers, Kinds: all, Client: p.metadata, Events: p.client,
-	})
+	collecting := garbagecollector.Config{
+		Etcd: etcd, Prefix: prefix, Transformers: c.ResourceTransformers, Kinds: all, Client: p.metadata,
+	}
+	if o.Kinds.has(corev1.Resource("events")) {
+		collecting.Events = p.client
+	}
+	collector := garbagecollector.New(collecting)
 	namespaces := p.informers.Core().V1().Namespaces()
 	namespaces.Informer() // asked for before the informers are started
 	namespaceController := namespacecontroller.New(namespacecontroller.Config{
@@ -66,19 +80,24 @@ func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *cata
 		Etcd: etcd, Prefix: prefix, Transformers: c.ResourceTransformers, Kinds: all, Client: p.client,
 		Quotas: p.informers.Core().V1().ResourceQuotas(), RequestTimeout: c.RequestTimeout,
 	})
+	tasks := []leaderelection.Task{
+		{Name: "garbage-collector-controller", Run: collector.Run},
+		{Name: "namespace-controller", Run: namespaceController.Run},
+		{Name: "resourcequota-controller", Run: quotas.Run},
+		{Name: "clusterrole-aggregation-controller", Run: func(ctx context.Context) error { return rbac.Aggregate(ctx, p.informers, p.client) }},
+	}
+	if o.Kinds != KindsCustom {
+		tasks = append(tasks,
+			leaderelection.Task{Name: "serviceaccount-controller", Run: func(ctx context.Context) error { return serviceaccount.Run(ctx, p.client, namespaces) }},
+			leaderelection.Task{Name: "certificatesigningrequest-signing-controller", Run: certificates.New(p.client, o.Signing).Run},
+		)
+	}
 	return task{name: "controllers", early: true, run: func(ctx context.Context) error {
 		known := func(context.Context) (bool, error) { return p.ready() && index.HasSynced(), nil }
 		if err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, known); err != nil {
 			return err
 		}
-		return leaderelection.Run(ctx, leaderelection.Config{Client: p.client, Name: "espalier-controllers", Identity: name()},
-			leaderelection.Task{Name: "garbage-collector", Run: collector.Run},
-			leaderelection.Task{Name: "namespace-controller", Run: namespaceController.Run},
-			leaderelection.Task{Name: "quota-controller", Run: quotas.Run},
-			leaderelection.Task{Name: "service-account-controller", Run: func(ctx context.Context) error { return serviceaccount.Run(ctx, p.client, namespaces) }},
-			leaderelection.Task{Name: "certificate-signing", Run: certificates.New(p.client, o.Signing).Run},
-			leaderelection.Task{Name: "role-aggregation", Run: func(ctx context.Context) error { return rbac.Aggregate(ctx, p.informers, p.client) }},
-		)
+		return leaderelection.Run(ctx, leaderelection.Config{Client: p.client, Name: "espalier-controllers", Identity: name()}, tasks...)
 	}}
 }
 

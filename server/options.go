@@ -43,6 +43,8 @@ type Options struct {
 	Metrics       *metrics.Options
 	Limits        *Limits
 
+	// Kinds are the built-in resources that are on.
+	Kinds Kinds
 	// ProtectInstances refuses to delete CRDs that have instances.
 	ProtectInstances bool
 	// EtcdInsecure lets etcd be on another machine without encryption.
@@ -89,6 +91,7 @@ func NewOptions() *Options {
 		Metrics:       metrics.NewOptions(),
 		Limits:        newLimits(),
 
+		Kinds:            KindsControlPlane,
 		ProtectInstances: true,
 		EventTTL:         time.Hour,
 		FieldValidation:  "warn",
@@ -124,6 +127,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	sets.FlagSet("etcd").BoolVar(&o.EtcdInsecure, "etcd-insecure", o.EtcdInsecure,
 		"Talk to etcd on other machines without encryption, if --etcd-servers says so. Only for networks that encrypt by themselves: anyone on the network can read all objects, and anyone who can connect to etcd can change them.")
 	objects := sets.FlagSet("objects")
+	objects.StringVar((*string)(&o.Kinds), "kinds", string(o.Kinds), KindsHelp)
 	objects.StringVar(&o.FieldValidation, "field-validation", o.FieldValidation,
 		"How to treat unknown and duplicate fields if a request does not set fieldValidation: warn (drop them and return a warning), strict (reject the request) or ignore (drop them).")
 	objects.BoolVar(&o.ProtectInstances, "protect-instances", o.ProtectInstances,

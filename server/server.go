@@ -60,7 +60,7 @@ func New(ctx context.Context, o *Options) (_ *Server, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.controlPlane, err = newControlPlane(); err != nil {
+	if s.controlPlane, err = newControlPlane(o.Kinds); err != nil {
 		return nil, err
 	}
 	config, err := genericConfig(life, o, s.controlPlane, s.signals)

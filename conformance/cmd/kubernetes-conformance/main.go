@@ -22,7 +22,7 @@ var (
 	focus   = flag.String("focus", "", "run only specs whose name matches this `pattern`, for example -focus 'sig-auth.*ServiceAccounts'")
 	limit   = flag.Duration("limit", 5*time.Minute, "`time` for one spec, for example -limit 1m")
 	workers = flag.Int("workers", 3, "`number` of specs that run at the same time, for example -workers 8; specs marked [Serial] run alone")
-	args    = flag.String("args", "--protect-instances=false", "`flags` of espalier serve, separated by spaces, for example -args '--protect-instances=false -v=2'")
+	args    = flag.String("args", "--kinds=all --protect-instances=false", "`flags` of espalier serve, separated by spaces, for example -args '--kinds=all -v=2'")
 	logs    = flag.String("logs", "", "`folder` for the output of specs and servers, for example -logs /tmp/logs (default: a temporary one, which is removed)")
 	least   = flag.Int("least", 0, "fail if fewer than this `number` of specs pass with our server, for example -least 100")
 	record  = flag.Bool("record", false, "write the specs that pass with kube-apiserver to reference.txt, or with -controllers to controllers.txt, for example -only kube-apiserver -all -record")

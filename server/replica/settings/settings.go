@@ -32,6 +32,9 @@ type Settings struct {
 	AuthorizationFile   bool     `json:"authorizationFile,omitempty"`
 	Admission           []string `json:"admission"`
 	ProtectInstances    bool     `json:"protectInstances"`
+	// Kinds are the built-in resources that are on. Versions that do not publish it have
+	// those of the control plane.
+	Kinds string `json:"kinds,omitempty"`
 	// Encryption is at rest; resources that are not named are not encrypted.
 	Encryption []Encryption `json:"encryption,omitempty"`
 
@@ -75,6 +78,7 @@ func Compare(mine, theirs *Settings) (conflicts, differences []Difference) {
 	c.tokens()
 	c.access()
 	c.protection()
+	c.kinds()
 	c.encryption()
 	c.records()
 	c.files()
@@ -205,6 +209,15 @@ func (c *comparison) protection() {
 	}
 }
 
+// kinds must be the same: a controller that does not know a kind leaves its objects
+// behind when it empties a namespace, and another replica may run the controllers.
+func (c *comparison) kinds() {
+	const flag, former = "kinds", "control-plane"
+	if mine, theirs := cmp.Or(c.mine.Kinds, former), cmp.Or(c.theirs.Kinds, former); mine != theirs {
+		c.refuse(flag, "it is %s here and %s there, so that it depends on the replica which resources exist, and which of them are deleted with their namespace; give all replicas the same kinds", mine, theirs)
+	}
+}
+
 // flags that are not compared above.
 func (c *comparison) flags() {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(c.mine.Flags)), maps.Keys(c.theirs.Flags))
@@ -221,7 +234,7 @@ func (c *comparison) flags() {
 
 // compared are flags that have a rule of their own.
 var compared = map[string]bool{
-	"service-account-issuer": true, "api-audiences": true, "authorization-mode": true, "protect-instances": true,
+	"service-account-issuer": true, "api-audiences": true, "authorization-mode": true, "protect-instances": true, "kinds": true,
 	"enable-admission-plugins": true, "disable-admission-plugins": true,
 }
 

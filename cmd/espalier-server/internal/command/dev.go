@@ -34,6 +34,7 @@ type devOptions struct {
 	port      uint16
 	hosts     []string
 	crds      []string
+	kinds     string
 	quiet     bool
 	verbosity int
 	log       string
@@ -72,6 +73,9 @@ Exit codes: 0 stopped by a signal, 2 failed.`,
   # A second control plane on a free port, which keeps no data
   %[1]s dev --temporary --port 0
 
+  # With pods, deployments, services and the other kinds of Kubernetes, as data
+  %[1]s dev --kinds all
+
   # A kubeconfig for a user without administrator rights
   %[1]s dev user bob --group team-a
 
@@ -92,6 +96,9 @@ Exit codes: 0 stopped by a signal, 2 failed.`,
 	d.addFlags(cmd.Flags())
 	cmd.MarkFlagsMutuallyExclusive("data-dir", "temporary")
 	cmd.MarkFlagsMutuallyExclusive("trust-data-dir", "temporary")
+	cli.Must(cmd.RegisterFlagCompletionFunc("kinds", cobra.FixedCompletions([]string{
+		string(server.KindsCustom), string(server.KindsControlPlane), string(server.KindsAll),
+	}, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.AddCommand(newDevUser(a))
 	return cmd
 }
@@ -108,6 +115,7 @@ func (d *devOptions) addFlags(flags *pflag.FlagSet) {
 	flags.Uint16Var(&d.port, "port", 6443, "port to listen on; 0 for a free port")
 	flags.StringSliceVar(&d.hosts, "host", nil, "further host name or address for the server's certificate")
 	flags.StringSliceVar(&d.crds, "crds", nil, "file, folder or pattern of CustomResourceDefinitions to load, and to reload when the files change")
+	flags.StringVar(&d.kinds, "kinds", string(server.KindsControlPlane), "built-in resources: custom (only what the server itself needs), control-plane (also config maps, secrets, service accounts and events) or all (also pods, deployments, services and the like, as data)")
 	flags.BoolVarP(&d.quiet, "quiet", "q", false, "print only errors")
 	flags.IntVarP(&d.verbosity, "verbosity", "v", 0, "verbosity of the server's log, 1 to 9; without it, only errors are printed")
 	flags.StringVar(&d.log, "log", "", "write the server's log to this file instead of standard error")
@@ -177,7 +185,10 @@ var ownFlags = []string{"bind-address", "secure-port", "permit-port-sharing", "p
 
 // configure sets the options of the server.
 func (d *devOptions) configure(o *server.Options) error {
-	o.Version = cli.Version()
+	o.Version, o.Kinds = cli.Version(), server.Kinds(d.kinds)
+	if err := o.Kinds.Validate(); err != nil {
+		return err
+	}
 	o.Run.ShutdownWatchTerminationGracePeriod = 0 // do not wait for watches at the end
 	if len(d.server) == 0 {
 		return nil

@@ -33,9 +33,9 @@ func multicall(program string) func(context.Context, *app, []string) int {
 	return nil
 }
 
-// likeAPIServer makes `serve` behave like kube-apiserver: tests delete CRDs that have
-// objects, have webhooks on this machine, and do not wait for watches at the end.
-var likeAPIServer = []string{"--protect-instances=false", "--shutdown-watch-termination-grace-period=0s", "--webhook-allowed-networks=0.0.0.0/0,::/0"}
+// likeAPIServer makes `serve` behave like kube-apiserver: tests create all kinds of
+// objects, delete CRDs that have objects, have webhooks on this machine, and do not wait for watches at the end.
+var likeAPIServer = []string{"--kinds=all", "--protect-instances=false", "--shutdown-watch-termination-grace-period=0s", "--webhook-allowed-networks=0.0.0.0/0,::/0"}
 
 // asAPIServer runs `serve` with the arguments of kube-apiserver.
 func asAPIServer(ctx context.Context, a *app, args []string) int {

@@ -7,7 +7,7 @@
 //	descriptions ───── SwaggerDoc ─────────────────────────────────────┤
 //	lists, maps, ───── the schemas that client-go applies by ──────────┼──▶ kube-openapi
 //	unions, defaults                                                   │
-//	optional, enum ─── notes.go ───────────────────────────────────────┤
+//	optional, enum ─── notes.json ──────────────────────────────────────┤
 //	metadata, scale ── OpenAPI definitions of apiextensions ───────────┘
 //
 // # Invariants
@@ -15,7 +15,7 @@
 // Types with generated OpenAPI definitions in apiextensions use these, so that they
 // equal those of every Kubernetes server.
 //
-// notes.go has only what no other source has. A test compares it with the comments in
+// notes.json has only what no other source has. A test writes it from the comments in
 // the source of k8s.io/api and fails on missing and on needless entries.
 //
 // The same roots give the same OpenAPI definitions, in any order.

@@ -21,7 +21,6 @@ const apiextensions = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.
 // types that have both, with the reason. `Definitions` uses the generated ones for
 // these types.
 var generatedDiffers = map[string]string{
-	"io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler/required: null, want [\"spec\"]":                                         "a marker; notes.go is about types that have no generated definition",
 	"io.k8s.api.autoscaling.v1.ScaleSpec/properties/replicas/default: null, want 0":                                             "a marker, and client-go does not apply scales",
 	apiextensions + "CustomResourceDefinitionStatus/required: [\"conditions\",\"acceptedNames\",\"storedVersions\"], want null": "markers, as above",
 	apiextensions + "CustomResourceDefinitionStatus/properties/conditions/x-kubernetes-list-map-keys: null, want [\"type\"]":    "client-go does not apply definitions",

@@ -60,6 +60,9 @@ func (o *object) addField(f reflect.StructField, name string, options []string, 
 	if o.schema.Properties == nil {
 		o.schema.Properties = map[string]spec.Schema{}
 	}
+	if readNotes().Granular[o.name+"."+name] {
+		s.AddExtension("x-kubernetes-map-type", "granular")
+	}
 	o.schema.Properties[name] = s
 	if isRequired(o.name, name, omitEmpty || slices.Contains(options, "omitzero")) {
 		o.schema.Required = append(o.schema.Required, name)
@@ -77,7 +80,7 @@ func (o *object) value(t reflect.Type) spec.Schema {
 	t = pointed(t)
 	if name, format := common.OpenAPITypeFormat(typeName(t)); name != "" {
 		s := scalar(name, format)
-		s.Enum = slices.Clone(enums[t])
+		s.Enum = slices.Clone(enumOf(t))
 		return s
 	}
 	switch {

@@ -2,6 +2,7 @@ package models
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -40,6 +41,22 @@ var applied = []any{
 	&certificatesv1.CertificateSigningRequest{},
 }
 
+// kindsOf are the kinds of crd/kinds, and their lists.
+func kindsOf() []any {
+	var list []any
+	for _, version := range kindGroups {
+		known := scheme.Scheme.KnownTypes(version)
+		for _, kind := range slices.Sorted(maps.Keys(known)) {
+			t := known[kind]
+			obj := reflect.New(t).Interface()
+			if _, named := obj.(interface{ OpenAPIModelName() string }); named && strings.HasPrefix(t.PkgPath(), "k8s.io/api/") && !strings.HasSuffix(kind, "Options") && kind != "List" {
+				list = append(list, obj)
+			}
+		}
+	}
+	return list
+}
+
 // lists are those of applied.
 var lists = []any{
 	&corev1.NamespaceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.ResourceQuotaList{}, &corev1.EventList{},
@@ -60,7 +77,15 @@ var answered = []any{
 	&autoscalingv1.Scale{},
 }
 
-func roots() []any { return slices.Concat(applied, lists, answered) }
+func roots() []any {
+	list := slices.Concat(applied, lists, answered)
+	for _, one := range kindsOf() {
+		if !slices.ContainsFunc(list, func(other any) bool { return reflect.TypeOf(one) == reflect.TypeOf(other) }) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
 
 func names(roots []any) (list []string) {
 	for _, root := range roots {

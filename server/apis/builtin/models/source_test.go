@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	generated "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -24,6 +25,8 @@ type source struct {
 	types  map[string]markers             // by type
 	fields map[string]map[string]markers  // by type and Go field
 	values map[string]map[string]struct{} // of string constants, by type
+	named  map[string]string              // values of string constants, by name
+	others map[string][]string            // names of constants of k8s.io/api/core/v1 that are values, by type
 }
 
 // markers are the values of markers by their names.
@@ -52,7 +55,7 @@ func readSource(t *testing.T, dir string) *source {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s has no source (%v)", dir, err)
 	}
-	s := &source{types: map[string]markers{}, fields: map[string]map[string]markers{}, values: map[string]map[string]struct{}{}}
+	s := &source{types: map[string]markers{}, fields: map[string]map[string]markers{}, values: map[string]map[string]struct{}{}, named: map[string]string{}, others: map[string][]string{}}
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -97,20 +100,46 @@ func (s *source) addFields(name string, st *ast.StructType) {
 	}
 }
 
+// addConstants adds constants of string types, such as `A Type = "a"`, `A = Type("a")`
+// and `A = Type(v1.A)`.
 func (s *source) addConstants(v *ast.ValueSpec) {
-	id, ok := v.Type.(*ast.Ident)
-	if !ok {
-		return
-	}
-	for _, value := range v.Values {
-		if lit, ok := value.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-			text, _ := strconv.Unquote(lit.Value)
+	for i, value := range v.Values {
+		id, _ := v.Type.(*ast.Ident)
+		if call, ok := value.(*ast.CallExpr); ok && id == nil && len(call.Args) == 1 {
+			id, _ = call.Fun.(*ast.Ident)
+			value = call.Args[0]
+		}
+		if id == nil {
+			continue
+		}
+		switch value := value.(type) {
+		case *ast.BasicLit:
+			if value.Kind != token.STRING {
+				continue
+			}
+			text, _ := strconv.Unquote(value.Value)
 			if s.values[id.Name] == nil {
 				s.values[id.Name] = map[string]struct{}{}
 			}
 			s.values[id.Name][text] = struct{}{}
+			s.named[v.Names[i].Name] = text
+		case *ast.SelectorExpr:
+			s.others[id.Name] = append(s.others[id.Name], value.Sel.Name)
 		}
 	}
+}
+
+// enum are the values of a type, if its comment says that it has no others.
+func (s *sources) enum(t reflect.Type) []string {
+	if t.Kind() != reflect.String || !strings.HasPrefix(t.PkgPath(), "k8s.io/api/") || !s.of(t).types[t.Name()].has("enum") {
+		return nil
+	}
+	values := slices.Collect(maps.Keys(s.of(t).values[t.Name()]))
+	for _, name := range s.of(t).others[t.Name()] {
+		values = append(values, s.of(reflect.TypeFor[corev1.Pod]()).named[name])
+	}
+	slices.Sort(values)
+	return values
 }
 
 // sources reads each package once.
@@ -157,13 +186,16 @@ func (s *sources) expected(f reflect.StructField, m markers) map[string]string {
 	}
 	if m.has("default") {
 		want["default"] = m["default"][0]
+		if name, ok := strings.CutPrefix(want["default"], "ref("); ok {
+			want["default"] = strconv.Quote(s.of(pointed(f.Type)).named[strings.TrimSuffix(name, ")")])
+		}
 	}
 	t := pointed(f.Type)
 	if t.Kind() == reflect.Slice {
 		t = pointed(t.Elem())
 	}
-	if t.Kind() == reflect.String && strings.HasPrefix(t.PkgPath(), "k8s.io/api/") && s.of(t).types[t.Name()].has("enum") {
-		want["enum"] = text(slices.Sorted(maps.Keys(s.of(t).values[t.Name()])))
+	if values := s.enum(t); values != nil {
+		want["enum"] = text(values)
 	}
 	return want
 }
@@ -241,33 +273,40 @@ func describedType(s spec.Schema) map[string]string {
 	return got
 }
 
-// TestNotesAreNeeded finds needless entries of notes.go: for fields that do not exist,
-// or that repeat the tags.
-func TestNotesAreNeeded(t *testing.T) {
-	d := describe(nameOnly, nil, roots())
-	for _, notes := range []struct {
-		fields map[string]bool
-		omits  bool
-	}{{required, true}, {optional, false}} {
-		for key := range notes.fields {
-			dot := strings.LastIndexByte(key, '.')
-			typ, ok := d.types[key[:dot]]
-			if !ok {
-				t.Errorf("%s: no such type", key)
-				continue
+// TestNotes compares notes.json with the markers in the source: with -update, it writes
+// the file.
+func TestNotes(t *testing.T) {
+	read := newSources(t)
+	want := notes{Required: map[string]bool{}, Optional: map[string]bool{}, Granular: map[string]bool{}, Enums: map[string][]any{}}
+	for name, typ := range describe(nameOnly, nil, roots()).types {
+		if !strings.HasPrefix(typ.PkgPath(), "k8s.io/api/") {
+			continue
+		}
+		for goField, m := range read.of(typ).fields[typ.Name()] {
+			f, _ := typ.FieldByName(goField)
+			field, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			switch omits := strings.Contains(options, "omit"); {
+			case omits && m.has("required"):
+				want.Required[name+"."+field] = true
+			case !omits && m.has("optional") && !m.has("required"):
+				want.Optional[name+"."+field] = true
 			}
-			found := false
-			for i := range typ.NumField() {
-				name, options, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
-				if name == key[dot+1:] {
-					found = strings.Contains(options, "omitempty") == notes.omits
+			one := pointed(f.Type)
+			for one.Kind() == reflect.Slice || one.Kind() == reflect.Map {
+				one = pointed(one.Elem())
+			}
+			for _, value := range read.enum(one) {
+				key := one.PkgPath() + "." + one.Name()
+				if list := want.Enums[key]; !slices.Contains(list, any(value)) {
+					want.Enums[key] = append(list, value)
 				}
 			}
-			if !found {
-				t.Errorf("%s: no such field, or its tag says so already", key)
+			if slices.Contains(slices.Concat(m["mapType"], m["structType"]), "granular") {
+				want.Granular[name+"."+field] = true
 			}
 		}
 	}
+	golden(t, "notes.json", want)
 }
 
 // TestDefaultsAreThoseOfClientGo compares the defaults that follow from types

@@ -1,0 +1,184 @@
+package kinds
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/espalier-dev/espalier/conformance/kinds/generator"
+)
+
+// A step changes a stored object in one way.
+type step struct {
+	weight int
+	fits   func(*Kind) bool
+	make   func(*script) *Request
+}
+
+func whole(k *Kind) bool { return k.can("update") }
+
+func patchable(k *Kind) bool { return k.can("patch") }
+
+// subresources that take the whole object.
+var subresources = []string{"status", "approval", "resize", "ephemeralcontainers"}
+
+// steps are all ways, in an order that must stay: the choice depends on it.
+var steps = []step{
+	{26, whole, (*script).update},
+	{12, patchable, (*script).mergePatch},
+	{10, patchable, (*script).jsonPatch},
+	{12, patchable, (*script).strategicPatch},
+	{16, patchable, (*script).apply},
+	{16, func(k *Kind) bool { return len(k.subresources()) > 0 }, (*script).subresource},
+	{6, func(k *Kind) bool { _, ok := k.Sub["scale"]; return ok }, (*script).scale},
+}
+
+// subresources returns those of the kind that take the whole object.
+func (k *Kind) subresources() []string {
+	var out []string
+	for _, name := range subresources {
+		if sub, ok := k.Sub[name]; ok && slices.Contains(sub.Verbs, "update") {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// follow sends one more request. It returns false if no other one can be compared.
+func (s *script) follow(ctx context.Context) (bool, error) {
+	sum := 0
+	for _, st := range steps {
+		if st.fits(s.kind) {
+			sum += st.weight
+		}
+	}
+	if sum == 0 {
+		return false, nil
+	}
+	n := s.src.IntN(sum)
+	for _, st := range steps {
+		if !st.fits(s.kind) {
+			continue
+		}
+		if n -= st.weight; n < 0 {
+			return s.write(ctx, st.make(s))
+		}
+	}
+	return false, nil
+}
+
+// changed returns the stored object with changes. An update of an unchanged object must change nothing.
+func (s *script) changed() map[string]any {
+	n := generator.Number(s.src)
+	object, _ := generator.Mutate(s.src, s.stored, s.kind.Schema, s.kind.Known, n)
+	return object
+}
+
+func (s *script) request(method, contentType, purpose string, body any) *Request {
+	return &Request{Method: method, Path: s.kind.path(), Name: s.name, Query: s.query(), Type: contentType, Body: body, Purpose: purpose}
+}
+
+func (s *script) update() *Request {
+	object := s.changed()
+	if meta, ok := object["metadata"].(map[string]any); ok {
+		if s.src.Chance(20) {
+			delete(meta, "resourceVersion")
+		}
+		if s.src.Chance(50) {
+			delete(meta, "managedFields")
+		}
+	}
+	return s.request(http.MethodPut, "application/json", "update", object)
+}
+
+func (s *script) mergePatch() *Request {
+	return s.request(http.MethodPatch, "application/merge-patch+json", "merge patch", generator.Merge(s.stored, s.changed()))
+}
+
+func (s *script) jsonPatch() *Request {
+	return s.request(http.MethodPatch, "application/json-patch+json", "JSON patch", generator.JSONPatch(s.src, s.stored, s.changed()))
+}
+
+func (s *script) strategicPatch() *Request {
+	return s.request(http.MethodPatch, "application/strategic-merge-patch+json", "strategic patch", generator.Strategic(s.src, s.kind.Schema, s.stored, s.changed()))
+}
+
+// apply applies a change of the stored object, or one of the seed, as a client does that keeps its manifest.
+func (s *script) apply() *Request {
+	object := s.changed()
+	if s.src.Chance(50) {
+		object, _ = generator.Mutate(s.src, s.seed, s.kind.Schema, s.kind.Known, generator.Number(s.src))
+	}
+	return s.applyRequest(object, s.name)
+}
+
+func (s *script) applyRequest(object map[string]any, name any) *Request {
+	q := s.query()
+	q.Set("fieldManager", fieldManagers[s.src.IntN(len(fieldManagers))])
+	if s.src.Chance(60) {
+		q.Set("force", "true")
+	}
+	body := generator.Applied(s.src, object)
+	if meta, ok := body["metadata"].(map[string]any); ok && s.stored != nil && s.src.Chance(90) {
+		meta["name"] = name
+	}
+	return &Request{Method: http.MethodPatch, Path: s.kind.path(), Name: name, Query: q, Type: "application/apply-patch+yaml", Body: body, Purpose: "apply"}
+}
+
+// subresource writes the status, or another subresource that takes the object. Most requests change the status; some change the rest.
+func (s *script) subresource() *Request {
+	names := s.kind.subresources()
+	name := names[s.src.IntN(len(names))]
+	object := generator.Copy(s.stored).(map[string]any)
+	if name == "status" || name == "approval" {
+		if status, ok := s.seed["status"]; ok && s.src.Chance(80) {
+			object["status"] = generator.Copy(status)
+		} else if s.kind.Schema.Properties["status"] != nil {
+			object["status"] = generator.Value(s.src, s.kind.Schema.Properties["status"], s.kind.Known, "status")
+		}
+	}
+	if n := generator.Number(s.src); n > 0 {
+		object = s.mutatePart(object, name, n)
+	}
+	var r *Request
+	switch s.src.IntN(4) {
+	case 0:
+		r = s.request(http.MethodPatch, "application/merge-patch+json", "merge patch of "+name, generator.Merge(s.stored, object))
+	case 1:
+		r = s.request(http.MethodPatch, "application/strategic-merge-patch+json", "strategic patch of "+name, generator.Strategic(s.src, s.kind.Schema, s.stored, object))
+	default:
+		r = s.request(http.MethodPut, "application/json", "update of "+name, object)
+	}
+	r.Sub = name
+	return r
+}
+
+// mutatePart changes the status only, mostly: changes elsewhere have no effect.
+func (s *script) mutatePart(object map[string]any, name string, n int) map[string]any {
+	status, ok := object["status"].(map[string]any)
+	if !ok || name != "status" && name != "approval" || s.src.Chance(15) {
+		object, _ = generator.Mutate(s.src, object, s.kind.Schema, s.kind.Known, n)
+		return object
+	}
+	object["status"], _ = generator.Mutate(s.src, status, s.kind.Schema.Properties["status"], s.kind.Known, n)
+	return object
+}
+
+func (s *script) scale() *Request {
+	replicas := []any{int64(0), int64(1), int64(5), int64(-1), int64(2147483647), int64(2147483648), "3", nil, 1.5}
+	spec := map[string]any{"replicas": replicas[s.src.IntN(len(replicas))]}
+	body := map[string]any{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": map[string]any{"name": s.name, "namespace": s.kind.namespace()}, "spec": spec}
+	r := &Request{Method: http.MethodPut, Path: s.kind.path(), Name: s.name, Sub: "scale", Query: url.Values{"fieldManager": {"kinds"}}, Type: "application/json", Body: body, Purpose: "update of scale"}
+	switch s.src.IntN(6) {
+	case 0:
+		delete(spec, "replicas")
+	case 1:
+		body["metadata"] = map[string]any{"name": "another"}
+	case 2:
+		r.Method, r.Type, r.Body, r.Purpose = http.MethodPatch, "application/merge-patch+json", map[string]any{"spec": spec}, "merge patch of scale"
+	case 3:
+		body["spec"], body["unknownField"] = spec, "x"
+	}
+	return r
+}

@@ -1,0 +1,154 @@
+package kinds
+
+import (
+	"fmt"
+	"regexp"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+	"go.yaml.in/yaml/v3"
+
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// language parses the expressions of all files. Expressions are not checked here: the
+// files are part of the program, and a test checks the types of every expression.
+// Checking takes longer than everything else.
+var language = sync.OnceValue(func() *cel.Env {
+	env, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv().Extend(functions()...)
+	if err != nil {
+		panic(fmt.Sprintf("kinds: making the CEL environment failed: %v", err))
+	}
+	return env
+})
+
+// expr is a CEL expression. It is parsed at its first use.
+type expr struct {
+	source  string
+	once    sync.Once
+	program cel.Program
+	err     error
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (e *expr) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind != yaml.ScalarNode {
+		return fmt.Errorf("line %d: an expression is needed", node.Line)
+	}
+	e.source = node.Value
+	return nil
+}
+
+// eval evaluates the expression.
+func (e *expr) eval(s *scope) (ref.Val, error) {
+	e.once.Do(func() {
+		ast, issues := language().Parse(e.source)
+		if e.err = issues.Err(); e.err == nil {
+			e.program, e.err = language().Program(ast, cel.EvalOptions(cel.OptOptimize))
+		}
+	})
+	if e.err != nil {
+		return nil, fmt.Errorf("%s: %w", e.source, e.err)
+	}
+	value, _, err := e.program.Eval(s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", e.source, err)
+	}
+	return value, nil
+}
+
+// truth evaluates a condition. None is true.
+func (e *expr) truth(s *scope) (bool, error) {
+	if e == nil {
+		return true, nil
+	}
+	value, err := e.eval(s)
+	if err != nil {
+		return false, err
+	}
+	b, ok := value.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("%s: the result is a %s and not a bool", e.source, value.Type().TypeName())
+	}
+	return bool(b), nil
+}
+
+// text evaluates an expression that gives a string.
+func (e *expr) text(s *scope) (string, error) {
+	value, err := e.eval(s)
+	if err != nil {
+		return "", err
+	}
+	t, ok := value.(types.String)
+	if !ok {
+		return "", fmt.Errorf("%s: the result is a %s and not a string", e.source, value.Type().TypeName())
+	}
+	return string(t), nil
+}
+
+// scope has the variables of an expression.
+type scope struct {
+	self, parent, root, old, oldRoot ref.Val
+	item                             ref.Val
+	index                            int
+	update                           bool
+	kind, path                       string
+	lets                             []variable
+}
+
+type variable struct {
+	name  string
+	value ref.Val
+}
+
+var _ interpreter.Activation = (*scope)(nil)
+
+// ResolveName implements interpreter.Activation.
+func (s *scope) ResolveName(name string) (any, bool) {
+	var v ref.Val
+	switch name {
+	case "self":
+		v = s.self
+	case "parent":
+		v = s.parent
+	case "root":
+		v = s.root
+	case "old":
+		v = s.old
+	case "oldRoot":
+		v = s.oldRoot
+	case "item":
+		v = s.item
+	case "index":
+		return types.Int(s.index), true
+	case "update":
+		return types.Bool(s.update), true
+	case "kind":
+		return types.String(s.kind), true
+	case "path":
+		return types.String(s.path), true
+	default:
+		for i := len(s.lets) - 1; i >= 0; i-- {
+			if s.lets[i].name == name {
+				return s.lets[i].value, true
+			}
+		}
+		return nil, false
+	}
+	return v, v != nil
+}
+
+// Parent implements interpreter.Activation.
+func (*scope) Parent() interpreter.Activation { return nil }
+
+// pattern is a regular expression.
+type pattern struct{ *regexp.Regexp }
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (p *pattern) UnmarshalYAML(node *yaml.Node) (err error) {
+	p.Regexp, err = regexp.Compile(node.Value)
+	return err
+}

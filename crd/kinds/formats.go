@@ -1,0 +1,235 @@
+package kinds
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // time zones are those of Kubernetes, on every machine
+
+	"github.com/robfig/cron/v3"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// formats are the formats of strings. Each returns the texts of errors.
+var formats = map[string]func(string) []string{
+	"dns-subdomain":    validation.IsDNS1123Subdomain,
+	"dns-label":        validation.IsDNS1123Label,
+	"dns1035-label":    validation.IsDNS1035Label,
+	"wildcard-dns":     validation.IsWildcardDNS1123Subdomain,
+	"path-segment":     content.IsPathSegmentName,
+	"qualified-name":   content.IsQualifiedName,
+	"label-key":        content.IsQualifiedName,
+	"label-value":      content.IsLabelValue,
+	"port-name":        validation.IsValidPortName,
+	"env-name":         validation.IsEnvVarName,
+	"env-name-relaxed": validation.IsRelaxedEnvVarName,
+	"config-map-key":   validation.IsConfigMapKey,
+	"http-header":      validation.IsHTTPHeaderName,
+	"percent":          validation.IsValidPercent,
+	"node-name":        validation.IsDNS1123Subdomain,
+	"condition-reason": metavalidation.IsValidConditionReason,
+	"port-number": func(s string) []string {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			n = -1
+		}
+		return validation.IsValidPortNum(n)
+	},
+	"port-number-or-name": func(s string) []string {
+		if n, err := strconv.Atoi(s); err == nil {
+			return validation.IsValidPortNum(n)
+		}
+		return validation.IsValidPortName(s)
+	},
+	"system-ids": func(s string) []string {
+		n, _ := strconv.ParseInt(s, 10, 64)
+		return validation.IsValidUserID(n)
+	},
+	"group-ids": func(s string) []string {
+		n, _ := strconv.ParseInt(s, 10, 64)
+		return validation.IsValidGroupID(n)
+	},
+	"absolute-path": func(s string) []string {
+		if path.IsAbs(s) {
+			return nil
+		}
+		return []string{"must be an absolute path"}
+	},
+	"local-path": func(s string) []string {
+		if path.IsAbs(s) {
+			return []string{"must be a relative path"}
+		}
+		return noBacksteps(s)
+	},
+	"no-backsteps": noBacksteps,
+	"uuid": func(s string) []string {
+		if uuid.MatchString(s) {
+			return nil
+		}
+		return []string{"must be a lowercase UUID in the canonical form"}
+	},
+	"time-zone": timeZone,
+	"cron": func(s string) []string {
+		if _, err := cron.ParseStandard(s); err != nil {
+			return []string{err.Error()}
+		}
+		return nil
+	},
+	"quantity": func(s string) []string {
+		if _, err := resource.ParseQuantity(s); err != nil {
+			return []string{err.Error()}
+		}
+		return nil
+	},
+	"uri": func(s string) []string {
+		if _, err := url.Parse(s); err != nil {
+			return []string{err.Error()}
+		}
+		return nil
+	},
+	"base64-ca": func(s string) []string {
+		if block, _ := pem.Decode([]byte(s)); block == nil {
+			return []string{"must be PEM-encoded certificates"}
+		}
+		return nil
+	},
+	"duration": func(s string) []string {
+		if _, err := time.ParseDuration(s); err != nil {
+			return []string{err.Error()}
+		}
+		return nil
+	},
+	"non-negative-int-or-percent": nonNegative,
+}
+
+var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// noBacksteps complains about paths that lead out of their folder.
+func noBacksteps(s string) []string {
+	if slices.Contains(strings.Split(strings.ReplaceAll(s, `\`, "/"), "/"), "..") {
+		return []string{"must not contain '..'"}
+	}
+	return nil
+}
+
+// timeZone complains about names that are no time zone. "Local" differs by machine.
+func timeZone(s string) []string {
+	if s == "" {
+		return []string{"timeZone must be nil or non-empty string"}
+	}
+	if strings.EqualFold(s, "Local") {
+		return []string{"timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"}
+	}
+	if _, err := time.LoadLocation(s); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
+}
+
+// nonNegative is for numbers and percentages, such as maxSurge.
+func nonNegative(s string) []string {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		if n < 0 {
+			return []string{apivalidation.IsNegativeErrorMsg}
+		}
+		return nil
+	}
+	return validation.IsValidPercent(s)
+}
+
+// shapes are the formats whose errors are at several places, or of several types.
+var shapes = map[string]func(value any, at *field.Path) field.ErrorList{
+	"label-selector": func(value any, at *field.Path) field.ErrorList {
+		var s metav1.LabelSelector
+		if !into(value, &s) {
+			return nil
+		}
+		return metavalidation.ValidateLabelSelector(&s, metavalidation.LabelSelectorValidationOptions{}, at)
+	},
+	"labels": func(value any, at *field.Path) field.ErrorList {
+		return metavalidation.ValidateLabels(texts(value), at)
+	},
+	"annotations": func(value any, at *field.Path) field.ErrorList {
+		return apivalidation.ValidateAnnotations(texts(value), at)
+	},
+	"object-meta": func(value any, at *field.Path) field.ErrorList {
+		m, _ := value.(map[string]any)
+		errs := metavalidation.ValidateLabels(texts(m["labels"]), at.Child("labels"))
+		return append(errs, apivalidation.ValidateAnnotations(texts(m["annotations"]), at.Child("annotations"))...)
+	},
+	"conditions": func(value any, at *field.Path) field.ErrorList {
+		var c []metav1.Condition
+		if !into(value, &c) {
+			return nil
+		}
+		return metavalidation.ValidateConditions(c, at)
+	},
+	"ip-strict":   ofString(validation.IsValidIP),
+	"cidr-strict": ofString(validation.IsValidCIDR),
+	"ip": ofString(func(at *field.Path, s string) field.ErrorList {
+		return validation.IsValidIPForLegacyField(at, s, false, nil)
+	}),
+	"cidr": ofString(func(at *field.Path, s string) field.ErrorList {
+		return validation.IsValidCIDRForLegacyField(at, s, false, nil)
+	}),
+	"domain-prefixed-path": ofString(validation.IsDomainPrefixedPath),
+	"domain-prefixed-key":  ofString(validation.IsDomainPrefixedKey),
+	"fully-qualified-name": ofString(validation.IsFullyQualifiedName),
+	"fqdn":                 ofString(validation.IsFullyQualifiedDomainName),
+}
+
+// ofString makes a shape of a function of strings.
+func ofString(check func(*field.Path, string) field.ErrorList) func(any, *field.Path) field.ErrorList {
+	return func(value any, at *field.Path) field.ErrorList {
+		s, _ := value.(string)
+		return check(at, s)
+	}
+}
+
+// check returns the texts of a format for a string.
+func check(format, s string) ([]string, error) {
+	if f := formats[format]; f != nil {
+		return f(s), nil
+	}
+	shape := shapes[format]
+	if shape == nil {
+		return nil, fmt.Errorf("there is no format %q", format)
+	}
+	var list []string
+	for _, e := range shape(s, field.NewPath("x")) {
+		list = append(list, e.Detail)
+	}
+	return list, nil
+}
+
+// texts are the strings of a map.
+func texts(value any) map[string]string {
+	m, _ := value.(map[string]any)
+	out := make(map[string]string, len(m))
+	for key, v := range m {
+		s, _ := v.(string)
+		out[key] = s
+	}
+	return out
+}
+
+// into converts a part of a tree to a Go type of apimachinery. It fails for trees of
+// another form, which decoding has refused before.
+func into(value, target any) bool {
+	b, err := json.Marshal(value)
+	return err == nil && json.Unmarshal(b, target) == nil
+}

@@ -1,0 +1,228 @@
+package kinds
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// functions are those that expressions call besides Kubernetes' libraries.
+func functions() []cel.EnvOption {
+	var (
+		dyn     = cel.DynType
+		list    = cel.ListType(cel.DynType)
+		texts   = cel.ListType(cel.StringType)
+		strings = cel.MapType(cel.StringType, cel.StringType)
+		members = cel.MapType(cel.DynType, cel.BoolType)
+		values  = cel.MapType(cel.StringType, cel.DynType)
+	)
+	return []cel.EnvOption{
+		cel.Function("set", cel.Overload("kinds_set", []*cel.Type{list}, members, cel.UnaryBinding(setOf))),
+		cel.Function("check", cel.Overload("kinds_check", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(checkText))),
+		cel.Function("age", cel.Overload("kinds_age", []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(ageOf))),
+		cel.Function("elapsed", cel.Overload("kinds_elapsed", []*cel.Type{cel.StringType, cel.StringType}, cel.StringType, cel.BinaryBinding(elapsed))),
+		cel.Function("qty", cel.Overload("kinds_qty", []*cel.Type{cel.StringType}, cel.IntType, cel.UnaryBinding(quantity((*resource.Quantity).Value)))),
+		cel.Function("milli", cel.Overload("kinds_milli", []*cel.Type{cel.StringType}, cel.IntType, cel.UnaryBinding(quantity(milli)))),
+		cel.Function("compareQuantities", cel.Overload("kinds_compare", []*cel.Type{cel.StringType, cel.StringType}, cel.IntType, cel.BinaryBinding(compareTexts))),
+		cel.Function("merge", cel.Overload("kinds_merge", []*cel.Type{dyn, dyn}, values, cel.BinaryBinding(merge))),
+		cel.Function("selector", cel.Overload("kinds_selector", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(selectorText))),
+		cel.Function("labels", cel.Overload("kinds_labels", []*cel.Type{strings}, cel.StringType, cel.UnaryBinding(labelsText))),
+		cel.Function("selects", cel.Overload("kinds_selects", []*cel.Type{dyn, strings}, cel.BoolType, cel.BinaryBinding(selects))),
+		cel.Function("equal", cel.Overload("kinds_equal", []*cel.Type{dyn, dyn}, cel.BoolType, cel.BinaryBinding(equal))),
+		cel.Function("json", cel.Overload("kinds_json", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(jsonText))),
+		cel.Function("int32", cel.Overload("kinds_int32", []*cel.Type{dyn}, cel.BoolType, cel.UnaryBinding(isInt32))),
+	}
+}
+
+// setOf makes a map of a list, so that `in` takes constant time.
+func setOf(list ref.Val) ref.Val {
+	m := map[ref.Val]ref.Val{}
+	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
+		item := it.Next()
+		if types.IsError(item) {
+			return item
+		}
+		if !hashable(item) {
+			return types.NewErr("set is for strings, numbers and booleans")
+		}
+		m[item] = types.True
+	}
+	return types.NewRefValMap(types.DefaultTypeAdapter, m)
+}
+
+func hashable(v ref.Val) bool {
+	switch v.(type) {
+	case types.String, types.Int, types.Bool:
+		return true
+	}
+	return false
+}
+
+func checkText(format, value ref.Val) ref.Val {
+	list, err := check(string(format.(types.String)), string(value.(types.String)))
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	return types.NewStringList(types.DefaultTypeAdapter, list)
+}
+
+// ageOf is how long ago a time was, as kubectl shows it.
+func ageOf(value ref.Val) ref.Val {
+	t, err := time.Parse(time.RFC3339, string(value.(types.String)))
+	if err != nil {
+		return types.String("<unknown>")
+	}
+	return types.String(duration.HumanDuration(time.Since(t)))
+}
+
+// elapsed is the time between two, as kubectl shows it. Without an end, it is now.
+func elapsed(start, end ref.Val) ref.Val {
+	from, err := time.Parse(time.RFC3339, string(start.(types.String)))
+	if err != nil {
+		return types.String("<unknown>")
+	}
+	to, err := time.Parse(time.RFC3339, string(end.(types.String)))
+	if err != nil {
+		to = time.Now()
+	}
+	return types.String(duration.HumanDuration(to.Sub(from)))
+}
+
+// quantity makes a function of quantities. What is none counts as 0.
+func quantity(of func(*resource.Quantity) int64) func(ref.Val) ref.Val {
+	return func(value ref.Val) ref.Val {
+		q, err := resource.ParseQuantity(string(value.(types.String)))
+		if err != nil {
+			return types.Int(0)
+		}
+		return types.Int(of(&q))
+	}
+}
+
+// milli is the value of a quantity in thousandths, as far as an int64 holds it.
+func milli(q *resource.Quantity) int64 {
+	if q.Value() > math.MaxInt64/1000 {
+		return math.MaxInt64
+	}
+	return q.MilliValue()
+}
+
+func compareTexts(a, b ref.Val) ref.Val {
+	return types.Int(compareQuantities(string(a.(types.String)), string(b.(types.String))))
+}
+
+// merge joins two maps. The second wins.
+func merge(a, b ref.Val) ref.Val {
+	out := map[string]any{}
+	for _, v := range []ref.Val{a, b} {
+		m, ok := plain(v).(map[string]any)
+		if !ok {
+			return types.NewErr("merge is for maps")
+		}
+		for key, value := range m {
+			out[key] = value
+		}
+	}
+	return types.DefaultTypeAdapter.NativeToValue(out)
+}
+
+// labelSelector reads a label selector. An object that is not there selects nothing.
+func labelSelector(v ref.Val) (*metav1.LabelSelector, bool) {
+	o, ok := v.(*object)
+	if !ok || o.tree == nil {
+		return nil, ok
+	}
+	s := &metav1.LabelSelector{}
+	return s, into(o.tree, s)
+}
+
+func selectorText(v ref.Val) ref.Val {
+	s, ok := labelSelector(v)
+	if !ok {
+		return types.NewErr("selector is for label selectors")
+	}
+	return types.String(metav1.FormatLabelSelector(s))
+}
+
+func labelsText(v ref.Val) ref.Val { return types.String(labels.FormatLabels(texts(plain(v)))) }
+
+// selects reports whether a label selector selects some labels. One that cannot be read
+// selects none.
+func selects(v, of ref.Val) ref.Val {
+	s, ok := labelSelector(v)
+	if !ok {
+		return types.NewErr("selects is for label selectors")
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(s)
+	return types.Bool(err == nil && parsed.Matches(labels.Set(texts(plain(of)))))
+}
+
+// equal compares as Go's semantic equality does.
+func equal(a, b ref.Val) ref.Val {
+	if x, ok := a.(*object); ok {
+		return x.Equal(b)
+	}
+	return types.Bool(same(plain(a), plain(b)))
+}
+
+// same compares trees whose types are not known. Empty and absent are equal.
+func same(a, b any) bool {
+	switch x := a.(type) {
+	case []any:
+		y, _ := b.([]any)
+		if len(x) != len(y) {
+			return false
+		}
+		for i := range x {
+			if !same(x[i], y[i]) {
+				return false
+			}
+		}
+		return b == nil || y != nil
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok && b != nil {
+			return false
+		}
+		for key := range x {
+			if !same(x[key], y[key]) {
+				return false
+			}
+		}
+		for key := range y {
+			if _, ok := x[key]; !ok && !same(y[key], nil) {
+				return false
+			}
+		}
+		return true
+	case nil:
+		if b == nil {
+			return true
+		}
+		v := reflect.ValueOf(b)
+		return (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func jsonText(v ref.Val) ref.Val { return types.String(text(plain(v))) }
+
+// isInt32 reports whether a number fits into 32 bits.
+func isInt32(v ref.Val) ref.Val {
+	n, ok := v.(types.Int)
+	if !ok {
+		return types.NewErr("%s", fmt.Sprintf("int32 is for integers, not for %s", v.Type().TypeName()))
+	}
+	return types.Bool(n >= math.MinInt32 && n <= math.MaxInt32)
+}

@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-dev/espalier/server/apis/builtin"
+)
+
+// Kinds says which built-in resources a server has, besides customresourcedefinitions.
+type Kinds string
+
+const (
+	// KindsCustom has only what the server itself reads: namespaces, leases, roles and
+	// bindings, webhook configurations, policies, flow schemas, priority levels and
+	// resource quotas; and reviews, which are not stored.
+	KindsCustom Kinds = "custom"
+	// KindsControlPlane has, besides, what controllers of custom resources use: config
+	// maps, secrets, service accounts, events and certificate signing requests.
+	KindsControlPlane Kinds = "control-plane"
+	// KindsAll has, besides, the kinds that need a kubelet or a controller of Kubernetes
+	// to do anything, as data: pods, deployments, services, jobs.
+	KindsAll Kinds = "all"
+)
+
+// KindsHelp describes --kinds.
+const KindsHelp = "Built-in resources that are served besides customresourcedefinitions. custom: only what the server itself reads, which is namespaces, roles and bindings (to authorize requests), " +
+	"webhook configurations, policies and resource quotas (to admit them), flow schemas and priority levels (to share them out) and leases (to elect the replica that runs controllers); and reviews, which are not stored. " +
+	"control-plane: also config maps, secrets, service accounts, events and certificate signing requests. " +
+	"all: also what needs a kubelet or a controller of Kubernetes to do anything, as data, for example pods, deployments, services and jobs. " +
+	"All replicas must have the same kinds. Example: --kinds=all."
+
+// allKinds are the values of --kinds.
+var allKinds = []Kinds{KindsCustom, KindsControlPlane, KindsAll}
+
+// optional are the resources of the control plane that the server can work without.
+var optional = []schema.GroupResource{
+	{Resource: "configmaps"},
+	{Resource: "secrets"},
+	{Resource: "serviceaccounts"},
+	{Resource: "events"},
+	{Group: "events.k8s.io", Resource: "events"},
+	{Group: "certificates.k8s.io", Resource: "certificatesigningrequests"},
+}
+
+// of returns those of the control plane's resources that a server has, and others.
+func (k Kinds) of(controlPlane []builtin.Resource) []builtin.Resource {
+	switch k {
+	case KindsCustom:
+		return slices.DeleteFunc(controlPlane, func(r builtin.Resource) bool {
+			return slices.Contains(optional, schema.GroupResource{Group: r.Group, Resource: r.Plural})
+		})
+	case KindsAll:
+		return append(controlPlane, builtin.Data()...)
+	}
+	return controlPlane
+}
+
+// namespaces are those that exist from the beginning.
+func (k Kinds) namespaces() []string {
+	if k == KindsAll {
+		return append(slices.Clone(systemNamespaces), corev1.NamespaceNodeLease)
+	}
+	return systemNamespaces
+}
+
+// has reports whether a resource of the control plane is on.
+func (k Kinds) has(resource schema.GroupResource) bool {
+	return k != KindsCustom || !slices.Contains(optional, resource)
+}
+
+// Validate returns an error for an unknown value.
+func (k Kinds) Validate() error {
+	if slices.Contains(allKinds, k) {
+		return nil
+	}
+	return fmt.Errorf("--kinds is custom, control-plane or all, not %q", string(k))
+}
+
+// noObjects finds nothing. It stands for a store that does not exist: tokens that name
+// an object of it are rejected.
+type noObjects struct{ resource schema.GroupResource }
+
+// Get implements rest.Getter.
+func (n noObjects) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	return nil, apierrors.NewNotFound(n.resource, name)
+}
