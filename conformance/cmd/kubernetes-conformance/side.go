@@ -120,7 +120,7 @@ func (s *side) publish(ctx context.Context) error {
 	return nil
 }
 
-// complain prints an error of creating something, unless it exists or nobody waits for it any more.
+// complain prints an error of creating something, unless it exists, its namespace is being deleted, or the run is over.
 func complain(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil && !apierrors.IsAlreadyExists(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		fmt.Fprintln(os.Stderr, "creating what the suite waits for failed:", err)
