@@ -21,7 +21,7 @@ var (
 	address = regexp.MustCompile(`0x[0-9a-f]+`)
 	// Names that a run invents end with a random part: -4711, -x7k2p, a UUID.
 	random = regexp.MustCompile(`-[a-z0-9]*[0-9][a-z0-9]*\b`)
-	number = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
+	number = regexp.MustCompile(`\b[0-9]+(\.[0-9]+)?`)
 )
 
 // say returns the reason of a failure as people read it: without the fields of errors, and not too long.
@@ -40,6 +40,10 @@ func say(reason string) string {
 // cause is what reasons of the same cause have in common: the reason without addresses, random names and numbers.
 func cause(reason string) string {
 	reason = address.ReplaceAllString(say(reason), "0x…")
+	// What the spec wanted to do matters less than the resource that is missing.
+	if i := strings.Index(reason, "the server could not find the requested resource"); i > 0 {
+		reason = reason[i:]
+	}
 	reason = random.ReplaceAllString(reason, "-…")
 	return number.ReplaceAllString(reason, "…")
 }
