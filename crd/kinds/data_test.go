@@ -212,6 +212,13 @@ func (c *exprChecker) rule(at string, r *rule, v vars, warning bool) {
 			item = list.Parameters()[0]
 		}
 		v = v.with("item", item).with("index", cel.IntType)
+		if r.Inner != nil {
+			list = c.check(at+" inner", r.Inner, nil, v)
+			v = v.with("outer", item).with("item", cel.DynType)
+			if list.Kind() == types.ListKind {
+				v = v.with("item", list.Parameters()[0])
+			}
+		}
 	}
 	c.check(at+" if", r.If, cel.BoolType, v)
 	c.check(at, r.Rule, cel.BoolType, v)

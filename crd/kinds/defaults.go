@@ -1,6 +1,9 @@
 package kinds
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // Default sets the defaults of an object, and reports whether there were any. It fails
 // only if an expression of a file does.
@@ -79,7 +82,7 @@ func (w *walk) defaultValue(t *fieldType, value any, parent *object) error {
 
 // fill sets the default of a field.
 func (w *walk) fill(d *fieldData, t *fieldType, name string, tree map[string]any, s *scope) error {
-	if d.Default == nil && d.DefaultExpression == nil || t.isSet(tree[name]) {
+	if d.Default == nil && d.DefaultExpression == nil || t.isSet(tree[name]) && !d.DefaultEntries {
 		return nil
 	}
 	ok, err := d.DefaultIf.truth(s)
@@ -94,7 +97,12 @@ func (w *walk) fill(d *fieldData, t *fieldType, name string, tree map[string]any
 	if err != nil {
 		return err
 	}
-	if v := copied(plain(value)); v != nil && t.isSet(v) {
+	v := copied(plain(value))
+	if entries, ok := v.(map[string]any); ok && d.DefaultEntries {
+		before, _ := tree[name].(map[string]any)
+		maps.Copy(entries, before)
+	}
+	if v != nil && t.isSet(v) {
 		tree[name], w.changed = v, true
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 // files are part of the program, and a test checks the types of every expression.
 // Checking takes longer than everything else.
 var language = sync.OnceValue(func() *cel.Env {
-	env, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv().Extend(functions()...)
+	env, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv().Extend(append(functions(), workloadFunctions()...)...)
 	if err != nil {
 		panic(fmt.Sprintf("kinds: making the CEL environment failed: %v", err))
 	}
@@ -92,7 +92,7 @@ func (e *expr) text(s *scope) (string, error) {
 // scope has the variables of an expression.
 type scope struct {
 	self, parent, root, old, oldRoot ref.Val
-	item                             ref.Val
+	item, outer                      ref.Val
 	index                            int
 	update                           bool
 	kind, path                       string
@@ -122,6 +122,8 @@ func (s *scope) ResolveName(name string) (any, bool) {
 		v = s.oldRoot
 	case "item":
 		v = s.item
+	case "outer":
+		v = s.outer
 	case "index":
 		return types.Int(s.index), true
 	case "update":

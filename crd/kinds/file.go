@@ -29,6 +29,7 @@ type fieldData struct {
 	Default           any        `yaml:"default"`
 	DefaultExpression *expr      `yaml:"defaultExpression"`
 	DefaultIf         *expr      `yaml:"defaultIf"`
+	DefaultEntries    bool       `yaml:"defaultEntries"`
 	Enum              []string   `yaml:"enum"`
 	Format            string     `yaml:"format"`
 	Pattern           *pattern   `yaml:"pattern"`

@@ -22,6 +22,7 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 )
 
 // formats are the formats of strings. Each returns the texts of errors.
@@ -55,6 +56,7 @@ var formats = map[string]func(string) []string{
 		}
 		return validation.IsValidPortName(s)
 	},
+	"resource-name": resourceName,
 	"system-ids": func(s string) []string {
 		n, _ := strconv.ParseInt(s, 10, 64)
 		return validation.IsValidUserID(n)
@@ -95,6 +97,9 @@ var formats = map[string]func(string) []string{
 	},
 	"time-zone": timeZone,
 	"cron": func(s string) []string {
+		if strings.HasPrefix(s, "TZ=") || strings.HasPrefix(s, "CRON_TZ=") {
+			s += " " // without a space, the parser panics
+		}
 		if _, err := cron.ParseStandard(s); err != nil {
 			return []string{err.Error()}
 		}
@@ -128,6 +133,17 @@ var formats = map[string]func(string) []string{
 		return nil
 	},
 	"non-negative-int-or-percent": nonNegative,
+	"endpoint-ip":                 endpointIP,
+	"ip-strict": func(s string) []string {
+		var list []string
+		for _, e := range validation.IsValidIP(nil, s) {
+			list = append(list, e.Detail)
+		}
+		return list
+	},
+	"attribute-name":      attributeName,
+	"attribute-full-name": attributeFullName,
+	"pool-name":           poolName,
 }
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -138,6 +154,56 @@ func noBacksteps(s string) []string {
 		return []string{"must not contain '..'"}
 	}
 	return nil
+}
+
+// endpointIP complains about addresses that no traffic from outside the node reaches.
+func endpointIP(s string) []string {
+	ip := netutils.ParseIPSloppy(s)
+	switch {
+	case ip == nil:
+		return []string{"must be a valid IP address"}
+	case ip.IsUnspecified():
+		return []string{fmt.Sprintf("may not be unspecified (%s)", s)}
+	case ip.IsLoopback():
+		return []string{"may not be in the loopback range (127.0.0.0/8, ::1/128)"}
+	case ip.IsLinkLocalUnicast():
+		return []string{"may not be in the link-local range (169.254.0.0/16, fe80::/10)"}
+	case ip.IsLinkLocalMulticast():
+		return []string{"may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"}
+	}
+	return nil
+}
+
+// standardResources are the names without a prefix that resources have, and whether
+// containers can have them.
+var standardResources = map[string]bool{
+	"cpu": true, "memory": true, "ephemeral-storage": true,
+	"requests.cpu": false, "requests.memory": false, "requests.ephemeral-storage": false,
+	"limits.cpu": false, "limits.memory": false, "limits.ephemeral-storage": false,
+	"pods": false, "resourcequotas": false, "services": false, "services.nodeports": false, "services.loadbalancers": false,
+	"replicationcontrollers": false, "secrets": false, "configmaps": false, "persistentvolumeclaims": false,
+	"storage": false, "requests.storage": false,
+}
+
+// resourceName complains about names of resources that a container cannot have.
+func resourceName(s string) []string {
+	texts := content.IsQualifiedName(s)
+	huge := strings.HasPrefix(s, "hugepages-")
+	container, standard := standardResources[s]
+	switch {
+	case !strings.Contains(s, "/"):
+		if len(texts) == 0 && !standard && !huge {
+			texts = append(texts, "must be a standard resource type or fully qualified")
+		}
+		if !container && !huge {
+			texts = append(texts, "must be a standard resource for containers")
+		}
+	case !strings.Contains(s, "kubernetes.io/"):
+		if strings.HasPrefix(s, "requests.") || len(content.IsQualifiedName("requests."+s)) > 0 {
+			texts = append(texts, "doesn't follow extended resource name standard")
+		}
+	}
+	return texts
 }
 
 // timeZone complains about names that are no time zone. "Local" differs by machine.
@@ -192,14 +258,14 @@ var shapes = map[string]func(value any, at *field.Path) field.ErrorList{
 		}
 		return metavalidation.ValidateConditions(c, at)
 	},
-	"ip-strict":   ofString(validation.IsValidIP),
 	"cidr-strict": ofString(validation.IsValidCIDR),
 	"ip": ofString(func(at *field.Path, s string) field.ErrorList {
-		return validation.IsValidIPForLegacyField(at, s, false, nil)
+		return validation.IsValidIPForLegacyField(at, s, true, nil)
 	}),
 	"cidr": ofString(func(at *field.Path, s string) field.ErrorList {
-		return validation.IsValidCIDRForLegacyField(at, s, false, nil)
+		return validation.IsValidCIDRForLegacyField(at, s, true, nil)
 	}),
+	"interface-address":    ofString(validation.IsValidInterfaceAddress),
 	"domain-prefixed-path": ofString(validation.IsDomainPrefixedPath),
 	"domain-prefixed-key":  ofString(validation.IsDomainPrefixedKey),
 	"fully-qualified-name": ofString(validation.IsFullyQualifiedName),

@@ -21,6 +21,8 @@ type rule struct {
 	When              string    `yaml:"when"`
 	Subresource       string    `yaml:"subresource"`
 	Each              *expr     `yaml:"each"`
+	Inner             *expr     `yaml:"inner"`
+	At                string    `yaml:"at"`
 	Flat              bool      `yaml:"flat"`
 	Let               lets      `yaml:"let"`
 	Path              string    `yaml:"path"`
@@ -67,6 +69,8 @@ func (r *rule) applies(w *walk) bool {
 		return w.subresource != "status" || w.inStatus
 	case "*":
 		return true
+	case "main":
+		return w.subresource == ""
 	}
 	return r.Subresource == w.subresource
 }
@@ -101,14 +105,59 @@ func (r *rule) run(w *walk, s *scope, path *field.Path, found func(s *scope, pat
 	if !ok {
 		return fmt.Errorf("%s: the result is a %s and not a list", r.Each.source, value.Type().TypeName())
 	}
-	at := appendPath(path, eachPath(r.Each.source))
+	at, indexed := appendEach(path, r.Each.source, "self")
+	if r.At != "" {
+		at, indexed = appendPath(path, r.At), true
+	}
 	for it := list.Iterator(); it.HasNext() == types.True; own.index++ {
 		own.item = it.Next()
 		if err, ok := own.item.(*types.Err); ok {
 			return err
 		}
 		item := path
-		if !r.Flat {
+		if indexed && !r.Flat {
+			item = at.Index(own.index)
+		}
+		own.path = pathText(item)
+		if r.Inner != nil {
+			if err := r.runInner(own, item, found); err != nil {
+				return err
+			}
+			continue
+		}
+		ok, err := r.If.truth(&own)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if err := found(&own, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runInner runs a rule for the items of a list within an item.
+func (r *rule) runInner(own scope, path *field.Path, found func(s *scope, path *field.Path) error) error {
+	value, err := r.Inner.eval(&own)
+	if err != nil {
+		return err
+	}
+	list, ok := value.(traits.Lister)
+	if !ok {
+		return fmt.Errorf("%s: the result is a %s and not a list", r.Inner.source, value.Type().TypeName())
+	}
+	at, indexed := appendEach(path, r.Inner.source, "item")
+	own.outer, own.index = own.item, 0
+	for it := list.Iterator(); it.HasNext() == types.True; own.index++ {
+		own.item = it.Next()
+		if err, ok := own.item.(*types.Err); ok {
+			return err
+		}
+		item := at
+		if indexed {
 			item = at.Index(own.index)
 		}
 		own.path = pathText(item)
@@ -126,17 +175,14 @@ func (r *rule) run(w *walk, s *scope, path *field.Path, found func(s *scope, pat
 	return nil
 }
 
-// eachPath is the part of an error's path that an expression of each adds: the fields
-// that it reads of self, if it is nothing else.
-func eachPath(source string) string {
-	rest, ok := strings.CutPrefix(strings.TrimSpace(source), "self")
-	if !ok || rest == "" {
-		return ""
+// appendEach adds to a path what an expression of each reads of a variable, if it is
+// nothing else. Then the items have an index in the path, too.
+func appendEach(path *field.Path, source, variable string) (at *field.Path, indexed bool) {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(source), variable)
+	if !ok || rest != "" && rest[0] != '.' || strings.ContainsAny(rest, "()[] ?:!&|=<>+,'\"") {
+		return path, false
 	}
-	if rest[0] != '.' || strings.ContainsAny(rest, "()[] ?:!&|=<>+,'\"") {
-		return ""
-	}
-	return rest[1:]
+	return appendPath(path, rest), true
 }
 
 // violations returns the errors of a rule for a value.
