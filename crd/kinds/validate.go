@@ -75,6 +75,9 @@ func (w *walk) validateField(data *fieldData, p place) {
 		if set {
 			w.runRules(data.Rules, p)
 		}
+		if data.Shallow {
+			return
+		}
 	}
 	switch p.t.form {
 	case objectForm:
