@@ -45,7 +45,7 @@ var ownFlags = slices.Concat(meaningless, []string{
 	"etcd-servers", "etcd-prefix", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "encryption-provider-config",
 	"tls-cert-file", "tls-private-key-file", "tls-sni-cert-key", "client-ca-file", "requestheader-client-ca-file", "token-auth-file",
 	"authentication-config", "authentication-token-webhook-config-file", "authorization-config", "authorization-webhook-config-file", "admission-control-config-file",
-	"service-account-signing-key-file", "service-account-key-file",
+	"service-account-signing-key-file", "service-account-key-file", "root-ca-file",
 })
 
 // newAgreement reads the settings. It is called before anything is filled in.
@@ -57,7 +57,7 @@ func newAgreement(o *Options) *agreement {
 			Authorization: o.Authorization.Modes, Admission: chain.Enabled(o.Admission), ProtectInstances: o.ProtectInstances, Kinds: string(o.Kinds),
 			AuthorizationFile: o.Authorization.ConfigFile != "", Audit: "off", Files: map[string]string{}, Flags: changedFlags(o),
 		},
-		files: map[string]string{"authentication-config": o.Identity.ConfigurationFile, "client-ca-file": o.Identity.ClientCAFile},
+		files: map[string]string{"authentication-config": o.Identity.ConfigurationFile, "client-ca-file": o.Identity.ClientCAFile, "root-ca-file": o.RootCAFile},
 	}
 	if records(o.Audit) {
 		a.fixed.Audit = "on"

@@ -24,6 +24,7 @@ import (
 	"github.com/espalier-dev/espalier/server/controllers/garbagecollector"
 	"github.com/espalier-dev/espalier/server/controllers/leaderelection"
 	namespacecontroller "github.com/espalier-dev/espalier/server/controllers/namespace"
+	"github.com/espalier-dev/espalier/server/controllers/rootca"
 	"github.com/espalier-dev/espalier/server/controllers/serviceaccount"
 )
 
@@ -80,18 +81,15 @@ func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *cata
 		Etcd: etcd, Prefix: prefix, Transformers: c.ResourceTransformers, Kinds: all, Client: p.client,
 		Quotas: p.informers.Core().V1().ResourceQuotas(), RequestTimeout: c.RequestTimeout,
 	})
-	tasks := []leaderelection.Task{
-		{Name: "garbage-collector-controller", Run: collector.Run},
-		{Name: "namespace-controller", Run: namespaceController.Run},
-		{Name: "resourcequota-controller", Run: quotas.Run},
-		{Name: "clusterrole-aggregation-controller", Run: func(ctx context.Context) error { return rbac.Aggregate(ctx, p.informers, p.client) }},
-	}
-	if o.Kinds != KindsCustom {
-		tasks = append(tasks,
-			leaderelection.Task{Name: "serviceaccount-controller", Run: func(ctx context.Context) error { return serviceaccount.Run(ctx, p.client, namespaces) }},
-			leaderelection.Task{Name: "certificatesigningrequest-signing-controller", Run: certificates.New(p.client, o.Signing).Run},
-		)
-	}
+	tasks := o.running(map[string]func(context.Context) error{
+		garbageCollector: collector.Run,
+		namespaceEmptier: namespaceController.Run,
+		quotaCounter:     quotas.Run,
+		roleAggregator:   func(ctx context.Context) error { return rbac.Aggregate(ctx, p.informers, p.client) },
+		accountCreator:   func(ctx context.Context) error { return serviceaccount.Run(ctx, p.client, namespaces) },
+		requestSigner:    certificates.New(p.client, o.Signing).Run,
+		rootPublisher:    func(ctx context.Context) error { return rootca.Run(ctx, p.client, namespaces, o.rootCA(c.SecureServing)) },
+	})
 	return task{name: "controllers", early: true, run: func(ctx context.Context) error {
 		known := func(context.Context) (bool, error) { return p.ready() && index.HasSynced(), nil }
 		if err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, known); err != nil {

@@ -45,6 +45,12 @@ type Options struct {
 
 	// Kinds are the built-in resources that are on.
 	Kinds Kinds
+	// Controllers are those that run, by name; * is all that run by default, and -name
+	// excludes one.
+	Controllers []string
+	// RootCAFile has the CA that verifies the server, which is published in every
+	// namespace. Empty: the last certificate of the chain that the server presents.
+	RootCAFile string
 	// ProtectInstances refuses to delete CRDs that have instances.
 	ProtectInstances bool
 	// EtcdInsecure lets etcd be on another machine without encryption.
@@ -92,6 +98,7 @@ func NewOptions() *Options {
 		Limits:        newLimits(),
 
 		Kinds:            KindsControlPlane,
+		Controllers:      []string{allControllers},
 		ProtectInstances: true,
 		EventTTL:         time.Hour,
 		FieldValidation:  "warn",
@@ -130,6 +137,11 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	objects.StringVar((*string)(&o.Kinds), "kinds", string(o.Kinds), KindsHelp)
 	objects.StringVar(&o.FieldValidation, "field-validation", o.FieldValidation,
 		"How to treat unknown and duplicate fields if a request does not set fieldValidation: warn (drop them and return a warning), strict (reject the request) or ignore (drop them).")
+	controllers := sets.FlagSet("controllers")
+	controllers.StringSliceVar(&o.Controllers, "controllers", o.Controllers, controllersHelp())
+	controllers.StringVar(&o.RootCAFile, "root-ca-file", o.RootCAFile,
+		"File with the CA certificates that verify the server. They are in the ConfigMap kube-root-ca.crt of every namespace, if "+rootPublisher+" runs. "+
+			"Without it, the ConfigMap has the last certificate of --tls-cert-file.")
 	objects.BoolVar(&o.ProtectInstances, "protect-instances", o.ProtectInstances,
 		"Refuse to delete a CustomResourceDefinition while there are objects of it, unless its annotation espalier.dev/allow-deletion is \"true\". "+
 			"Without it, the objects are deleted with the CRD, as in Kubernetes.")

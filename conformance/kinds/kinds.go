@@ -27,6 +27,9 @@ var exclusive = []string{
 	"validatingwebhookconfigurations", "namespaces", "runtimeclasses",
 }
 
+// unsettled are kinds whose status kube-apiserver itself writes at any time. Their status is not compared.
+var unsettled = []string{"apiservices"}
+
 // A Kind is a resource in one version.
 type Kind struct {
 	ID        string // plural, plural.group or plural.version.group
@@ -38,6 +41,7 @@ type Kind struct {
 	Seeds     []map[string]any
 	Known     generator.Known
 	Exclusive bool
+	unsettled bool // kube-apiserver writes its status
 	versioned bool // the group has more than one stable version of it
 }
 
@@ -85,7 +89,7 @@ func discoverVersion(ctx context.Context, c *Client, group, version string) ([]*
 		if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "create") {
 			continue
 		}
-		k := &Kind{Resource: r, Group: group, Version: version, Sub: map[string]v1.APIResource{}, Exclusive: slices.Contains(exclusive, r.Name)}
+		k := &Kind{Resource: r, Group: group, Version: version, Sub: map[string]v1.APIResource{}, Exclusive: slices.Contains(exclusive, r.Name), unsettled: slices.Contains(unsettled, r.Name)}
 		for _, s := range list.APIResources {
 			if sub, ok := strings.CutPrefix(s.Name, r.Name+"/"); ok {
 				k.Sub[sub] = s

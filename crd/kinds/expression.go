@@ -18,7 +18,7 @@ import (
 // files are part of the program, and a test checks the types of every expression.
 // Checking takes longer than everything else.
 var language = sync.OnceValue(func() *cel.Env {
-	env, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv().Extend(functions()...)
+	env, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv().Extend(append(functions(), workloadFunctions()...)...)
 	if err != nil {
 		panic(fmt.Sprintf("kinds: making the CEL environment failed: %v", err))
 	}

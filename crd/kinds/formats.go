@@ -22,6 +22,7 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 )
 
 // formats are the formats of strings. Each returns the texts of errors.
@@ -77,6 +78,17 @@ var formats = map[string]func(string) []string{
 		return noBacksteps(s)
 	},
 	"no-backsteps": noBacksteps,
+	"projected-path": func(s string) []string {
+		if path.IsAbs(s) {
+			return []string{"must be a relative path"}
+		}
+		texts := noBacksteps(s)
+		if strings.HasPrefix(s, "..") && !strings.HasPrefix(s, "../") {
+			texts = append(texts, "must not start with '..'")
+		}
+		return texts
+	},
+	"driver-name": func(s string) []string { return validation.IsDNS1123Subdomain(strings.ToLower(s)) },
 	"uuid": func(s string) []string {
 		if uuid.MatchString(s) {
 			return nil
@@ -85,6 +97,9 @@ var formats = map[string]func(string) []string{
 	},
 	"time-zone": timeZone,
 	"cron": func(s string) []string {
+		if strings.HasPrefix(s, "TZ=") || strings.HasPrefix(s, "CRON_TZ=") {
+			s += " " // without a space, the parser panics
+		}
 		if _, err := cron.ParseStandard(s); err != nil {
 			return []string{err.Error()}
 		}
@@ -115,13 +130,24 @@ var formats = map[string]func(string) []string{
 		return nil
 	},
 	"non-negative-int-or-percent": nonNegative,
+	"endpoint-ip":                 endpointIP,
+	"ip-strict": func(s string) []string {
+		var list []string
+		for _, e := range validation.IsValidIP(nil, s) {
+			list = append(list, e.Detail)
+		}
+		return list
+	},
+	"attribute-name":      attributeName,
+	"attribute-full-name": attributeFullName,
+	"pool-name":           poolName,
 }
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // noBacksteps complains about paths that lead out of their folder.
 func noBacksteps(s string) []string {
-	if slices.Contains(strings.Split(strings.ReplaceAll(s, `\`, "/"), "/"), "..") {
+	if slices.Contains(strings.Split(s, "/"), "..") {
 		return []string{"must not contain '..'"}
 	}
 	return nil
@@ -157,6 +183,24 @@ func resourceName(s string) []string {
 		}
 	}
 	return texts
+}
+
+// endpointIP complains about addresses that no traffic from outside the node reaches.
+func endpointIP(s string) []string {
+	ip := netutils.ParseIPSloppy(s)
+	switch {
+	case ip == nil:
+		return []string{"must be a valid IP address"}
+	case ip.IsUnspecified():
+		return []string{fmt.Sprintf("may not be unspecified (%s)", s)}
+	case ip.IsLoopback():
+		return []string{"may not be in the loopback range (127.0.0.0/8, ::1/128)"}
+	case ip.IsLinkLocalUnicast():
+		return []string{"may not be in the link-local range (169.254.0.0/16, fe80::/10)"}
+	case ip.IsLinkLocalMulticast():
+		return []string{"may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"}
+	}
+	return nil
 }
 
 // timeZone complains about names that are no time zone. "Local" differs by machine.
@@ -211,14 +255,14 @@ var shapes = map[string]func(value any, at *field.Path) field.ErrorList{
 		}
 		return metavalidation.ValidateConditions(c, at)
 	},
-	"ip-strict":   ofString(validation.IsValidIP),
 	"cidr-strict": ofString(validation.IsValidCIDR),
 	"ip": ofString(func(at *field.Path, s string) field.ErrorList {
-		return validation.IsValidIPForLegacyField(at, s, false, nil)
+		return validation.IsValidIPForLegacyField(at, s, true, nil)
 	}),
 	"cidr": ofString(func(at *field.Path, s string) field.ErrorList {
-		return validation.IsValidCIDRForLegacyField(at, s, false, nil)
+		return validation.IsValidCIDRForLegacyField(at, s, true, nil)
 	}),
+	"interface-address":    ofString(validation.IsValidInterfaceAddress),
 	"domain-prefixed-path": ofString(validation.IsDomainPrefixedPath),
 	"domain-prefixed-key":  ofString(validation.IsDomainPrefixedKey),
 	"fully-qualified-name": ofString(validation.IsFullyQualifiedName),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/google/cel-go/cel"
@@ -15,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // functions are those that expressions call besides Kubernetes' libraries.
@@ -29,15 +32,20 @@ func functions() []cel.EnvOption {
 	)
 	return []cel.EnvOption{
 		cel.Function("set", cel.Overload("kinds_set", []*cel.Type{list}, members, cel.UnaryBinding(setOf))),
-		cel.Function("firsts", cel.Overload("kinds_firsts", []*cel.Type{list}, cel.ListType(cel.IntType), cel.UnaryBinding(firsts))),
+		cel.Function("firstPlaces", cel.Overload("kinds_first_places", []*cel.Type{list}, cel.ListType(cel.IntType), cel.UnaryBinding(firstPlaces))),
+		cel.Function("firsts", cel.Overload("kinds_firsts", []*cel.Type{list}, cel.MapType(cel.DynType, cel.IntType), cel.UnaryBinding(firstsOf))),
+		cel.Function("ipWarnings", cel.Overload("kinds_ip_warnings", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(warningsOf(validation.GetWarningsForIP)))),
+		cel.Function("cidrWarnings", cel.Overload("kinds_cidr_warnings", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(warningsOf(validation.GetWarningsForCIDR)))),
+		cel.Function("repeated", cel.Overload("kinds_repeated", []*cel.Type{list}, cel.ListType(cel.IntType), cel.UnaryBinding(repeated))),
 		cel.Function("check", cel.Overload("kinds_check", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(checkText))),
+		cel.Function("now", cel.Overload("kinds_now", nil, cel.StringType, cel.FunctionBinding(now))),
 		cel.Function("age", cel.Overload("kinds_age", []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(ageOf))),
 		cel.Function("elapsed", cel.Overload("kinds_elapsed", []*cel.Type{cel.StringType, cel.StringType}, cel.StringType, cel.BinaryBinding(elapsed))),
 		cel.Function("qty", cel.Overload("kinds_qty", []*cel.Type{cel.StringType}, cel.IntType, cel.UnaryBinding(quantity((*resource.Quantity).Value)))),
 		cel.Function("milli", cel.Overload("kinds_milli", []*cel.Type{cel.StringType}, cel.IntType, cel.UnaryBinding(quantity(milli)))),
 		cel.Function("compareQuantities", cel.Overload("kinds_compare", []*cel.Type{cel.StringType, cel.StringType}, cel.IntType, cel.BinaryBinding(compareTexts))),
 		cel.Function("sumQuantities", cel.Overload("kinds_sum", []*cel.Type{texts}, cel.StringType, cel.UnaryBinding(sumQuantities))),
-		cel.Function("now", cel.Overload("kinds_now", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(now))),
+		cel.Function("shorten", cel.Overload("kinds_shorten", []*cel.Type{texts}, cel.StringType, cel.UnaryBinding(shorten))),
 		cel.Function("merge", cel.Overload("kinds_merge", []*cel.Type{dyn, dyn}, values, cel.BinaryBinding(merge))),
 		cel.Function("selector", cel.Overload("kinds_selector", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(selectorText))),
 		cel.Function("labels", cel.Overload("kinds_labels", []*cel.Type{strings}, cel.StringType, cel.UnaryBinding(labelsText))),
@@ -64,11 +72,11 @@ func setOf(list ref.Val) ref.Val {
 	return types.NewRefValMap(types.DefaultTypeAdapter, m)
 }
 
-// firsts has for every item of a list the index of the first that is equal.
-func firsts(list ref.Val) ref.Val {
-	seen := map[ref.Val]int64{}
-	var indexes []int64
-	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
+// firstsOf makes a map of a list: to the index of the first item that is equal.
+func firstsOf(list ref.Val) ref.Val {
+	m := map[ref.Val]ref.Val{}
+	var index types.Int
+	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; index++ {
 		item := it.Next()
 		if types.IsError(item) {
 			return item
@@ -76,14 +84,78 @@ func firsts(list ref.Val) ref.Val {
 		if !hashable(item) {
 			return types.NewErr("firsts is for strings, numbers and booleans")
 		}
+		if _, ok := m[item]; !ok {
+			m[item] = index
+		}
+	}
+	return types.NewRefValMap(types.DefaultTypeAdapter, m)
+}
+
+// warningsOf makes a function of a path and a text.
+func warningsOf(warnings func(*field.Path, string) []string) func(at, value ref.Val) ref.Val {
+	return func(at, value ref.Val) ref.Val {
+		list := warnings(field.NewPath(string(at.(types.String))), string(value.(types.String)))
+		return types.NewStringList(types.DefaultTypeAdapter, list)
+	}
+}
+
+// shorten joins at most three texts, and says how many more there are.
+func shorten(list ref.Val) ref.Val {
+	var all []string
+	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
+		t, ok := it.Next().(types.String)
+		if !ok {
+			return types.NewErr("shorten is for strings")
+		}
+		all = append(all, string(t))
+	}
+	const most = 3
+	if len(all) <= most {
+		return types.String(strings.Join(all, ","))
+	}
+	return types.String(fmt.Sprintf("%s + %d more...", strings.Join(all[:most], ","), len(all)-most))
+}
+
+// repeated returns the places of the items that a list has before them, too.
+func repeated(list ref.Val) ref.Val {
+	seen, places := map[ref.Val]bool{}, []ref.Val{}
+	at := types.Int(0)
+	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; at++ {
+		item := it.Next()
+		if types.IsError(item) {
+			return item
+		}
+		if !hashable(item) {
+			return types.NewErr("repeated is for strings, numbers and booleans")
+		}
+		if seen[item] {
+			places = append(places, at)
+		}
+		seen[item] = true
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, places)
+}
+
+// firstPlaces has for every item of a list the index of the first that is equal.
+func firstPlaces(list ref.Val) ref.Val {
+	seen := map[ref.Val]int64{}
+	var places []int64
+	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
+		item := it.Next()
+		if types.IsError(item) {
+			return item
+		}
+		if !hashable(item) {
+			return types.NewErr("firstPlaces is for strings, numbers and booleans")
+		}
 		first, ok := seen[item]
 		if !ok {
-			first = int64(len(indexes))
+			first = int64(len(places))
 			seen[item] = first
 		}
-		indexes = append(indexes, first)
+		places = append(places, first)
 	}
-	return types.DefaultTypeAdapter.NativeToValue(indexes)
+	return types.DefaultTypeAdapter.NativeToValue(places)
 }
 
 func hashable(v ref.Val) bool {
@@ -101,6 +173,9 @@ func checkText(format, value ref.Val) ref.Val {
 	}
 	return types.NewStringList(types.DefaultTypeAdapter, list)
 }
+
+// now is the time in seconds, as objects have it.
+func now(...ref.Val) ref.Val { return types.String(time.Now().UTC().Format(time.RFC3339)) }
 
 // ageOf is how long ago a time was, as kubectl shows it.
 func ageOf(value ref.Val) ref.Val {
@@ -161,9 +236,6 @@ func sumQuantities(list ref.Val) ref.Val {
 	}
 	return types.String(sum.String())
 }
-
-// now is the time. CEL computes calls without arguments once, so there is one.
-func now(ref.Val) ref.Val { return types.String(time.Now().UTC().Format(time.RFC3339)) }
 
 // merge joins two maps. The second wins.
 func merge(a, b ref.Val) ref.Val {

@@ -31,6 +31,8 @@ type Kind struct {
 	Name string `yaml:"name"`
 	// Status is whether spec and status are written through different endpoints.
 	Status bool `yaml:"status"`
+	// StatusOnCreate is whether a new object may have a status.
+	StatusOnCreate bool `yaml:"statusOnCreate"`
 	// StatusKeeps are the fields that a write of the status does not change, besides
 	// those that are neither metadata nor status: "metadata", or "metadata.labels".
 	StatusKeeps []string `yaml:"statusKeeps"`

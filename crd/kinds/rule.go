@@ -22,6 +22,8 @@ type rule struct {
 	Subresource       string    `yaml:"subresource"`
 	Each              *expr     `yaml:"each"`
 	Inner             *expr     `yaml:"inner"`
+	At                string    `yaml:"at"`
+	Flat              bool      `yaml:"flat"`
 	Let               lets      `yaml:"let"`
 	Path              string    `yaml:"path"`
 	PathExpression    *expr     `yaml:"pathExpression"`
@@ -104,6 +106,12 @@ func (r *rule) run(w *walk, s *scope, path *field.Path, found func(s *scope, pat
 		return fmt.Errorf("%s: the result is a %s and not a list", r.Each.source, value.Type().TypeName())
 	}
 	at, indexed := appendEach(path, r.Each.source, "self")
+	if r.At != "" {
+		at, indexed = appendPath(path, r.At), true
+	}
+	if r.Flat {
+		at, indexed = path, false
+	}
 	for it := list.Iterator(); it.HasNext() == types.True; own.index++ {
 		own.item = it.Next()
 		if err, ok := own.item.(*types.Err); ok {

@@ -62,7 +62,7 @@ func (w *walk) runRules(rules []*rule, p place) {
 
 // validateField validates a field or item and what is below it.
 func (w *walk) validateField(data *fieldData, p place) {
-	set := p.t.isSet(p.value)
+	set := p.item || p.t.isSet(p.value)
 	if data != nil {
 		// Keywords are for spec or for status, as the write is.
 		if !w.validateKeywords(data, p, set) {

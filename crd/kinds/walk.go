@@ -35,6 +35,7 @@ type place struct {
 	hasOld     bool
 	parent     ref.Val
 	path       *field.Path
+	item       bool // of a list: never absent, even if it is empty
 }
 
 // scope returns the variables of the expressions at a place.
@@ -82,7 +83,7 @@ func (p place) items(visit func(item place)) {
 		match := matcher(p.t, p.old)
 		for i, item := range value {
 			old, ok := match(i, item)
-			visit(place{t: p.t.items, value: item, old: old, hasOld: ok && p.hasOld, parent: p.parent, path: p.path.Index(i)})
+			visit(place{t: p.t.items, value: item, old: old, hasOld: ok && p.hasOld, parent: p.parent, path: p.path.Index(i), item: true})
 		}
 	case map[string]any:
 		before, _ := p.old.(map[string]any)

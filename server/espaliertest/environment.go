@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"github.com/espalier-dev/espalier/server"
 	"github.com/espalier-dev/espalier/server/local"
 )
 
@@ -179,7 +178,7 @@ func (e *Environment) connect(ctx context.Context) (err error) {
 		return err
 	}
 	loud := func(s *settings) { s.loud = e.AttachControlPlaneOutput || os.Getenv(envAttachOutput) == "true" }
-	e.server, err = start(ctx, Configure(func(o *server.Options) { o.ProtectInstances = false }), Configure(flags), loud)
+	e.server, err = start(ctx, Configure(flags), loud)
 	if err != nil {
 		return err
 	}

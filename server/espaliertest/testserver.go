@@ -51,8 +51,8 @@ func CRDObjects(definitions ...*apiextensions.CustomResourceDefinition) Option {
 }
 
 // Configure changes the options of the server, which are those of `espalier serve`.
-// Unlike that command, a test server has all kinds (--kinds=all), and does not enable API
-// Priority and Fairness.
+// Unlike that command, a test server has all kinds (--kinds=all), deletes a CRD together with
+// its objects (--protect-instances=false), and does not enable API Priority and Fairness.
 func Configure(change func(*server.Options)) Option {
 	return func(s *settings) { s.configure = append(s.configure, change) }
 }
@@ -148,10 +148,11 @@ func (s *settings) read() ([]crdinstall.Definition, error) {
 	return all, nil
 }
 
-// apply configures a test server: all kinds, no API Priority and Fairness, no waiting
-// for watches at the end.
+// apply configures a test server: all kinds, CRDs can be deleted with their objects, no
+// API Priority and Fairness, no waiting for watches at the end.
 func (s *settings) apply(o *server.Options) {
 	o.Kinds = server.KindsAll
+	o.ProtectInstances = false
 	o.Feature.EnablePriorityAndFairness = false
 	o.Run.ShutdownWatchTerminationGracePeriod = 0
 	for _, change := range s.configure {

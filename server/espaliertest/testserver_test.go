@@ -103,6 +103,29 @@ func TestDefinitionsMayBeObjects(t *testing.T) {
 	}
 }
 
+// A CRD is deleted with its objects, as in envtest, unless the test asks for protection.
+func TestDeletionOfACRDWithObjects(t *testing.T) {
+	t.Parallel()
+	for protected, options := range map[bool][]Option{
+		false: nil,
+		true:  {Configure(func(o *server.Options) { o.ProtectInstances = true })},
+	} {
+		config := Start(t, append(options, CRDs(crds))...)
+		if _, err := crontabs(t, config).Create(t.Context(), tab("one", "* * * * *"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		client, err := dynamic.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resource := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+		err = resource.Delete(t.Context(), "crontabs.stable.example.com", metav1.DeleteOptions{})
+		if apierrors.IsConflict(err) != protected || !protected && err != nil {
+			t.Errorf("protected: %v: %v", protected, err)
+		}
+	}
+}
+
 func TestTheServerCanBeConfigured(t *testing.T) {
 	t.Parallel()
 	tabs := crontabs(t, Start(t, CRDs(crds), Configure(func(o *server.Options) { o.FieldValidation = "strict" })))

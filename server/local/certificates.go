@@ -51,6 +51,7 @@ func (p *ControlPlane) certify(s *server.Options, o Options, listening net.Addr)
 	s.Serving.ServerCert.CertKey.CertFile = filepath.Join(pki, "server.crt")
 	s.Serving.ServerCert.CertKey.KeyFile = filepath.Join(pki, "server.key")
 	s.Identity.ClientCAFile = filepath.Join(pki, "ca.crt")
+	s.RootCAFile = s.Identity.ClientCAFile
 	s.Signing.CertFile, s.Signing.KeyFile = s.Identity.ClientCAFile, filepath.Join(pki, "ca.key")
 	p.config = &rest.Config{Host: "https://" + net.JoinHostPort(host, port)}
 	p.config, err = p.User(Administrator, user.SystemPrivilegedGroup)

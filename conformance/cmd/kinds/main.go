@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +19,9 @@ import (
 // quiet turns API priority and fairness off: its controller writes to FlowSchemas while they are compared.
 const quiet = "--enable-priority-and-fairness=false"
 
+// data has our server serve all kinds as data, without controllers that kube-apiserver does not have.
+const data = "--kinds=all --controllers= " + quiet
+
 var (
 	only     = flag.String("kinds", "", "kinds to compare, separated by commas: plural, plural.group or plural.version.group (default: all)")
 	objects  = flag.Int("objects", 100, "objects of each kind")
@@ -24,7 +29,7 @@ var (
 	limit    = flag.Duration("limit", 0, "stop after this time with what was compared (default: no limit)")
 	out      = flag.String("out", "", "write the report to this file, too")
 	asJSON   = flag.Bool("json", false, "print the report as JSON, with an example of each miss in detail")
-	args     = flag.String("server-args", quiet, "flags of our server, separated by spaces")
+	args     = flag.String("server-args", data, "flags of our server, separated by spaces; those that it does not have are left out")
 	kubeArgs = flag.String("kube-args", quiet, "further flags of kube-apiserver, separated by spaces")
 	workers  = flag.Int("workers", 4, "kinds that are compared at the same time")
 	serve    = flag.Bool("serve", false, "start both servers, print their kubeconfig files, and wait for a signal")
@@ -106,9 +111,12 @@ func start(ctx context.Context, dir string, kind launch.Kind, name string) (*sta
 	if err != nil {
 		return nil, err
 	}
-	flags := strings.Fields(*args)
-	if kind == launch.Kubernetes {
-		flags = strings.Fields(*kubeArgs)
+	flags := strings.Fields(*kubeArgs)
+	if kind == launch.Espalier {
+		if flags, err = known(ctx, binary, strings.Fields(*args)); err != nil {
+			etcd.Stop()
+			return nil, err
+		}
 	}
 	server, err := launch.StartServer(ctx, launch.Spec{Kind: kind, Binary: binary, Etcd: etcd.URL, Prefix: "/kinds", Flags: flags})
 	if err != nil {
@@ -121,6 +129,24 @@ func start(ctx context.Context, dir string, kind launch.Kind, name string) (*sta
 		return nil, err
 	}
 	return s, nil
+}
+
+// known returns the flags that our server has. A flag that this version lacks would end it.
+func known(ctx context.Context, binary string, flags []string) ([]string, error) {
+	help, err := exec.CommandContext(ctx, binary, "serve", "--help").CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("espalier serve --help failed: %w", err)
+	}
+	var out []string
+	for _, f := range flags {
+		name, _, _ := strings.Cut(f, "=")
+		if regexp.MustCompile(`(?m)^\s*` + regexp.QuoteMeta(name) + `\b`).Match(help) {
+			out = append(out, f)
+		} else {
+			fmt.Fprintf(os.Stderr, "kinds: our server has no flag %s\n", name)
+		}
+	}
+	return out, nil
 }
 
 func showOne(ctx context.Context, o kinds.Options) error {

@@ -174,6 +174,7 @@ var (
 	uuids    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	moments  = regexp.MustCompile(`20[0-9]{2}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}`)
 	versions = regexp.MustCompile(`(resourceVersion[\\":]+)[0-9]+`)
+	ports    = regexp.MustCompile(`\b3[0-2][0-9]{3}\b`) // the range of node ports
 	pointers = regexp.MustCompile(`0x[0-9a-f]{8,}`)
 )
 
@@ -194,6 +195,12 @@ func (n *Normalizer) Text(message string) string {
 	}
 	message = uuids.ReplaceAllString(message, "<uid>")
 	message = versions.ReplaceAllString(message, "${1}<resourceVersion>")
+	message = ports.ReplaceAllStringFunc(message, func(text string) string {
+		if number, err := strconv.ParseInt(text, 10, 64); err == nil && !n.asked[number] {
+			return "<nodePort>"
+		}
+		return text
+	})
 	message = pointers.ReplaceAllString(message, "<pointer>")
 	return moments.ReplaceAllStringFunc(message, func(text string) string {
 		t, err := time.Parse(time.DateTime, strings.Replace(text, "T", " ", 1))

@@ -20,7 +20,7 @@ func field(path string) string { return indices.ReplaceAllString(path, "[]") }
 
 // signature returns a message without its values.
 func signature(message string) string {
-	for _, prefix := range []string{"Invalid value: ", "Unsupported value: ", "Duplicate value: ", "Too long: ", "Not found: "} {
+	for _, prefix := range []string{"Invalid value: ", "Unsupported value: ", "Duplicate value: ", "Not found: "} {
 		if rest, ok := strings.CutPrefix(message, prefix); ok {
 			message = prefix + "…" + rest[valueEnd(rest):]
 			break

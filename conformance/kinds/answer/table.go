@@ -11,7 +11,10 @@ var age = regexp.MustCompile(`^[0-9]{1,2}s$|^[0-9]m[0-9]{0,2}s?$`)
 
 // ages are columns with a time since.
 func ages(column string) bool {
-	for _, word := range []string{"Age", "Duration", "Last", "Completions", "First", "Signer"} {
+	if column == "?" { // kube-apiserver gives IPAddresses a cell without a column
+		return true
+	}
+	for _, word := range []string{"Age", "Duration", "Last", "First"} {
 		if strings.HasPrefix(column, word) {
 			return true
 		}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -56,6 +57,7 @@ func FromData(k *kinds.Kind) Resource {
 	}
 	r.Strategy.Default = d.fill
 	r.Strategy.Warn = func(_ context.Context, obj runtime.Object) []string { return k.Warnings(tree(obj), nil) }
+	r.Strategy.WarnUpdate = func(_ context.Context, obj, old runtime.Object) []string { return k.Warnings(tree(obj), tree(old)) }
 	if len(k.Generation) > 0 {
 		r.Strategy.Generation = func(obj, old runtime.Object) bool { return k.Changed(tree(obj), tree(old), k.Generation) }
 	}
@@ -88,6 +90,16 @@ var nameFormats = map[string]func(name string, prefix bool) []string{
 	"dns-label":     apivalidation.NameIsDNSLabel,
 	"dns1035-label": apivalidation.NameIsDNS1035Label,
 	"path-segment":  segmentName,
+	"ip-strict":     addressName,
+}
+
+// addressName validates names that are IP addresses in the canonical form.
+func addressName(name string, _ bool) []string {
+	var list []string
+	for _, e := range validation.IsValidIP(nil, name) {
+		list = append(list, e.Detail)
+	}
+	return list
 }
 
 // data adapts a kind to the functions of a [Strategy].
@@ -144,7 +156,7 @@ func (d data) validate(obj, old runtime.Object, subresource string) field.ErrorL
 
 func (d data) create(_ context.Context, obj runtime.Object) {
 	m := tree(obj)
-	if d.kind.Status {
+	if d.kind.Status && !d.kind.StatusOnCreate {
 		delete(m, "status")
 	}
 	d.prepare(m, nil, obj)

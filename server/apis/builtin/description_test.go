@@ -9,6 +9,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -81,6 +82,29 @@ func TestVirtualResourceAndTokens(t *testing.T) {
 	e.Do("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "").Is(405)
 	e.Do("GET", "/api/v1/namespaces/n/serviceaccounts/json/token", "").Is(405)
 	e.Do("POST", "/api/v1/namespaces/n/serviceaccounts/none/token", `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1"}`).Is(404)
+}
+
+// Reviews and tokens have no columns. The text is kube-apiserver's.
+func TestNoTableOfReviews(t *testing.T) {
+	e := start(t, all()...)
+	e.Do("POST", "/api/v1/namespaces/n/serviceaccounts", `{"metadata":{"name":"robot"}}`).Is(201)
+	client := e.clients()["json"].CoreV1().RESTClient()
+	post := func(path, as string) error {
+		return client.Post().AbsPath(path).SetHeader("Accept", "application/json;as="+as+";g=meta.k8s.io;v=v1").SetHeader("Content-Type", "application/json").
+			Body([]byte(`{}`)).Do(t.Context()).Error()
+	}
+	for _, path := range []string{"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "/api/v1/namespaces/n/serviceaccounts/robot/token"} {
+		const text = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
+		if err := post(path, "Table"); !apierrors.IsNotAcceptable(err) || err.Error() != text {
+			t.Errorf("%s: %v", path, err)
+		}
+		if err := post(path, "PartialObjectMetadata"); err != nil {
+			t.Errorf("metadata of %s: %v", path, err)
+		}
+	}
+	if err := client.Get().AbsPath("/api/v1/namespaces/n/serviceaccounts/robot").SetHeader("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1").Do(t.Context()).Error(); err != nil {
+		t.Errorf("a table of service accounts: %v", err)
+	}
 }
 
 func TestDiscovery(t *testing.T) {

@@ -117,6 +117,9 @@ func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t tab
 	if err != nil {
 		return err
 	}
+	if !own || one.Virtual != nil {
+		scope.TableConvertor = nil // reviews and tokens have no columns: 406, as in Kubernetes
+	}
 	equivalent.RegisterKindFor(scope.Resource, subresource, kind)
 	r.endpoints[endpointKey{scope.Resource, subresource}] = &endpoint{resource: one, Endpoint: &endpoints.Endpoint{
 		Scope: scope, Storage: s, Admission: r.options.Admission, MinRequestTimeout: r.options.MinRequestTimeout, PatchTypes: patchTypes,

@@ -98,7 +98,9 @@ type Strategy struct {
 	// right to. Old is nil for new objects.
 	Authorize func(ctx context.Context, obj, old runtime.Object) field.ErrorList
 	// Warn returns warnings for the client on success.
-	Warn           func(ctx context.Context, obj runtime.Object) []string
+	Warn func(ctx context.Context, obj runtime.Object) []string
+	// WarnUpdate returns those of updates, if they differ.
+	WarnUpdate     func(ctx context.Context, obj, old runtime.Object) []string
 	CreateOnUpdate bool // PUT may create
 	Unconditional  bool // PUT may leave out the resourceVersion
 	// Generation reports whether to increment metadata.generation. If nil, the objects

@@ -111,7 +111,10 @@ func (s restStrategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) 
 }
 
 // WarningsOnUpdate implements rest.RESTUpdateStrategy.
-func (s restStrategy) WarningsOnUpdate(ctx context.Context, obj, _ runtime.Object) []string {
+func (s restStrategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
+	if s.strategy.WarnUpdate != nil {
+		return s.strategy.WarnUpdate(ctx, obj, old)
+	}
 	return s.WarningsOnCreate(ctx, obj)
 }
 

@@ -9,8 +9,3 @@ func Standard() []Resource {
 		flowSchemas(), priorityLevelConfigurations(),
 	}
 }
-
-// Data returns the resources that the server stores without acting on them: in
-// Kubernetes, kubelets, the scheduler and kube-controller-manager do that. A server has
-// them with --kinds=all. There are none yet.
-func Data() []Resource { return nil }

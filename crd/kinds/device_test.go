@@ -1,0 +1,56 @@
+package kinds
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/common/types"
+)
+
+func TestCheckDevice(t *testing.T) {
+	for _, c := range []struct{ expression, want string }{
+		{"true", ""},
+		{`device.driver == "x"`, ""},
+		{`device.attributes["x"].y`, ""},
+		{`device.attributes["x"].y == 1`, ""},
+		{`device.capacity["x"].y.compareTo(quantity("1")) > 0`, ""},
+		{"device.allowMultipleAllocations", ""},
+		{`cel.bind(x, device.attributes["x"], x.y)`, ""},
+		{"1", "must evaluate to bool or the unknown type, not int"},
+		{"", "compilation failed: ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>'"},
+		{"foo", "compilation failed: ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')"},
+		{"device.foo", "compilation failed: ERROR: <input>:1:7: undefined field 'foo'"},
+	} {
+		list := plain(checkDevice(types.String(c.expression))).([]any)
+		if c.want == "" && len(list) > 0 || c.want != "" && (len(list) != 1 || !strings.HasPrefix(list[0].(string), c.want)) {
+			t.Errorf("%s: %q, want %q", c.expression, list, c.want)
+		}
+	}
+}
+
+func TestDeviceNames(t *testing.T) {
+	for _, c := range []struct {
+		check func(string) []string
+		name  string
+		valid bool
+	}{
+		{attributeName, "a", true},
+		{attributeName, "x.y/a_B1", true},
+		{attributeName, "a b", false},
+		{attributeName, "", false},
+		{attributeName, "/a", false},
+		{attributeName, "a/", false},
+		{attributeName, strings.Repeat("a", 33), false},
+		{attributeName, strings.Repeat("a", 64) + "/a", false},
+		{attributeFullName, "x/a", true},
+		{attributeFullName, "a", false},
+		{poolName, "a/b.c", true},
+		{poolName, "/", false},
+		{poolName, "a/b c", false},
+		{poolName, strings.Repeat("a", 254), false},
+	} {
+		if got := c.check(c.name); (len(got) == 0) != c.valid {
+			t.Errorf("%q: %q", c.name, got)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package server
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestControllers(t *testing.T) {
+	today := []string{requestSigner, roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, accountCreator}
+	for _, test := range []struct {
+		flags   []string
+		running []string
+		err     string
+	}{
+		{nil, today, ""},
+		{[]string{"--kinds=all"}, controllerNames, ""},
+		{[]string{"--kinds=custom"}, []string{roleAggregator, garbageCollector, namespaceEmptier, quotaCounter}, ""},
+		{[]string{"--controllers="}, nil, ""},
+		{[]string{"--controllers=namespace-controller"}, []string{namespaceEmptier}, ""},
+		{[]string{"--controllers=*,root-ca-certificate-publisher-controller"}, controllerNames, ""},
+		{[]string{"--controllers=-garbage-collector-controller,*"}, slices.DeleteFunc(slices.Clone(today), func(n string) bool { return n == garbageCollector }), ""},
+		{[]string{"--kinds=all", "--controllers=*,-root-ca-certificate-publisher-controller"}, today, ""},
+		{[]string{"--controllers=*,-garbage"}, today, `"-garbage", which is not the name of a controller; the names are certificatesigningrequest-signing-controller, clusterrole-`},
+		{[]string{"--kinds=custom", "--controllers=serviceaccount-controller"}, []string{accountCreator}, "--kinds=custom; leave it out, or set --kinds=control-plane"},
+	} {
+		o := parsed(t, test.flags...)
+		var running []string
+		for _, name := range controllerNames {
+			if o.runs(name) {
+				running = append(running, name)
+			}
+		}
+		if !slices.Equal(running, test.running) {
+			t.Errorf("%q: %q, want %q", test.flags, running, test.running)
+		}
+		var text strings.Builder
+		for _, err := range o.validateControllers() {
+			text.WriteString(err.Error())
+		}
+		if (test.err == "") != (text.Len() == 0) || !strings.Contains(text.String(), test.err) {
+			t.Errorf("%q: error %q, want %q", test.flags, text.String(), test.err)
+		}
+	}
+}
