@@ -33,6 +33,7 @@ ETCDUTL := $(BIN)/etcdutl
 KUBECTL := $(BIN)/kubectl
 UPSTREAM := $(BIN)/upstream
 KUBE_APISERVER := $(BIN)/kube-apiserver
+E2E := $(BIN)/e2e
 FUZZTIME ?= 10m
 MINUTES ?= 10
 URLS ?= 100000
@@ -51,7 +52,7 @@ verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run ev
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance linear urls attack flood scenarios upstream-suite controller-runtime kinds controllers deploy-check envtest search-diff soak explore robustness ## Run every suite that verify leaves out (hours)
+nightly: conformance linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds controllers deploy-check envtest search-diff soak explore robustness ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -154,6 +155,16 @@ $(KUBE_APISERVER): conformance/kubernetes/go.mod conformance/kubernetes/go.sum
 .PHONY: kube-apiserver
 kube-apiserver: $(KUBE_APISERVER) ## Build kube-apiserver at the version pinned in conformance/kubernetes/go.mod (about eight minutes)
 
+# The conformance specs of Kubernetes as one program. Like kube-apiserver it is built once
+# per pin.
+$(E2E): conformance/kubernetes/go.mod conformance/kubernetes/go.sum conformance/kubernetes/conformance_test.go
+	@printf '==> %s\n' 'e2e: building the conformance specs of Kubernetes (once per pin; about fifteen minutes)'
+	@mkdir -p $(BIN)
+	@cd conformance/kubernetes && $(GO) test -c -vet=off -tags conformance -o $@ . && touch $@
+
+.PHONY: e2e
+e2e: $(E2E) ## Build the conformance specs of Kubernetes at the version pinned in conformance/kubernetes/go.mod (about fifteen minutes)
+
 # The tests of ./server take longest and mostly wait: naming that package first lets
 # the others run beside it.
 .PHONY: test
@@ -255,6 +266,12 @@ upstream-suite: tools ## Run upstream's integration tests against our server
 controller-runtime: tools $(KUBE_APISERVER) ## Run controller-runtime's suites with kube-apiserver and with our server; RUNTIMEFLAGS='-packages client' for some
 	$(call step,run the suites of controller-runtime with kube-apiserver and with our server)
 	@cd conformance && $(GO) run ./cmd/controller-runtime $(RUNTIMEFLAGS)
+
+# Not part of verify: the specs take minutes, and they and kube-apiserver 25 to build.
+.PHONY: kubernetes-conformance
+kubernetes-conformance: tools $(KUBE_APISERVER) $(E2E) ## Run Kubernetes' conformance specs with kube-apiserver and with our server; CONFORMANCEFLAGS='-focus sig-auth' for some
+	$(call step,run the conformance specs of Kubernetes with kube-apiserver and with our server)
+	@cd conformance && $(GO) run ./cmd/kubernetes-conformance $(CONFORMANCEFLAGS)
 
 # Not part of verify: the default of 100 objects a kind takes minutes, and kube-apiserver eight to build.
 .PHONY: kinds

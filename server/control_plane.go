@@ -177,6 +177,9 @@ func (p *controlPlane) prepare(ctx context.Context) error {
 	enough := time.AfterFunc(preparationTime, func() { late.Store(true); letIn() })
 	defer enough.Stop()
 	steps := map[string]func(context.Context, kubernetes.Interface) error{"namespaces": p.ensureNamespaces, "default roles": rbac.EnsureDefaults}
+	if p.served == KindsAll {
+		steps["default roles"] = rbac.EnsureKubernetesDefaults
+	}
 	if p.fair {
 		steps["default flow schemas"] = flowcontrol.EnsureDefaults
 	}

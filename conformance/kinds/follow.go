@@ -13,7 +13,7 @@ import (
 type step struct {
 	weight int
 	fits   func(*Kind) bool
-	make   func(*script) *Request
+	build  func(*script) *Request
 }
 
 func whole(k *Kind) bool { return k.can("update") }
@@ -32,6 +32,8 @@ var steps = []step{
 	{16, patchable, (*script).apply},
 	{16, func(k *Kind) bool { return len(k.subresources()) > 0 }, (*script).subresource},
 	{6, func(k *Kind) bool { _, ok := k.Sub["scale"]; return ok }, (*script).scale},
+	{3, func(k *Kind) bool { _, ok := k.Sub["eviction"]; return ok }, (*script).evict},
+	{3, func(k *Kind) bool { _, ok := k.Sub["binding"]; return ok }, (*script).bind},
 }
 
 // subresources returns those of the kind that take the whole object.
@@ -62,7 +64,7 @@ func (s *script) follow(ctx context.Context) (bool, error) {
 			continue
 		}
 		if n -= st.weight; n < 0 {
-			return s.write(ctx, st.make(s))
+			return s.write(ctx, st.build(s))
 		}
 	}
 	return false, nil
@@ -180,5 +182,36 @@ func (s *script) scale() *Request {
 	case 3:
 		body["spec"], body["unknownField"] = spec, "x"
 	}
+	return r
+}
+
+func (s *script) evict() *Request {
+	body := map[string]any{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": map[string]any{"name": s.name}}
+	switch s.src.IntN(5) {
+	case 0:
+		body["metadata"] = map[string]any{"name": "another"}
+	case 1:
+		body["deleteOptions"] = map[string]any{"gracePeriodSeconds": int64(s.src.IntN(3)), "dryRun": []any{"All"}}
+	case 2:
+		body["deleteOptions"] = map[string]any{"preconditions": map[string]any{"uid": "0f1c4f0a-5f0e-4f6c-9f8d-0a1b2c3d4e5f"}}
+	}
+	r := s.request(http.MethodPost, "application/json", "eviction", body)
+	r.Sub = "eviction"
+	return r
+}
+
+func (s *script) bind() *Request {
+	target := map[string]any{"apiVersion": "v1", "kind": "Node", "name": "node-1"}
+	switch s.src.IntN(5) {
+	case 0:
+		delete(target, []string{"apiVersion", "kind", "name"}[s.src.IntN(3)])
+	case 1:
+		target["kind"] = "Pod"
+	case 2:
+		target["name"] = "Upper"
+	}
+	body := map[string]any{"apiVersion": "v1", "kind": "Binding", "metadata": map[string]any{"name": s.name, "annotations": map[string]any{"a": "b"}}, "target": target}
+	r := s.request(http.MethodPost, "application/json", "binding", body)
+	r.Sub = "binding"
 	return r
 }

@@ -42,7 +42,6 @@ type Kind struct {
 	Known     generator.Known
 	Exclusive bool
 	unsettled bool // kube-apiserver writes its status
-	versioned bool // the group has more than one stable version of it
 }
 
 var stable = regexp.MustCompile(`^v[0-9]+$`)
@@ -107,9 +106,8 @@ func name(kinds []*Kind) {
 		versions[k.Resource.Name+"."+k.Group]++
 	}
 	for _, k := range kinds {
-		k.versioned = versions[k.Resource.Name+"."+k.Group] > 1
 		switch {
-		case k.versioned:
+		case versions[k.Resource.Name+"."+k.Group] > 1:
 			k.ID = k.Resource.Name + "." + k.Version + "." + k.Group
 		case k.Group != "":
 			k.ID = k.Resource.Name + "." + k.Group

@@ -85,6 +85,7 @@ type Report struct {
 	Kinds     map[string]*Score `json:"kinds"`
 	NotServed []string          `json:"notServed"`
 	NoSeed    []string          `json:"noSeed"`
+	Panicked  []string          `json:"panicked"` // objects that kube-apiserver gave no answer about
 	mutex     sync.Mutex
 	rules     map[string]*Rule
 }
@@ -134,6 +135,9 @@ func (r *Report) add(k *Kind, index int, s *script) {
 	score.Objects++
 	for _, x := range s.exchanges {
 		score.count(x)
+		if x.Panic {
+			r.Panicked = append(r.Panicked, fmt.Sprintf("%s/%d", k.ID, index))
+		}
 	}
 	r.group(k.ID, fmt.Sprintf("%s/%d", k.ID, index), s.misses())
 }
@@ -226,8 +230,8 @@ func (r *Report) Write(w io.Writer) {
 	if len(r.NoSeed) > 0 {
 		fmt.Fprintf(w, "\nwithout a seed: %d: %s\n", len(r.NoSeed), strings.Join(r.NoSeed, ", "))
 	}
-	if n := r.Total().Panics; n > 0 {
-		fmt.Fprintf(w, "\nkube-apiserver closed the connection without an answer: %d requests, not compared\n", n)
+	if n := len(r.Panicked); n > 0 {
+		fmt.Fprintf(w, "\nkube-apiserver closed the connection without an answer: %d requests, not compared: %s\n", n, strings.Join(r.Panicked[:min(n, 10)], ", "))
 	}
 	if rules := r.Rules(); len(rules) > 0 {
 		fmt.Fprintf(w, "\nmisses by rule (seed %d; -show KIND/NUMBER shows an example):\n", r.Seed)

@@ -116,7 +116,7 @@ func (s *script) write(ctx context.Context, r *Request) (bool, error) {
 	if x.Outcome.There != x.Outcome.Here {
 		return false, nil
 	}
-	if !x.Outcome.There || r.Query.Has("dryRun") || r.Sub == "scale" {
+	if !x.Outcome.There || r.Query.Has("dryRun") || x.There.Normal["kind"] != s.kind.Resource.Kind {
 		return true, nil
 	}
 	s.stored = x.There.Normal
@@ -273,7 +273,7 @@ func (s *script) misses() []answer.Miss {
 				continue
 			}
 			now = append(now, key)
-			m.Rule = scope(x.Request) + m.Rule
+			m.Rule = scope(x.Request, m.What) + m.Rule
 			out = append(out, m)
 		}
 		for _, key := range now {
@@ -283,14 +283,13 @@ func (s *script) misses() []answer.Miss {
 	return out
 }
 
-// scope is the part of a rule that says which request it is about.
-func scope(r *Request) string {
-	if r.Sub != "" {
+// scope is the part of a rule that says which request it is about. All requests validate alike, so most refusals need none.
+func scope(r *Request, what string) string {
+	switch {
+	case r.Sub != "":
 		return r.Sub + ": "
+	case r.Purpose == "delete", what == answer.StoredMiss && r.Purpose != "create" && r.Purpose != "create by apply":
+		return r.Purpose + ": "
 	}
-	switch r.Purpose {
-	case "create", "table":
-		return ""
-	}
-	return r.Purpose + ": "
+	return ""
 }

@@ -76,6 +76,8 @@ type Spec struct {
 	Flags  []string // further flags; the last one of a name counts
 	// Compatible has ours do as upstream's does: an object's namespace need not exist, and deleting a CRD deletes its objects.
 	Compatible bool
+	// Accounts has kube-apiserver ask for the service account of a pod, as it does by default: the caller creates the accounts.
+	Accounts bool
 	// Namespaces are made once the server is ready. Upstream's has no namespace objects: an object's namespace need not exist there.
 	Namespaces []string
 }
@@ -237,7 +239,7 @@ func command(spec Spec, dir, nowhere string) ([]string, error) {
 }
 
 // kubernetesCommand runs kube-apiserver with RBAC. Nothing creates service accounts here: kube-controller-manager would, so the
-// plugin that waits for them is off.
+// plugin that waits for them is off, unless the caller creates them.
 func kubernetesCommand(spec Spec, dir string) ([]string, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -248,10 +250,13 @@ func kubernetesCommand(spec Spec, dir string) ([]string, error) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return nil, err
 	}
-	return []string{spec.Binary,
+	argv := []string{spec.Binary,
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-signing-key-file=" + file, "--service-account-key-file=" + file,
-		"--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
-	}, nil
+		"--service-cluster-ip-range=10.0.0.0/24", "--authorization-mode=RBAC"}
+	if !spec.Accounts {
+		argv = append(argv, "--disable-admission-plugins=ServiceAccount")
+	}
+	return argv, nil
 }
 
 // Client returns the configuration of a client with a new certificate for user.

@@ -76,7 +76,7 @@ func Parse(report []byte) ([]Spec, error) {
 			LeafNodeType, LeafNodeText string
 			State                      string
 			RunTime                    time.Duration
-			Failure                    struct{ Message string }
+			Failure                    failure
 		}
 	}
 	if err := json.Unmarshal(report, &suites); err != nil {
@@ -89,11 +89,30 @@ func Parse(report []byte) ([]Spec, error) {
 			if r.LeafNodeType != "It" {
 				continue // set-up and clean-up of the whole suite: if they fail, so do the specs
 			}
-			reason := strings.Join(strings.Fields(r.Failure.Message), " ")
-			specs = append(specs, Spec{strings.Join(append(r.ContainerHierarchyTexts, r.LeafNodeText), " "), r.State, r.RunTime, reason})
+			specs = append(specs, Spec{strings.Join(append(r.ContainerHierarchyTexts, r.LeafNodeText), " "), r.State, r.RunTime, r.Failure.reason()})
 		}
 	}
 	return specs, nil
+}
+
+// failure is why a spec has failed. If its time was over, the message says only that: the step, or what the spec said when it was
+// interrupted, tells more.
+type failure struct {
+	Message           string
+	ProgressReport    struct{ CurrentStepText string }
+	AdditionalFailure *struct{ Failure struct{ Message string } }
+}
+
+// reason returns the failure in one line.
+func (f failure) reason() string {
+	parts := []string{f.Message}
+	if f.ProgressReport.CurrentStepText != "" {
+		parts = append(parts, "at the step: "+f.ProgressReport.CurrentStepText)
+	}
+	if f.AdditionalFailure != nil {
+		parts = append(parts, f.AdditionalFailure.Failure.Message)
+	}
+	return strings.Join(strings.Fields(strings.Join(parts, ": ")), " ")
 }
 
 // A Score compares two runs of the same suites.

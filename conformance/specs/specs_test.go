@@ -9,11 +9,13 @@ import (
 const report = `[{"SpecReports":[
 {"LeafNodeType":"BeforeSuite","State":"passed"},
 {"ContainerHierarchyTexts":["cache","list"],"LeafNodeType":"It","LeafNodeText":"works","State":"failed","RunTime":1000000,"Failure":{"Message":"\nexpected 1\n  to equal 2"}},
-{"ContainerHierarchyTexts":["cache"],"LeafNodeType":"It","LeafNodeText":"waits","State":"pending"}]}]`
+{"ContainerHierarchyTexts":["cache"],"LeafNodeType":"It","LeafNodeText":"waits","State":"pending"},
+{"LeafNodeType":"It","LeafNodeText":"hangs","State":"timedout","Failure":{"Message":"A suite timeout occurred",
+"ProgressReport":{"CurrentStepText":"watching"},"AdditionalFailure":{"State":"failed","Failure":{"Message":"no\nevent"}}}}]}]`
 
 func TestParse(t *testing.T) {
 	got, err := specs.Parse([]byte(report))
-	if err != nil || len(got) != 2 {
+	if err != nil || len(got) != 3 {
 		t.Fatalf("%v %v", got, err)
 	}
 	if s := got[0]; s.Name != "cache list works" || s.Passed() || !s.Ran() || s.Reason != "expected 1 to equal 2" || s.Took.Milliseconds() != 1 {
@@ -21,6 +23,9 @@ func TestParse(t *testing.T) {
 	}
 	if got[1].Ran() {
 		t.Errorf("%+v", got[1])
+	}
+	if s := got[2]; s.State != "timedout" || s.Reason != "A suite timeout occurred: at the step: watching: no event" {
+		t.Errorf("%+v", s)
 	}
 	if _, err := specs.Parse([]byte("{")); err == nil {
 		t.Error("half a report is read")

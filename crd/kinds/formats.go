@@ -153,6 +153,24 @@ func noBacksteps(s string) []string {
 	return nil
 }
 
+// endpointIP complains about addresses that no traffic from outside the node reaches.
+func endpointIP(s string) []string {
+	ip := netutils.ParseIPSloppy(s)
+	switch {
+	case ip == nil:
+		return []string{"must be a valid IP address"}
+	case ip.IsUnspecified():
+		return []string{fmt.Sprintf("may not be unspecified (%s)", s)}
+	case ip.IsLoopback():
+		return []string{"may not be in the loopback range (127.0.0.0/8, ::1/128)"}
+	case ip.IsLinkLocalUnicast():
+		return []string{"may not be in the link-local range (169.254.0.0/16, fe80::/10)"}
+	case ip.IsLinkLocalMulticast():
+		return []string{"may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"}
+	}
+	return nil
+}
+
 // standardResources are the names without a prefix that resources have, and whether
 // containers can have them.
 var standardResources = map[string]bool{
@@ -183,24 +201,6 @@ func resourceName(s string) []string {
 		}
 	}
 	return texts
-}
-
-// endpointIP complains about addresses that no traffic from outside the node reaches.
-func endpointIP(s string) []string {
-	ip := netutils.ParseIPSloppy(s)
-	switch {
-	case ip == nil:
-		return []string{"must be a valid IP address"}
-	case ip.IsUnspecified():
-		return []string{fmt.Sprintf("may not be unspecified (%s)", s)}
-	case ip.IsLoopback():
-		return []string{"may not be in the loopback range (127.0.0.0/8, ::1/128)"}
-	case ip.IsLinkLocalUnicast():
-		return []string{"may not be in the link-local range (169.254.0.0/16, fe80::/10)"}
-	case ip.IsLinkLocalMulticast():
-		return []string{"may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"}
-	}
-	return nil
 }
 
 // timeZone complains about names that are no time zone. "Local" differs by machine.

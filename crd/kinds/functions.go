@@ -32,18 +32,18 @@ func functions() []cel.EnvOption {
 	)
 	return []cel.EnvOption{
 		cel.Function("set", cel.Overload("kinds_set", []*cel.Type{list}, members, cel.UnaryBinding(setOf))),
-		cel.Function("firstPlaces", cel.Overload("kinds_first_places", []*cel.Type{list}, cel.ListType(cel.IntType), cel.UnaryBinding(firstPlaces))),
 		cel.Function("firsts", cel.Overload("kinds_firsts", []*cel.Type{list}, cel.MapType(cel.DynType, cel.IntType), cel.UnaryBinding(firstsOf))),
 		cel.Function("ipWarnings", cel.Overload("kinds_ip_warnings", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(warningsOf(validation.GetWarningsForIP)))),
 		cel.Function("cidrWarnings", cel.Overload("kinds_cidr_warnings", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(warningsOf(validation.GetWarningsForCIDR)))),
 		cel.Function("repeated", cel.Overload("kinds_repeated", []*cel.Type{list}, cel.ListType(cel.IntType), cel.UnaryBinding(repeated))),
 		cel.Function("check", cel.Overload("kinds_check", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(checkText))),
-		cel.Function("now", cel.Overload("kinds_now", nil, cel.StringType, cel.FunctionBinding(now))),
+		cel.Function("now", cel.Overload("kinds_now", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(now))),
 		cel.Function("age", cel.Overload("kinds_age", []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(ageOf))),
 		cel.Function("elapsed", cel.Overload("kinds_elapsed", []*cel.Type{cel.StringType, cel.StringType}, cel.StringType, cel.BinaryBinding(elapsed))),
 		cel.Function("qty", cel.Overload("kinds_qty", []*cel.Type{cel.StringType}, cel.IntType, cel.UnaryBinding(quantity((*resource.Quantity).Value)))),
 		cel.Function("milli", cel.Overload("kinds_milli", []*cel.Type{cel.StringType}, cel.IntType, cel.UnaryBinding(quantity(milli)))),
 		cel.Function("compareQuantities", cel.Overload("kinds_compare", []*cel.Type{cel.StringType, cel.StringType}, cel.IntType, cel.BinaryBinding(compareTexts))),
+		cel.Function("firstIndexes", cel.Overload("kinds_first_indexes", []*cel.Type{list}, cel.ListType(cel.IntType), cel.UnaryBinding(firstIndexes))),
 		cel.Function("sumQuantities", cel.Overload("kinds_sum", []*cel.Type{texts}, cel.StringType, cel.UnaryBinding(sumQuantities))),
 		cel.Function("shorten", cel.Overload("kinds_shorten", []*cel.Type{texts}, cel.StringType, cel.UnaryBinding(shorten))),
 		cel.Function("merge", cel.Overload("kinds_merge", []*cel.Type{dyn, dyn}, values, cel.BinaryBinding(merge))),
@@ -136,26 +136,44 @@ func repeated(list ref.Val) ref.Val {
 	return types.NewRefValList(types.DefaultTypeAdapter, places)
 }
 
-// firstPlaces has for every item of a list the index of the first that is equal.
-func firstPlaces(list ref.Val) ref.Val {
+// sumQuantities adds quantities. What is none counts as 0.
+func sumQuantities(list ref.Val) ref.Val {
+	var sum resource.Quantity
+	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
+		s, ok := it.Next().(types.String)
+		if !ok {
+			return types.NewErr("sumQuantities is for quantities")
+		}
+		if q, err := resource.ParseQuantity(string(s)); err == nil {
+			sum.Add(q)
+		}
+	}
+	return types.String(sum.String())
+}
+
+// now is the time. CEL computes calls without arguments once, so there is one.
+func now(ref.Val) ref.Val { return types.String(time.Now().UTC().Format(time.RFC3339)) }
+
+// firstIndexes has for every item of a list the index of the first that is equal.
+func firstIndexes(list ref.Val) ref.Val {
 	seen := map[ref.Val]int64{}
-	var places []int64
+	var indexes []int64
 	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
 		item := it.Next()
 		if types.IsError(item) {
 			return item
 		}
 		if !hashable(item) {
-			return types.NewErr("firstPlaces is for strings, numbers and booleans")
+			return types.NewErr("firstIndexes is for strings, numbers and booleans")
 		}
 		first, ok := seen[item]
 		if !ok {
-			first = int64(len(places))
+			first = int64(len(indexes))
 			seen[item] = first
 		}
-		places = append(places, first)
+		indexes = append(indexes, first)
 	}
-	return types.DefaultTypeAdapter.NativeToValue(places)
+	return types.DefaultTypeAdapter.NativeToValue(indexes)
 }
 
 func hashable(v ref.Val) bool {
@@ -173,9 +191,6 @@ func checkText(format, value ref.Val) ref.Val {
 	}
 	return types.NewStringList(types.DefaultTypeAdapter, list)
 }
-
-// now is the time in seconds, as objects have it.
-func now(...ref.Val) ref.Val { return types.String(time.Now().UTC().Format(time.RFC3339)) }
 
 // ageOf is how long ago a time was, as kubectl shows it.
 func ageOf(value ref.Val) ref.Val {
@@ -220,21 +235,6 @@ func milli(q *resource.Quantity) int64 {
 
 func compareTexts(a, b ref.Val) ref.Val {
 	return types.Int(compareQuantities(string(a.(types.String)), string(b.(types.String))))
-}
-
-// sumQuantities adds quantities. What is none counts as 0.
-func sumQuantities(list ref.Val) ref.Val {
-	var sum resource.Quantity
-	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
-		s, ok := it.Next().(types.String)
-		if !ok {
-			return types.NewErr("sumQuantities is for quantities")
-		}
-		if q, err := resource.ParseQuantity(string(s)); err == nil {
-			sum.Add(q)
-		}
-	}
-	return types.String(sum.String())
 }
 
 // merge joins two maps. The second wins.

@@ -109,16 +109,13 @@ func (r *rule) run(w *walk, s *scope, path *field.Path, found func(s *scope, pat
 	if r.At != "" {
 		at, indexed = appendPath(path, r.At), true
 	}
-	if r.Flat {
-		at, indexed = path, false
-	}
 	for it := list.Iterator(); it.HasNext() == types.True; own.index++ {
 		own.item = it.Next()
 		if err, ok := own.item.(*types.Err); ok {
 			return err
 		}
-		item := at
-		if indexed {
+		item := path
+		if indexed && !r.Flat {
 			item = at.Index(own.index)
 		}
 		own.path = pathText(item)

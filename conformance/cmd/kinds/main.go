@@ -87,7 +87,7 @@ func run(ctx context.Context, dir string) error {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "kinds: compared for %s\n", time.Since(began).Round(time.Second))
-	return errors.Join(err, print(report), gates(report.Total()))
+	return errors.Join(err, output(report), gates(report.Total()))
 }
 
 // A started server has an etcd of its own.
@@ -161,14 +161,15 @@ func showOne(ctx context.Context, o kinds.Options) error {
 	return kinds.Show(ctx, o, (*show)[:i], index, os.Stdout)
 }
 
-func print(report *kinds.Report) error {
+// output prints the report, and writes it to a file if one is asked for.
+func output(report *kinds.Report) error {
 	var text strings.Builder
 	if *asJSON {
-		data, err := report.JSON()
+		document, err := report.JSON()
 		if err != nil {
 			return err
 		}
-		text.Write(data)
+		text.Write(document)
 		text.WriteByte('\n')
 	} else {
 		report.Write(&text)

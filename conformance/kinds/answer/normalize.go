@@ -65,12 +65,6 @@ func (n *Normalizer) Fill(request any) any {
 	})
 }
 
-// Value returns the value of a slot.
-func (n *Normalizer) Value(s generator.Slot) (any, bool) {
-	v, ok := n.values[s]
-	return v, ok
-}
-
 // Object returns the object with slots.
 func (n *Normalizer) Object(object map[string]any) map[string]any {
 	if object == nil {

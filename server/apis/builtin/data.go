@@ -32,11 +32,14 @@ func Data() []Resource {
 		}
 		list = append(list, r)
 	}
-	return list
+	return connected(list)
 }
 
 // additions are what the files of kinds cannot say, by plural name.
-var additions = map[string]func(*Resource){}
+var additions = map[string]func(*Resource){
+	"pods":        addPods,
+	"deployments": addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
+}
 
 // FromData returns the resource of a kind that files describe.
 func FromData(k *kinds.Kind) Resource {
@@ -268,4 +271,3 @@ func documentation(obj runtime.Object, typeName, of string) string {
 	look(reflect.TypeOf(obj))
 	return found
 }
-

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
@@ -19,7 +18,12 @@ import (
 // rbac.authorization.kubernetes.io/autoupdate=false. Any number of replicas can do this
 // at the same time. It tries all, and returns all errors.
 func EnsureDefaults(_ context.Context, client kubernetes.Interface) error {
-	all := slices.Concat(roles(client), bindings(client))
+	d := &defaults{clusterRoles: defaultRoles(), clusterRoleBindings: defaultBindings()}
+	return ensureAll(d.wanted(client))
+}
+
+// ensureAll tries all, and returns all errors.
+func ensureAll(all []wanted) error {
 	errs := make([]error, len(all)) // each has a place of its own
 	var group errgroup.Group
 	group.SetLimit(atATime)
@@ -38,44 +42,6 @@ type wanted struct {
 	kind, name string
 	// reconcile writes it if need be. What is protected stays as it is.
 	reconcile func() (operation reconciliation.ReconcileOperation, protected bool, err error)
-}
-
-func roles(client kubernetes.Interface) []wanted {
-	var all []wanted
-	for _, r := range defaultRoles() {
-		options := reconciliation.ReconcileRoleOptions{
-			Role:    reconciliation.ClusterRoleRuleOwner{ClusterRole: &r},
-			Client:  reconciliation.ClusterRoleModifier{Client: client.RbacV1().ClusterRoles()},
-			Confirm: true,
-		}
-		all = append(all, wanted{"ClusterRole", r.Name, func() (reconciliation.ReconcileOperation, bool, error) {
-			result, err := options.Run()
-			if err != nil {
-				return "", false, err
-			}
-			return result.Operation, result.Protected, nil
-		}})
-	}
-	return all
-}
-
-func bindings(client kubernetes.Interface) []wanted {
-	var all []wanted
-	for _, b := range defaultBindings() {
-		options := reconciliation.ReconcileRoleBindingOptions{
-			RoleBinding: reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &b},
-			Client:      reconciliation.ClusterRoleBindingClientAdapter{Client: client.RbacV1().ClusterRoleBindings()},
-			Confirm:     true,
-		}
-		all = append(all, wanted{"ClusterRoleBinding", b.Name, func() (reconciliation.ReconcileOperation, bool, error) {
-			result, err := options.Run()
-			if err != nil {
-				return "", false, err
-			}
-			return result.Operation, result.Protected, nil
-		}})
-	}
-	return all
 }
 
 // atATime is how many are looked at: with one after another, a new server would

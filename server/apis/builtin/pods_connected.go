@@ -1,0 +1,36 @@
+package builtin
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+)
+
+// connected adds to resources what needs several of them: eviction, which asks the
+// budgets of pods, and bindings, which write pods.
+func connected(list []Resource) []Resource {
+	list = slices.Clip(list)
+	pods, budgets := find(list, corev1.Resource("pods")), find(list, policyv1.Resource("poddisruptionbudgets"))
+	if pods == nil {
+		return list
+	}
+	if budgets != nil {
+		addEviction(pods, budgets)
+	}
+	var store *genericregistry.Store
+	wrap := pods.Wrap
+	pods.Wrap = func(s *genericregistry.Store) rest.Storage {
+		store = s
+		if wrap != nil {
+			return wrap(s)
+		}
+		return s
+	}
+	if find(list, corev1.Resource("bindings")) != nil {
+		return list
+	}
+	return append(list, bindings(func() *genericregistry.Store { return store }))
+}

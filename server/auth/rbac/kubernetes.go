@@ -1,0 +1,117 @@
+package rbac
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/auth/rbac/reconciliation"
+)
+
+// kubernetesDefaults are the objects that kube-apiserver creates at its start, as one
+// has answered them, without what the server sets.
+//
+//go:embed kubernetes.yaml
+var kubernetesDefaults []byte
+
+// defaults are roles and bindings.
+type defaults struct {
+	clusterRoles        []rbacv1.ClusterRole
+	clusterRoleBindings []rbacv1.ClusterRoleBinding
+	roles               []rbacv1.Role
+	roleBindings        []rbacv1.RoleBinding
+}
+
+// EnsureKubernetesDefaults is EnsureDefaults with all roles and bindings that
+// kube-apiserver has, for servers with all its kinds.
+func EnsureKubernetesDefaults(_ context.Context, client kubernetes.Interface) error {
+	d, err := parseDefaults(kubernetesDefaults)
+	if err != nil {
+		return fmt.Errorf("parsing the default roles of Kubernetes: %w", err)
+	}
+	return ensureAll(d.wanted(client))
+}
+
+// parseDefaults reads roles and bindings of all four kinds.
+func parseDefaults(text []byte) (*defaults, error) {
+	d := &defaults{}
+	documents := yaml.NewYAMLToJSONDecoder(bytes.NewReader(text))
+	for {
+		// One type for all kinds: their fields have no name in common but metadata.
+		var one struct {
+			rbacv1.ClusterRole
+			RoleRef  rbacv1.RoleRef   `json:"roleRef"`
+			Subjects []rbacv1.Subject `json:"subjects"`
+		}
+		err := documents.Decode(&one)
+		if errors.Is(err, io.EOF) {
+			return d, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		meta := one.ObjectMeta
+		switch one.Kind {
+		case kindClusterRole:
+			d.clusterRoles = append(d.clusterRoles, rbacv1.ClusterRole{ObjectMeta: meta, Rules: one.Rules, AggregationRule: one.AggregationRule})
+		case "ClusterRoleBinding":
+			d.clusterRoleBindings = append(d.clusterRoleBindings, rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: one.RoleRef, Subjects: one.Subjects})
+		case kindRole:
+			d.roles = append(d.roles, rbacv1.Role{ObjectMeta: meta, Rules: one.Rules})
+		case "RoleBinding":
+			d.roleBindings = append(d.roleBindings, rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: one.RoleRef, Subjects: one.Subjects})
+		case "": // the comment at the beginning
+		default:
+			return nil, fmt.Errorf("%s %s is not a role and not a binding", one.Kind, one.Name)
+		}
+	}
+}
+
+// wanted returns how to reconcile each.
+func (d *defaults) wanted(client kubernetes.Interface) []wanted {
+	var all []wanted
+	role := func(kind, name string, owner reconciliation.RuleOwner, modifier reconciliation.RuleOwnerModifier) {
+		options := reconciliation.ReconcileRoleOptions{Role: owner, Client: modifier, Confirm: true}
+		all = append(all, wanted{kind, name, func() (reconciliation.ReconcileOperation, bool, error) {
+			result, err := options.Run()
+			if err != nil {
+				return "", false, err
+			}
+			return result.Operation, result.Protected, nil
+		}})
+	}
+	binding := func(kind, name string, owner reconciliation.RoleBinding, modifier reconciliation.RoleBindingModifier) {
+		options := reconciliation.ReconcileRoleBindingOptions{RoleBinding: owner, Client: modifier, Confirm: true}
+		all = append(all, wanted{kind, name, func() (reconciliation.ReconcileOperation, bool, error) {
+			result, err := options.Run()
+			if err != nil {
+				return "", false, err
+			}
+			return result.Operation, result.Protected, nil
+		}})
+	}
+	api, namespaces := client.RbacV1(), client.CoreV1().Namespaces()
+	for i := range d.clusterRoles {
+		r := &d.clusterRoles[i]
+		role(kindClusterRole, r.Name, reconciliation.ClusterRoleRuleOwner{ClusterRole: r}, reconciliation.ClusterRoleModifier{Client: api.ClusterRoles()})
+	}
+	for i := range d.clusterRoleBindings {
+		b := &d.clusterRoleBindings[i]
+		binding("ClusterRoleBinding", b.Name, reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: b}, reconciliation.ClusterRoleBindingClientAdapter{Client: api.ClusterRoleBindings()})
+	}
+	for i := range d.roles {
+		r := &d.roles[i]
+		role(kindRole, r.Namespace+"/"+r.Name, reconciliation.RoleRuleOwner{Role: r}, reconciliation.RoleModifier{Client: api, NamespaceClient: namespaces})
+	}
+	for i := range d.roleBindings {
+		b := &d.roleBindings[i]
+		binding("RoleBinding", b.Namespace+"/"+b.Name, reconciliation.RoleBindingAdapter{RoleBinding: b}, reconciliation.RoleBindingClientAdapter{Client: api, NamespaceClient: namespaces})
+	}
+	return all
+}
