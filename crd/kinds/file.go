@@ -48,6 +48,7 @@ type fieldData struct {
 	Text              string     `yaml:"text"`
 	Rules             []*rule    `yaml:"rules"`
 	Warnings          []*rule    `yaml:"warnings"`
+	Shallow           bool       `yaml:"shallow"`
 	Feature           string     `yaml:"feature"` // "off", or empty
 }
 

@@ -123,6 +123,9 @@ var formats = map[string]func(string) []string{
 		}
 		return nil
 	},
+	"trust-anchors": trustAnchors,
+	"certificates":  certificates,
+	"pkcs10":        pkcs10,
 	"duration": func(s string) []string {
 		if _, err := time.ParseDuration(s); err != nil {
 			return []string{err.Error()}

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
+	random "k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -38,6 +39,7 @@ func functions() []cel.EnvOption {
 		cel.Function("repeated", cel.Overload("kinds_repeated", []*cel.Type{list}, cel.ListType(cel.IntType), cel.UnaryBinding(repeated))),
 		cel.Function("check", cel.Overload("kinds_check", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(checkText))),
 		cel.Function("now", cel.Overload("kinds_now", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(now))),
+		cel.Function("uuid", cel.Overload("kinds_uuid", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(func(ref.Val) ref.Val { return types.String(random.NewUUID()) }))),
 		cel.Function("age", cel.Overload("kinds_age", []*cel.Type{cel.StringType}, cel.StringType, cel.UnaryBinding(ageOf))),
 		cel.Function("elapsed", cel.Overload("kinds_elapsed", []*cel.Type{cel.StringType, cel.StringType}, cel.StringType, cel.BinaryBinding(elapsed))),
 		cel.Function("qty", cel.Overload("kinds_qty", []*cel.Type{cel.StringType}, cel.IntType, cel.UnaryBinding(quantity((*resource.Quantity).Value)))),

@@ -36,6 +36,8 @@ type Kind struct {
 	// StatusKeeps are the fields that a write of the status does not change, besides
 	// those that are neither metadata nor status: "metadata", or "metadata.labels".
 	StatusKeeps []string `yaml:"statusKeeps"`
+	// ReturnDeleted is whether DELETE answers with the object instead of a status.
+	ReturnDeleted bool `yaml:"returnDeleted"`
 	// Scale is whether there is the subresource scale.
 	Scale bool `yaml:"scale"`
 	// Generation are the fields whose changes metadata.generation counts.

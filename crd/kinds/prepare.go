@@ -6,22 +6,29 @@ import (
 
 // preparation is a step that a write takes before validation.
 type preparation struct {
-	When  string `yaml:"when"`
-	If    *expr  `yaml:"if"`
-	Clear string `yaml:"clear"`
-	Keep  string `yaml:"keep"`
-	Set   string `yaml:"set"`
-	Value *expr  `yaml:"value"`
+	When string `yaml:"when"`
+	// Subresource is the one that the step is for, mostly none.
+	Subresource string `yaml:"subresource"`
+	If          *expr  `yaml:"if"`
+	Clear       string `yaml:"clear"`
+	Keep        string `yaml:"keep"`
+	Set         string `yaml:"set"`
+	Value       *expr  `yaml:"value"`
 }
 
 // Prepare drops, restores and sets the fields that clients may not write: those of
 // features that are off, and those that the kind's file names. Old is nil for new
 // objects. It fails only if an expression of a file does.
-func (k *Kind) Prepare(tree, old map[string]any) error {
+func (k *Kind) Prepare(tree, old map[string]any) error { return k.prepare(tree, old, "") }
+
+// PrepareStatus does so for writes of the status.
+func (k *Kind) PrepareStatus(tree, old map[string]any) error { return k.prepare(tree, old, "status") }
+
+func (k *Kind) prepare(tree, old map[string]any, subresource string) error {
 	dropFeatures(k.object(), tree, old)
 	w := newWalk(k, tree, old, "")
 	for _, step := range k.load().Prepares {
-		if step.When == "create" && w.update || step.When == "update" && !w.update {
+		if step.Subresource != subresource || step.When == "create" && w.update || step.When == "update" && !w.update {
 			continue
 		}
 		s := &scope{self: w.root, root: w.root, old: w.old, oldRoot: w.old, update: w.update, kind: k.Kind}

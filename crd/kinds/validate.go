@@ -21,7 +21,11 @@ func (w *walk) validateObject(p place) {
 		return
 	}
 	atRoot := p.path == nil
+	extra := object.data.extra(p)
 	p.members(func(name string, data *fieldData, member place) {
+		if extra[name] {
+			return
+		}
 		if atRoot && w.kind.Status {
 			if (name == "status") != (w.subresource == "status") {
 				return
@@ -71,6 +75,9 @@ func (w *walk) validateField(data *fieldData, p place) {
 		if set {
 			w.runRules(data.Rules, p)
 		}
+		if data.Shallow {
+			return
+		}
 	}
 	switch p.t.form {
 	case objectForm:
@@ -88,6 +95,32 @@ func (w *walk) validateField(data *fieldData, p place) {
 		}
 		p.items(func(item place) { w.validateField(items, item) })
 	}
+}
+
+// extra are the fields of unions that are set besides another. They are forbidden, so
+// that nothing else is said about them.
+func (d *typeData) extra(p place) map[string]bool {
+	if d == nil {
+		return nil
+	}
+	var extra map[string]bool
+	tree, _ := p.value.(map[string]any)
+	for _, u := range d.unions() {
+		found := false
+		for _, name := range u.Fields {
+			if !p.t.object.fields[name].isSet(tree[name]) {
+				continue
+			}
+			if found {
+				if extra == nil {
+					extra = map[string]bool{}
+				}
+				extra[name] = true
+			}
+			found = true
+		}
+	}
+	return extra
 }
 
 // validateUnion complains if more or fewer than one of some fields are set.

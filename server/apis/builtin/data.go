@@ -69,12 +69,20 @@ func FromData(k *kinds.Kind) Resource {
 	}
 	if len(k.Columns) > 0 {
 		for i := range k.Columns {
-			r.Columns = append(r.Columns, d.column(&k.Columns[i]))
+			if !k.Columns[i].Hidden {
+				r.Columns = append(r.Columns, d.column(&k.Columns[i]))
+			}
 		}
 		r.Row = func(obj runtime.Object) []any { return k.Row(tree(obj)) }
 	}
 	if len(k.Selectors) > 0 {
 		r.Fields = func(obj runtime.Object) fields.Set { return k.Fields(tree(obj)) }
+	}
+	if k.ReturnDeleted {
+		r.Wrap = func(s *genericregistry.Store) rest.Storage {
+			s.ReturnDeletedObject = true
+			return s
+		}
 	}
 	if k.Status {
 		r.Strategy.Reset = ResetFields(r.version().String(), "status")
@@ -157,7 +165,14 @@ func (d data) validate(obj, old runtime.Object, subresource string) field.ErrorL
 	if old != nil {
 		before = tree(old)
 	}
-	return d.kind.Validate(tree(obj), before, subresource)
+	errs := d.kind.Validate(tree(obj), before, subresource)
+	for i, name := range metaOf(obj).GetFinalizers() {
+		if !strings.Contains(name, "/") && !slices.Contains(standardFinalizers, name) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), name,
+				"name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
 }
 
 func (d data) create(_ context.Context, obj runtime.Object) {
@@ -195,6 +210,9 @@ func (d data) keepForStatus(_ context.Context, obj, old runtime.Object) {
 		if path != "metadata" {
 			restore(m, before, path)
 		}
+	}
+	if err := d.kind.PrepareStatus(m, before); err != nil {
+		panic(fmt.Sprintf("builtin: %v", err)) // a test evaluates every step
 	}
 	assign(m, obj)
 	if slices.Contains(d.kind.StatusKeeps, "metadata") {
