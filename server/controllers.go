@@ -43,6 +43,9 @@ func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Res
 	list = append(list, certificates.Resource(authorizer))
 	list = append(list, accessreview.Resources(authorizer, p.rules, p.identity.Authenticator)...)
 	list = o.Kinds.of(list)
+	if err := s.allocate(o, list); err != nil {
+		return nil, err
+	}
 	resources, err := builtin.New(builtin.Options{
 		Backend: s.backend, Admission: p.admission, Authorizer: authorizer,
 		MaxRequestBodyBytes: c.MaxRequestBodyBytes, MinRequestTimeout: minRequestTimeout(c),
@@ -88,7 +91,10 @@ func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *cata
 		roleAggregator:   func(ctx context.Context) error { return rbac.Aggregate(ctx, p.informers, p.client) },
 		accountCreator:   func(ctx context.Context) error { return serviceaccount.Run(ctx, p.client, namespaces) },
 		requestSigner:    certificates.New(p.client, o.Signing).Run,
-		rootPublisher:    func(ctx context.Context) error { return rootca.Run(ctx, p.client, namespaces, o.rootCA(c.SecureServing)) },
+		serviceKeeper:    func(ctx context.Context) error { return s.publishService(ctx, c) },
+		rootPublisher: func(ctx context.Context) error {
+			return rootca.Run(ctx, p.client, namespaces, o.rootCA(c.SecureServing))
+		},
 	})
 	return task{name: "controllers", early: true, run: func(ctx context.Context) error {
 		known := func(context.Context) (bool, error) { return p.ready() && index.HasSynced(), nil }

@@ -22,11 +22,12 @@ const (
 	namespaceEmptier = "namespace-controller"
 	quotaCounter     = "resourcequota-controller"
 	rootPublisher    = "root-ca-certificate-publisher-controller"
+	serviceKeeper    = "kubernetes-service-controller" // kube-apiserver has it within
 	accountCreator   = "serviceaccount-controller"
 )
 
 // controllerNames are all controllers, in their order.
-var controllerNames = []string{requestSigner, roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, rootPublisher, accountCreator}
+var controllerNames = []string{requestSigner, roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, rootPublisher, serviceKeeper, accountCreator}
 
 // allControllers stands for the controllers that run by default.
 const allControllers = "*"
@@ -34,7 +35,7 @@ const allControllers = "*"
 func controllersHelp() string {
 	return "Controllers that run on one replica at a time: a list of names; * is all that run by default, -NAME excludes one, and an empty list is none. " +
 		"The syntax and the names are those of kube-controller-manager: " + strings.Join(controllerNames, ", ") + ". " +
-		"By default, " + rootPublisher + " runs with --kinds=all only; with --kinds=custom it is off, as are " + requestSigner + " and " + accountCreator + ", whose resources are missing. " +
+		"By default, " + rootPublisher + " runs with --kinds=all only, and " + serviceKeeper + " can run only then; with --kinds=custom both are off, as are " + requestSigner + " and " + accountCreator + ", whose resources are missing. " +
 		"Give all replicas the same list. Example: --controllers=*,-" + garbageCollector + "."
 }
 
@@ -67,6 +68,9 @@ func (o *Options) runs(name string) bool {
 
 // lacks reports whether the resources of a controller are off.
 func (o *Options) lacks(name string) bool {
+	if name == serviceKeeper {
+		return o.Kinds != KindsAll
+	}
 	return o.Kinds == KindsCustom && (name == requestSigner || name == accountCreator || name == rootPublisher)
 }
 
@@ -79,7 +83,7 @@ func (o *Options) validateControllers() []error {
 		case !slices.Contains(controllerNames, name):
 			errs = append(errs, fmt.Errorf("--controllers has %q, which is not the name of a controller; the names are %s", entry, strings.Join(controllerNames, ", ")))
 		case entry == name && o.lacks(name):
-			errs = append(errs, fmt.Errorf("--controllers has %s, whose resources do not exist with --kinds=%s; leave it out, or set --kinds=%s", name, o.Kinds, KindsControlPlane))
+			errs = append(errs, fmt.Errorf("--controllers has %s, whose resources do not exist with --kinds=%s; leave it out, or set --kinds=%s", name, o.Kinds, KindsAll))
 		}
 	}
 	return errs

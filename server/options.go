@@ -20,6 +20,7 @@ import (
 
 	"github.com/espalier-dev/espalier/server/admission/chain"
 	"github.com/espalier-dev/espalier/server/apis/certificates"
+	"github.com/espalier-dev/espalier/server/apis/services"
 	"github.com/espalier-dev/espalier/server/auth/authentication"
 	"github.com/espalier-dev/espalier/server/storage/store"
 	"github.com/espalier-dev/espalier/server/webhook"
@@ -48,6 +49,9 @@ type Options struct {
 	// Controllers are those that run, by name; * is all that run by default, and -name
 	// excludes one.
 	Controllers []string
+	// ServiceClusterIPRange and ServiceNodePortRange are where the cluster IPs and node
+	// ports of Services come from.
+	ServiceClusterIPRange, ServiceNodePortRange string
 	// RootCAFile has the CA that verifies the server, which is published in every
 	// namespace. Empty: the last certificate of the chain that the server presents.
 	RootCAFile string
@@ -100,10 +104,14 @@ func NewOptions() *Options {
 		Kinds:            KindsControlPlane,
 		Controllers:      []string{allControllers},
 		ProtectInstances: true,
-		EventTTL:         time.Hour,
-		FieldValidation:  "warn",
-		IdleTimeout:      store.DefaultIdle,
-		Version:          "development",
+
+		ServiceClusterIPRange: services.DefaultClusterIPRange,
+		ServiceNodePortRange:  services.DefaultNodePortRange,
+
+		EventTTL:        time.Hour,
+		FieldValidation: "warn",
+		IdleTimeout:     store.DefaultIdle,
+		Version:         "development",
 	}
 	o.Serving.BindPort = 6443
 	o.Serving.Required = true
@@ -135,6 +143,10 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 		"Talk to etcd on other machines without encryption, if --etcd-servers says so. Only for networks that encrypt by themselves: anyone on the network can read all objects, and anyone who can connect to etcd can change them.")
 	objects := sets.FlagSet("objects")
 	objects.StringVar((*string)(&o.Kinds), "kinds", string(o.Kinds), KindsHelp)
+	objects.StringVar(&o.ServiceClusterIPRange, "service-cluster-ip-range", o.ServiceClusterIPRange,
+		"Range of the cluster IPs of Services, with --kinds=all: a CIDR, or an IPv4 and an IPv6 CIDR separated by a comma, for Services with both. All replicas must have the same range. Example: --service-cluster-ip-range=10.96.0.0/16.")
+	objects.StringVar(&o.ServiceNodePortRange, "service-node-port-range", o.ServiceNodePortRange,
+		"Range of the node ports of Services, with --kinds=all. All replicas must have the same range. Example: --service-node-port-range=30000-32767.")
 	objects.StringVar(&o.FieldValidation, "field-validation", o.FieldValidation,
 		"How to treat unknown and duplicate fields if a request does not set fieldValidation: warn (drop them and return a warning), strict (reject the request) or ignore (drop them).")
 	controllers := sets.FlagSet("controllers")

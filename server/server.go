@@ -11,6 +11,7 @@ import (
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"github.com/espalier-dev/espalier/server/apis/services"
 	"github.com/espalier-dev/espalier/server/replica"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
@@ -24,6 +25,7 @@ type Server struct {
 	backend      *store.Backend
 	controlPlane *controlPlane
 	agreed       *agreement
+	allocator    *services.Allocator // of cluster IPs and node ports; nil without Services
 	// knowledge is how well the CRDs are known.
 	knowledge *knowledge
 	started   time.Time
@@ -121,6 +123,9 @@ func (s *Server) release() error {
 	s.stop()
 	if s.unobserve != nil {
 		s.unobserve()
+	}
+	if s.allocator != nil {
+		s.allocator.Close()
 	}
 	var errs []error
 	if s.listener != nil {

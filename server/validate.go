@@ -34,6 +34,9 @@ func (o *Options) Validate() error {
 	errs = append(errs, o.validateMismatch()...)
 	errs = append(errs, o.Kinds.Validate())
 	errs = append(errs, o.validateControllers()...)
+	if _, err := o.serviceRanges(); err != nil {
+		errs = append(errs, err)
+	}
 	if _, ok := endpoints.FieldValidations[o.FieldValidation]; !ok {
 		errs = append(errs, fmt.Errorf("--field-validation is warn, strict or ignore, not %q", o.FieldValidation))
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -21,7 +20,6 @@ func workloadFunctions() []cel.EnvOption {
 	dyn, texts := cel.DynType, cel.ListType(cel.StringType)
 	return append(indexFunctions(),
 		cel.Function("checkDevice", cel.Overload("kinds_check_device", []*cel.Type{cel.StringType}, texts, cel.UnaryBinding(checkDevice))),
-		cel.Function("timeNow", cel.Overload("kinds_time_now", nil, cel.StringType, cel.FunctionBinding(timeNow))),
 		cel.Function("readable", cel.Overload("kinds_readable", []*cel.Type{dyn}, cel.BoolType, cel.UnaryBinding(readable))),
 		cel.Function("amount", cel.Overload("kinds_amount", []*cel.Type{dyn}, cel.IntType, cel.UnaryBinding(amount))),
 		cel.Function("checkAmount", cel.Overload("kinds_check_amount", []*cel.Type{dyn}, texts, cel.UnaryBinding(checkAmount))),
@@ -29,9 +27,6 @@ func workloadFunctions() []cel.EnvOption {
 			cel.FunctionBinding(func(args ...ref.Val) ref.Val { return equalBut(args[0], args[1], args[2]) }))),
 	)
 }
-
-// timeNow is the time, to the second.
-func timeNow(...ref.Val) ref.Val { return types.String(time.Now().UTC().Format(time.RFC3339)) }
 
 // readable reports whether a label selector can be read.
 func readable(v ref.Val) ref.Val {

@@ -54,3 +54,18 @@ func TestDeviceNames(t *testing.T) {
 		}
 	}
 }
+
+// TestCost evaluates an expression whose cost Kubernetes' environment guesses too high.
+func TestCost(t *testing.T) {
+	loadTypes()
+	attributes := map[string]any{}
+	for _, name := range []string{"a", "b", "c d"} {
+		attributes[name] = map[string]any{"int": int64(1)}
+	}
+	device := &object{readTypes()["resource/v1.Device"], map[string]any{"attributes": attributes}}
+	e := &expr{source: "self.attributes.filter(k, check('attribute-name', k).size() > 0)"}
+	v, err := e.eval(&scope{self: device})
+	if err != nil || len(plain(v).([]any)) != 1 {
+		t.Errorf("%v, %v, want 1 name", v, err)
+	}
+}

@@ -49,7 +49,7 @@ func (e *expr) eval(s *scope) (ref.Val, error) {
 		ast, issues := language().Parse(e.source)
 		if e.err = issues.Err(); e.err == nil {
 			// Kubernetes' limit is for the rules of users. It counts the function check as
-			// a call of an authorizer, three of which exceed it.
+			// a call of an authorizer, and three of them exceed it.
 			e.program, e.err = language().Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(math.MaxUint64))
 		}
 	})

@@ -101,7 +101,11 @@ func dropFeatures(t *objectType, tree, old map[string]any) {
 		if ft.form == objectForm {
 			m, _ := value.(map[string]any)
 			before, _ := old[name].(map[string]any)
+			size := len(m)
 			dropFeatures(ft.object, m, before)
+			if size > 0 && len(m) == 0 && ft.pointer {
+				delete(tree, name) // Kubernetes drops what has nothing else
+			}
 			continue
 		}
 		p.items(func(item place) {

@@ -16,6 +16,8 @@ type Column struct {
 	// documentation it is.
 	Doc  string `yaml:"doc"`
 	Cell *expr  `yaml:"cell"`
+	// Hidden columns have cells, but tables do not define them.
+	Hidden bool `yaml:"hidden"`
 }
 
 // DocumentedField returns the type and the field whose documentation describes the

@@ -39,10 +39,10 @@ func wrap(t *fieldType, value any) ref.Val {
 		return &object{t.object, m}
 	case listForm:
 		list, _ := value.([]any)
-		return types.NewDynamicList(adapter{t.items}, list)
+		return items{types.NewDynamicList(adapter{t.items}, list)}
 	case mapForm:
 		m, _ := value.(map[string]any)
-		return types.NewStringInterfaceMap(adapter{t.items}, m)
+		return entries{types.NewStringInterfaceMap(adapter{t.items}, m)}
 	default:
 		return types.DefaultTypeAdapter.NativeToValue(value)
 	}
@@ -70,6 +70,28 @@ func number(value any) float64 {
 	}
 	return 0
 }
+
+// items is a list. CEL's own one gives comprehensions of two variables the parts of the
+// tree as they are.
+type items struct{ traits.Lister }
+
+// Add implements traits.Adder.
+func (l items) Add(other ref.Val) ref.Val {
+	more, ok := other.(traits.Lister)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(other)
+	}
+	var all []ref.Val
+	for _, list := range []traits.Lister{l, more} {
+		for it := list.Iterator(); it.HasNext() == types.True; {
+			all = append(all, it.Next())
+		}
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, all)
+}
+
+// entries is a map, as items is a list.
+type entries struct{ traits.Mapper }
 
 // adapter wraps the items of a list or map.
 type adapter struct{ items *fieldType }

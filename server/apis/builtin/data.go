@@ -26,6 +26,9 @@ import (
 func Data() []Resource {
 	var list []Resource
 	for _, k := range kinds.All() {
+		if k.Group == "autoscaling" && k.Version == "v1" {
+			continue // the same objects as those of v2, which are converted: not yet served
+		}
 		r := FromData(k)
 		if add := additions[k.Plural]; add != nil {
 			add(&r)
@@ -66,7 +69,9 @@ func FromData(k *kinds.Kind) Resource {
 	}
 	if len(k.Columns) > 0 {
 		for i := range k.Columns {
-			r.Columns = append(r.Columns, d.column(&k.Columns[i]))
+			if !k.Columns[i].Hidden {
+				r.Columns = append(r.Columns, d.column(&k.Columns[i]))
+			}
 		}
 		r.Row = func(obj runtime.Object) []any { return k.Row(tree(obj)) }
 	}

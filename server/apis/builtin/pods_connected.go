@@ -9,10 +9,22 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
+// storedElsewhere are the prefixes of resources that kube-apiserver does not store by
+// their plural name, by the plural name.
+var storedElsewhere = map[string]string{
+	"services": "/services/specs", "endpoints": "/services/endpoints", "nodes": "/minions", "replicationcontrollers": "/controllers",
+	"ingresses": "/ingress", "apiservices": "/apiregistration.k8s.io/apiservices",
+}
+
 // connected adds to resources what needs several of them: eviction, which asks the
 // budgets of pods, and bindings, which write pods.
 func connected(list []Resource) []Resource {
 	list = slices.Clip(list)
+	for i := range list {
+		if prefix := storedElsewhere[list[i].Plural]; prefix != "" && list[i].Prefix == "" {
+			list[i].Prefix = prefix
+		}
+	}
 	pods, budgets := find(list, corev1.Resource("pods")), find(list, policyv1.Resource("poddisruptionbudgets"))
 	if pods == nil {
 		return list

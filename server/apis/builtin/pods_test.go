@@ -409,3 +409,16 @@ func TestQOSClass(t *testing.T) {
 		}
 	}
 }
+
+// Keys are those of kube-apiserver.
+func TestPrefixes(t *testing.T) {
+	list := connected([]Resource{{Plural: "services"}, {Plural: "replicationcontrollers"}, {Plural: "pods"}})
+	for i, want := range []string{"/services/specs", "/controllers", "/pods"} {
+		if key, ok := list[i].Key(); !ok || key != want {
+			t.Errorf("%s: got %s", list[i].Plural, key)
+		}
+	}
+	if len(list) != 4 || list[3].Plural != "bindings" {
+		t.Errorf("got %d resources", len(list))
+	}
+}

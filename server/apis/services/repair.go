@@ -219,7 +219,7 @@ func (a *Allocator) allocateMissingIP(ctx context.Context, ip netip.Addr, s *cor
 	from := a.withAddress(ip)
 	switch {
 	case from == nil || !from.usable(ip):
-		klog.V(2).InfoS("A Service has a cluster IP outside of the configured ranges", "ip", ip, "service", klog.KObj(s))
+		klog.V(2).InfoS("A Service has a cluster IP that no configured range has", "ip", ip, "service", klog.KObj(s))
 		return nil
 	case obj == nil:
 		klog.InfoS("Allocating a cluster IP that a Service has", "ip", ip, "service", klog.KObj(s))
