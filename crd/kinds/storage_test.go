@@ -95,6 +95,7 @@ func TestCertificates(t *testing.T) {
 			"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n": "entry 0 does not parse as X.509",
 			"-----BEGIN FOO-----\nAAAA\n-----END FOO-----\n":                 "entry 0 has bad block type: FOO",
 		},
+		"json-object":    {"x": "invalid character 'x' looking for beginning of value"},
 		"certificates":   {"x": "issued certificate chain must contain at least one certificate"},
 		"pkcs10":         {"AAAA": "must be a valid PKCS#10 CSR", "!": "must be a valid PKCS#10 CSR"},
 		"projected-path": {"..a": "must not start with '..'", "../a": "must not contain '..'", "/a": "must be a relative path"},
