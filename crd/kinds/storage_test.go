@@ -111,3 +111,30 @@ func TestCertificates(t *testing.T) {
 		t.Errorf("driver-name: %q", got)
 	}
 }
+
+// TestOverlaps warns of paths that are in the way of others.
+func TestOverlaps(t *testing.T) {
+	pod := Find("", "v1", "pods")
+	for _, test := range []struct {
+		paths []string
+		want  []string
+	}{
+		{[]string{"a/b", "a", "a/c"}, []string{"\"a\" with \"a/b\"", "\"a/c\" with \"a\""}},
+		{[]string{"a", "a", "a"}, []string{"\"a\" with \"a\""}},
+		{[]string{"a/b", "a/b/c", "a"}, []string{"\"a/b/c\" with \"a/b\"", "\"a\" with \"a/b\"", "\"a\" with \"a/b/c\""}},
+		{[]string{"ab", "a", "a.b", "b/a"}, nil},
+	} {
+		var items []any
+		for _, path := range test.paths {
+			items = append(items, map[string]any{"key": "k", "path": path})
+		}
+		volume := map[string]any{"name": "v", "configMap": map[string]any{"name": "x", "items": items}}
+		got := pod.Warnings(map[string]any{"metadata": map[string]any{"name": "p"}, "spec": map[string]any{"volumes": []any{volume}}}, nil)
+		for i := range test.want {
+			test.want[i] = "volume \"v\" (ConfigMap \"x\"): overlapping paths: " + test.want[i]
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%q: %q, want %q", test.paths, got, test.want)
+		}
+	}
+}
