@@ -123,6 +123,12 @@ var formats = map[string]func(string) []string{
 		}
 		return nil
 	},
+	"json-object": func(s string) []string {
+		if err := json.Unmarshal([]byte(s), &map[string]any{}); err != nil {
+			return []string{err.Error()}
+		}
+		return nil
+	},
 	"trust-anchors": trustAnchors,
 	"certificates":  certificates,
 	"pkcs10":        pkcs10,

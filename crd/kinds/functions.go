@@ -37,6 +37,7 @@ func functions() []cel.EnvOption {
 		cel.Function("ipWarnings", cel.Overload("kinds_ip_warnings", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(warningsOf(validation.GetWarningsForIP)))),
 		cel.Function("cidrWarnings", cel.Overload("kinds_cidr_warnings", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(warningsOf(validation.GetWarningsForCIDR)))),
 		cel.Function("repeated", cel.Overload("kinds_repeated", []*cel.Type{list}, cel.ListType(cel.IntType), cel.UnaryBinding(repeated))),
+		cel.Function("overlaps", cel.Overload("kinds_overlaps", []*cel.Type{list}, texts, cel.UnaryBinding(overlaps))),
 		cel.Function("check", cel.Overload("kinds_check", []*cel.Type{cel.StringType, cel.StringType}, texts, cel.BinaryBinding(checkText))),
 		cel.Function("now", cel.Overload("kinds_now", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(now))),
 		cel.Function("uuid", cel.Overload("kinds_uuid", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(func(ref.Val) ref.Val { return types.String(random.NewUUID()) }))),

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// volumes validates a pod with a volume, and returns the fields and texts of errors
+// volumeErrors validates a pod with a volume, and returns the fields and texts of errors
 // that are about volumes.
 func volumeErrors(t *testing.T, volume map[string]any) []string {
 	t.Helper()
@@ -20,7 +20,7 @@ func volumeErrors(t *testing.T, volume map[string]any) []string {
 	}
 	var found []string
 	for _, e := range pod.Validate(tree, nil, "") {
-		if strings.HasPrefix(e.Field, "spec.volumes") { // the Pod has other errors
+		if strings.HasPrefix(e.Field, "spec.volumes") {
 			found = append(found, e.Error())
 		}
 	}
@@ -95,6 +95,7 @@ func TestCertificates(t *testing.T) {
 			"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n": "entry 0 does not parse as X.509",
 			"-----BEGIN FOO-----\nAAAA\n-----END FOO-----\n":                 "entry 0 has bad block type: FOO",
 		},
+		"json-object":    {"x": "invalid character 'x' looking for beginning of value"},
 		"certificates":   {"x": "issued certificate chain must contain at least one certificate"},
 		"pkcs10":         {"AAAA": "must be a valid PKCS#10 CSR", "!": "must be a valid PKCS#10 CSR"},
 		"projected-path": {"..a": "must not start with '..'", "../a": "must not contain '..'", "/a": "must be a relative path"},
@@ -108,5 +109,32 @@ func TestCertificates(t *testing.T) {
 	}
 	if got, _ := check("driver-name", "CSI.example.com"); len(got) > 0 {
 		t.Errorf("driver-name: %q", got)
+	}
+}
+
+// TestOverlaps warns of paths that are in the way of others.
+func TestOverlaps(t *testing.T) {
+	pod := Find("", "v1", "pods")
+	for _, test := range []struct {
+		paths []string
+		want  []string
+	}{
+		{[]string{"a/b", "a", "a/c"}, []string{"\"a\" with \"a/b\"", "\"a/c\" with \"a\""}},
+		{[]string{"a", "a", "a"}, []string{"\"a\" with \"a\""}},
+		{[]string{"a/b", "a/b/c", "a"}, []string{"\"a/b/c\" with \"a/b\"", "\"a\" with \"a/b\"", "\"a\" with \"a/b/c\""}},
+		{[]string{"ab", "a", "a.b", "b/a"}, nil},
+	} {
+		var items []any
+		for _, path := range test.paths {
+			items = append(items, map[string]any{"key": "k", "path": path})
+		}
+		volume := map[string]any{"name": "v", "configMap": map[string]any{"name": "x", "items": items}}
+		got := pod.Warnings(map[string]any{"metadata": map[string]any{"name": "p"}, "spec": map[string]any{"volumes": []any{volume}}}, nil)
+		for i := range test.want {
+			test.want[i] = "volume \"v\" (ConfigMap \"x\"): overlapping paths: " + test.want[i]
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%q: %q, want %q", test.paths, got, test.want)
+		}
 	}
 }

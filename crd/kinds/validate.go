@@ -131,7 +131,7 @@ func (w *walk) validateUnion(u *union, p place) {
 		if !p.t.object.fields[name].isSet(tree[name]) {
 			continue
 		}
-		if found {
+		if found && u.Many != "" {
 			w.errs = append(w.errs, field.Forbidden(p.path.Child(name), u.Many))
 		}
 		found = true
