@@ -40,8 +40,17 @@ func Data() []Resource {
 
 // additions are what the files of kinds cannot say, by plural name.
 var additions = map[string]func(*Resource){
-	"pods":        addPods,
+	"pods":           addPods,
+	"resourceclaims": returnDeleted, "resourceclaimtemplates": returnDeleted, "resourceslices": returnDeleted,
 	"deployments": addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
+}
+
+// returnDeleted answers a deletion with the object that it deleted.
+func returnDeleted(r *Resource) {
+	r.Wrap = func(s *genericregistry.Store) rest.Storage {
+		s.ReturnDeletedObject = true
+		return s
+	}
 }
 
 // FromData returns the resource of a kind that files describe.
