@@ -40,17 +40,8 @@ func Data() []Resource {
 
 // additions are what the files of kinds cannot say, by plural name.
 var additions = map[string]func(*Resource){
-	"pods":         addPods,
-	"podtemplates": returnDeleted,
-	"deployments":  addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
-}
-
-// returnDeleted has deletions answer with the object.
-func returnDeleted(r *Resource) {
-	r.Wrap = func(s *genericregistry.Store) rest.Storage {
-		s.ReturnDeletedObject = true
-		return s
-	}
+	"pods":        addPods,
+	"deployments": addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
 }
 
 // FromData returns the resource of a kind that files describe.
