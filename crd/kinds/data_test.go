@@ -177,6 +177,7 @@ func (c *exprChecker) field(at string, d *fieldData, t *fieldType, parent vars) 
 	}
 	c.check(at+": defaultExpression", d.DefaultExpression, nil, parent)
 	c.check(at+": defaultIf", d.DefaultIf, cel.BoolType, parent)
+	c.check(at+": clearIf", d.ClearIf, cel.BoolType, parent)
 	if d.Format != "" && formats[d.Format] == nil && shapes[d.Format] == nil {
 		c.t.Errorf("%s: there is no format %q", at, d.Format)
 	}

@@ -82,6 +82,17 @@ func (w *walk) defaultValue(t *fieldType, value any, parent *object) error {
 
 // fill sets the default of a field.
 func (w *walk) fill(d *fieldData, t *fieldType, name string, tree map[string]any, s *scope) error {
+	if d.ClearIf != nil && tree[name] != nil {
+		clear, err := d.ClearIf.truth(s)
+		if err != nil {
+			return err
+		}
+		if clear {
+			delete(tree, name)
+			w.changed = true
+			return nil
+		}
+	}
 	if d.Default == nil && d.DefaultExpression == nil || t.isSet(tree[name]) && !d.DefaultEntries {
 		return nil
 	}

@@ -29,6 +29,7 @@ type fieldData struct {
 	Default           any        `yaml:"default"`
 	DefaultExpression *expr      `yaml:"defaultExpression"`
 	DefaultIf         *expr      `yaml:"defaultIf"`
+	ClearIf           *expr      `yaml:"clearIf"`
 	DefaultEntries    bool       `yaml:"defaultEntries"`
 	Enum              []string   `yaml:"enum"`
 	Format            string     `yaml:"format"`

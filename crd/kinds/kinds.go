@@ -46,6 +46,8 @@ type Kind struct {
 	// CreateOnUpdate whether it may create.
 	Unconditional  bool `yaml:"unconditional"`
 	CreateOnUpdate bool `yaml:"createOnUpdate"`
+	// Deprecated is a warning for every request, mostly none.
+	Deprecated string `yaml:"deprecated"`
 	// Columns are those of tables; none: name and age.
 	Columns []Column `yaml:"columns"`
 	// Selectors are the field selectors besides metadata.name and metadata.namespace.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/espalier-dev/espalier/server/catalog/restmapping"
 	"github.com/espalier-dev/espalier/server/endpoints"
@@ -140,6 +141,9 @@ func (r *Resources) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if e == nil || !e.reached(info) {
 		http.NotFound(w, req)
 		return
+	}
+	if text := e.resource.Deprecated; text != "" {
+		warning.AddWarning(req.Context(), "", text)
 	}
 	endpoints.Serve(w, req, info, e.Endpoint)
 }

@@ -49,7 +49,7 @@ func FromData(k *kinds.Kind) Resource {
 	d := data{k}
 	r := Resource{
 		Group: k.Group, Version: k.Version, Plural: k.Plural, Singular: k.Singular, Kind: k.Kind, Namespaced: k.Namespaced,
-		ShortNames: k.ShortNames, Categories: k.Categories,
+		ShortNames: k.ShortNames, Categories: k.Categories, Deprecated: k.Deprecated,
 		New:     d.empty(k.Kind),
 		NewList: d.empty(k.Kind + "List"),
 		Strategy: Strategy{

@@ -26,6 +26,8 @@ type Resource struct {
 	// kube-apiserver has it: "/configmaps". Empty is "/" + Plural.
 	Prefix   string
 	Strategy Strategy
+	// Deprecated, if not empty, is a warning for every request.
+	Deprecated string
 	// Columns and Row are what `kubectl get` shows; both nil: name and age.
 	Columns []metav1.TableColumnDefinition
 	Row     func(obj runtime.Object) []any
