@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/espalier-dev/espalier/server/apis/builtin"
@@ -39,7 +41,13 @@ func (s *Server) allocate(o *Options, list []builtin.Resource) error {
 		if s.allocator, err = services.New(ranges); err != nil {
 			return err
 		}
-		list[i].Wrap = s.allocator.Wrap
+		before := list[i].Wrap
+		list[i].Wrap = func(store *genericregistry.Store) rest.Storage {
+			if before != nil {
+				before(store) // it sets options of the store
+			}
+			return s.allocator.Wrap(store)
+		}
 	}
 	return nil
 }

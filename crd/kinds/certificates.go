@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// trustAnchors complains about text that is not certificates of authorities, each once.
+// trustAnchors complains about text that is not CA certificates, each once.
 func trustAnchors(s string) []string {
 	found := map[string]int{}
 	rest := []byte(s)

@@ -32,8 +32,8 @@ var formats = map[string]func(string) []string{
 	"dns1035-label":    validation.IsDNS1035Label,
 	"wildcard-dns":     validation.IsWildcardDNS1123Subdomain,
 	"path-segment":     content.IsPathSegmentName,
-	"qualified-name":   content.IsQualifiedName,
-	"label-key":        content.IsQualifiedName,
+	"qualified-name":   content.IsLabelKey,
+	"label-key":        content.IsLabelKey,
 	"label-value":      content.IsLabelValue,
 	"port-name":        validation.IsValidPortName,
 	"env-name":         validation.IsEnvVarName,
@@ -193,7 +193,7 @@ var standardResources = map[string]bool{
 
 // resourceName complains about names of resources that a container cannot have.
 func resourceName(s string) []string {
-	texts := content.IsQualifiedName(s)
+	texts := content.IsLabelKey(s)
 	huge := strings.HasPrefix(s, "hugepages-")
 	container, standard := standardResources[s]
 	switch {
@@ -205,7 +205,7 @@ func resourceName(s string) []string {
 			texts = append(texts, "must be a standard resource for containers")
 		}
 	case !strings.Contains(s, "kubernetes.io/"):
-		if strings.HasPrefix(s, "requests.") || len(content.IsQualifiedName("requests."+s)) > 0 {
+		if strings.HasPrefix(s, "requests.") || len(content.IsLabelKey("requests."+s)) > 0 {
 			texts = append(texts, "doesn't follow extended resource name standard")
 		}
 	}

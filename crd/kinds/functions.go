@@ -255,7 +255,7 @@ func merge(a, b ref.Val) ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(out)
 }
 
-// labelSelector reads a label selector. An object that is not there selects nothing.
+// labelSelector reads a label selector. A missing object selects nothing.
 func labelSelector(v ref.Val) (*metav1.LabelSelector, bool) {
 	o, ok := v.(*object)
 	if !ok || o.tree == nil {

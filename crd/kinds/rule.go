@@ -289,7 +289,7 @@ func (r *rule) badValue(s *scope, relative string) (any, error) {
 	return plain(follow(at, relative)), nil
 }
 
-// follow reads the value at a path. What is not there is null.
+// follow reads the value at a path. A missing value is null.
 func follow(v ref.Val, relative string) ref.Val {
 	for _, step := range steps(relative) {
 		indexer, ok := v.(traits.Indexer)

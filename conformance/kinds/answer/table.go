@@ -22,7 +22,7 @@ func ages(column string) bool {
 	return false
 }
 
-// Columns compares the column definitions of two tables.
+// Columns compares the columns of two tables.
 func Columns(there, here map[string]any) []Miss {
 	var out []Miss
 	for _, d := range Differences(there["columnDefinitions"], here["columnDefinitions"]) {

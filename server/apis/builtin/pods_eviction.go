@@ -127,7 +127,7 @@ func (r *evictionREST) evict(ctx context.Context, name string, how *metav1.Delet
 	if err := checkPreconditions(how.Preconditions, p); err != nil {
 		return err
 	}
-	asIs := ended(p) || p.Status.Phase == corev1.PodPending || p.DeletionTimestamp != nil // it serves nobody
+	asIs := ended(p) || p.Status.Phase == corev1.PodPending || p.DeletionTimestamp != nil // it serves no client
 	if !asIs {
 		if asIs, err = r.ask(ctx, p, dryrun.IsDryRun(how.DryRun)); err != nil {
 			return err

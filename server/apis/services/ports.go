@@ -65,7 +65,7 @@ func (b *bitmap) has(port int) bool { return b.Bit(port-b.of.First) == 1 }
 func (b *bitmap) set(port int, to uint) { b.SetBit(&b.Int, port-b.of.First, to) }
 
 // read decodes the stored bitmap. One of another range is translated: an operator may
-// change the range. Ports outside of the new one are lost, and Services keep them.
+// change the range. Ports outside the new one are lost, and Services keep them.
 func (p *ports) read(obj runtime.Object) (*bitmap, error) {
 	stored := obj.(*corev1.RangeAllocation)
 	b := &bitmap{of: p.ports}
@@ -85,7 +85,7 @@ func (p *ports) read(obj runtime.Object) (*bitmap, error) {
 	return b, old.check()
 }
 
-// check rejects bits outside of the range.
+// check rejects bits outside the range.
 func (b *bitmap) check() error {
 	if b.BitLen() > b.of.size() {
 		return fmt.Errorf("reading %s failed: it has bits for %d ports, and the range %s has %d", portsKey, b.BitLen(), b.of, b.of.size())
@@ -168,7 +168,7 @@ func staticPorts(size int) int {
 	return min(max(16, size/32), 128, size)
 }
 
-// release frees ports. Ports outside of the range, of an older configuration, have no
+// release frees ports. Ports outside the range, of an older configuration, have no
 // bit. Still is asked before each attempt, and stops the release by an error.
 func (p *ports) release(ctx context.Context, list []int, still func() error) error {
 	list = slices.DeleteFunc(slices.Clone(list), func(port int) bool { return port < p.ports.First || port > p.ports.Last })
