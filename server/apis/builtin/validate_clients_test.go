@@ -100,9 +100,9 @@ func TestRolesThroughClients(t *testing.T) {
 		life(t, c.RbacV1().ClusterRoles(), clusterRoles(), rule,
 			func(r *rbacv1.ClusterRole) { r.Rules = changed }, func(r *rbacv1.ClusterRole) { r.Rules = noVerbs }, "rules[0].verbs: Required value")
 		life(t, c.RbacV1().RoleBindings("n"), roleBindings(), binding,
-			func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "v" }, func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "s" }, "cannot change roleRef")
+			func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "v" }, func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "s" }, "field is immutable")
 		life(t, c.RbacV1().ClusterRoleBindings(), clusterRoleBindings(), binding,
-			func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "v" }, func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "s" }, "cannot change roleRef")
+			func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "v" }, func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "s" }, "field is immutable")
 	})
 }
 
