@@ -5,6 +5,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	rbacv1beta1 "k8s.io/api/rbac/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -33,7 +34,7 @@ func clusterRoles() Resource {
 func roleBindings() Resource {
 	r := rbacResource("rolebindings", "rolebinding", "RoleBinding", true)
 	r.New, r.NewList = empty[rbacv1.RoleBinding], empty[rbacv1.RoleBindingList]
-	r.Columns = bindingColumns("roleBinding", rbacv1.RoleBinding{}.SwaggerDoc()["roleRef"])
+	r.Columns = bindingColumns("roleBinding", rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"])
 	r.Row = row(func(b *rbacv1.RoleBinding) []any { return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects) })
 	r.Strategy.Default = defaults(func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
 	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateRoleBinding)
@@ -43,7 +44,7 @@ func roleBindings() Resource {
 func clusterRoleBindings() Resource {
 	r := rbacResource("clusterrolebindings", "clusterrolebinding", "ClusterRoleBinding", false)
 	r.New, r.NewList = empty[rbacv1.ClusterRoleBinding], empty[rbacv1.ClusterRoleBindingList]
-	r.Columns = bindingColumns("clusterRoleBinding", rbacv1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"])
+	r.Columns = bindingColumns("clusterRoleBinding", rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"])
 	r.Row = row(func(b *rbacv1.ClusterRoleBinding) []any { return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects) })
 	r.Strategy.Default = defaults(func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
 	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateClusterRoleBinding)
@@ -80,6 +81,7 @@ func roleRow(meta *metav1.ObjectMeta) []any {
 	return []any{meta.Name, meta.CreationTimestamp.UTC().Format(time.RFC3339)}
 }
 
+// bindingColumns get the descriptions of v1beta1, as in kube-apiserver.
 func bindingColumns(kind, roleRef string) []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
 		nameColumn,
