@@ -7,6 +7,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,15 +37,15 @@ func CertificateSigningRequests() (r Resource, approval, status Strategy) {
 			},
 			Validate:       func(_ context.Context, obj runtime.Object) field.ErrorList { return validateCSR(obj.(*csr), nil) },
 			ValidateUpdate: csrUpdate(csrMay{}),
-			Unconditional:  true,
-			Reset:          ResetFields("certificates.k8s.io/v1", "spec", "status"),
+			Unconditional:  true, QualifiedFinalizers: true,
+			Reset: ResetFields("certificates.k8s.io/v1", "spec", "status"),
 		},
-		Columns: []metav1.TableColumnDefinition{
+		Columns: []metav1.TableColumnDefinition{ // with the descriptions of v1beta1, as in kube-apiserver
 			nameColumn, ageColumn,
-			{Name: "SignerName", Type: "string", Description: certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()["signerName"]},
-			{Name: "Requestor", Type: "string", Description: certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()["request"]},
-			{Name: "RequestedDuration", Type: "string", Description: certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()["expirationSeconds"]},
-			{Name: "Condition", Type: "string", Description: certificatesv1.CertificateSigningRequestStatus{}.SwaggerDoc()["conditions"]},
+			{Name: "SignerName", Type: "string", Description: certificatesv1beta1.CertificateSigningRequestSpec{}.SwaggerDoc()["signerName"]},
+			{Name: "Requestor", Type: "string", Description: certificatesv1beta1.CertificateSigningRequestSpec{}.SwaggerDoc()["request"]},
+			{Name: "RequestedDuration", Type: "string", Description: certificatesv1beta1.CertificateSigningRequestSpec{}.SwaggerDoc()["expirationSeconds"]},
+			{Name: "Condition", Type: "string", Description: certificatesv1beta1.CertificateSigningRequestStatus{}.SwaggerDoc()["conditions"]},
 		},
 		Row:    row(csrRow),
 		Fields: func(obj runtime.Object) fields.Set { return fields.Set{"spec.signerName": obj.(*csr).Spec.SignerName} },

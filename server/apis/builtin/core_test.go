@@ -95,7 +95,7 @@ func TestNamespaceSubresourcesKeepMetadata(t *testing.T) {
 func TestNamespaceRules(t *testing.T) {
 	e := start(t)
 	e.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"a.b"}}`).Is(422).Mentions(`Namespace "a.b" is invalid: metadata.name: Invalid value: "a.b": must not contain dots`)
-	e.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"a"},"spec":{"finalizers":["mine"]}}`).Is(422).Mentions(`spec.finalizers[0]: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified`)
+	e.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"a"},"spec":{"finalizers":["mine"]}}`).Is(422).Mentions(`spec.finalizers: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified`)
 	a := e.Do("POST", "/api/v1/namespaces", `{"metadata":{"generateName":"gen-"}}`).Is(201)
 	a.Has("metadata.labels", map[string]any{"kubernetes.io/metadata.name": a.At("metadata.name")})
 	name := a.At("metadata.name").(string)
@@ -105,6 +105,27 @@ func TestNamespaceRules(t *testing.T) {
 	e.Do("GET", "/api/v1/namespaces?fieldSelector=status.phase%3DTerminating", "").Is(200).Has("items", []any{})
 	e.Do("GET", "/api/v1/namespaces?labelSelector=kubernetes.io/metadata.name%3D"+name, "").Is(200).Has("items.0.metadata.name", name)
 	e.Patch("apply", "/api/v1/namespaces/applied?fieldManager=m", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"applied"}}`).Is(201).Has("status.phase", "Active")
+}
+
+// TestFinalizersHaveDomains: a new object has no finalizers but the standard ones and those
+// with a domain. Leases and admission may have others, as in kube-apiserver.
+func TestFinalizersHaveDomains(t *testing.T) {
+	e := start(t)
+	e.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"n"}}`).Is(201)
+	const plain = `{"metadata":{"name":"f","finalizers":["plain"]}}`
+	for _, path := range []string{"/api/v1/namespaces", "/api/v1/namespaces/n/configmaps", "/api/v1/namespaces/n/secrets", "/api/v1/namespaces/n/serviceaccounts", "/api/v1/namespaces/n/resourcequotas"} {
+		e.Do("POST", path, plain).Is(422).Mentions(`metadata.finalizers[0]: Invalid value: "plain": name is neither a standard finalizer name nor is it fully qualified`)
+	}
+	e.Do("POST", "/apis/coordination.k8s.io/v1/namespaces/n/leases", plain).Is(201)
+}
+
+func TestDeleteReturnsTheObject(t *testing.T) {
+	e := start(t)
+	e.Do("POST", "/api/v1/namespaces", `{"metadata":{"name":"n"}}`).Is(201)
+	for plural, kind := range map[string]string{"serviceaccounts": "ServiceAccount", "resourcequotas": "ResourceQuota", "configmaps": "Status"} {
+		e.Do("POST", "/api/v1/namespaces/n/"+plural, `{"metadata":{"name":"a"}}`).Is(201)
+		e.Do("DELETE", "/api/v1/namespaces/n/"+plural+"/a", "").Is(200).Has("kind", kind)
+	}
 }
 
 func TestConfigMapRules(t *testing.T) {

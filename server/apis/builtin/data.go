@@ -79,10 +79,7 @@ func FromData(k *kinds.Kind) Resource {
 		r.Fields = func(obj runtime.Object) fields.Set { return k.Fields(tree(obj)) }
 	}
 	if k.ReturnDeleted {
-		r.Wrap = func(s *genericregistry.Store) rest.Storage {
-			s.ReturnDeletedObject = true
-			return s
-		}
+		r.Wrap = returnDeleted
 	}
 	if k.Status {
 		r.Strategy.Reset = ResetFields(r.version().String(), "status")
@@ -165,14 +162,7 @@ func (d data) validate(obj, old runtime.Object, subresource string) field.ErrorL
 	if old != nil {
 		before = tree(old)
 	}
-	errs := d.kind.Validate(tree(obj), before, subresource)
-	for i, name := range metaOf(obj).GetFinalizers() {
-		if !strings.Contains(name, "/") && !slices.Contains(standardFinalizers, name) {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), name,
-				"name is neither a standard finalizer name nor is it fully qualified"))
-		}
-	}
-	return errs
+	return append(d.kind.Validate(tree(obj), before, subresource), qualifiedFinalizers(obj)...)
 }
 
 func (d data) create(_ context.Context, obj runtime.Object) {

@@ -37,8 +37,8 @@ func namespaces() Resource {
 			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
 				return validateFinalizers(obj.(*corev1.Namespace))
 			},
-			Unconditional: true,
-			Reset:         ResetFields("v1", "status"),
+			Unconditional: true, QualifiedFinalizers: true,
+			Reset: ResetFields("v1", "status"),
 		},
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,
@@ -124,14 +124,29 @@ func keepMetadata(o, old metav1.Object) {
 
 func validateFinalizers(o *corev1.Namespace) field.ErrorList {
 	var errs field.ErrorList
-	for i, finalizer := range o.Spec.Finalizers {
-		name, path := string(finalizer), field.NewPath("spec", "finalizers").Index(i)
+	path := field.NewPath("spec", "finalizers") // without an index, as in kube-apiserver
+	for _, finalizer := range o.Spec.Finalizers {
+		name := string(finalizer)
 		errs = append(errs, apivalidation.ValidateFinalizerName(name, path)...)
-		if !strings.Contains(name, "/") && !slices.Contains(standardFinalizers, name) {
-			errs = append(errs, field.Invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified"))
-		}
+		errs = append(errs, qualifiedFinalizer(path, name)...)
 	}
 	return errs
+}
+
+// qualifiedFinalizers complains about finalizers in the metadata that have no domain.
+func qualifiedFinalizers(obj runtime.Object) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range metaOf(obj).GetFinalizers() {
+		errs = append(errs, qualifiedFinalizer(field.NewPath("metadata", "finalizers").Index(i), name)...)
+	}
+	return errs
+}
+
+func qualifiedFinalizer(at *field.Path, name string) field.ErrorList {
+	if strings.Contains(name, "/") || slices.Contains(standardFinalizers, name) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, name, "name is neither a standard finalizer name nor is it fully qualified")}
 }
 
 // standardFinalizers are the finalizers that need no domain.

@@ -57,7 +57,7 @@ func validatingAdmissionPolicyBindings() Resource {
 	r.Columns, r.Row = policyBindingColumns, row(func(b *binding) []any {
 		return []any{b.Name, b.Spec.PolicyName, paramCell(b.Spec.ParamRef), created(b)}
 	})
-	r.Strategy.Default = defaults(func(b *binding) { defaultPolicyBinding(b.Spec.ParamRef, b.Spec.MatchResources) })
+	r.Strategy.Default = defaults(func(b *binding) { defaultMatchResources(b.Spec.MatchResources) })
 	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validateValidatingPolicyBinding)
 	r.Strategy.Generation = counted(func(b *binding) any { return b.Spec })
 	return r
@@ -70,7 +70,7 @@ func mutatingAdmissionPolicyBindings() Resource {
 	r.Columns, r.Row = policyBindingColumns, row(func(b *binding) []any {
 		return []any{b.Name, b.Spec.PolicyName, paramCell(b.Spec.ParamRef), created(b)}
 	})
-	r.Strategy.Default = defaults(func(b *binding) { defaultPolicyBinding(b.Spec.ParamRef, b.Spec.MatchResources) })
+	r.Strategy.Default = defaults(func(b *binding) { defaultMatchResources(b.Spec.MatchResources) })
 	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validateMutatingPolicyBinding)
 	r.Strategy.Generation = counted(func(b *binding) any { return b.Spec })
 	return r
@@ -91,13 +91,6 @@ func defaultMatchResources(m *admissionv1.MatchResources) {
 	}
 }
 
-func defaultPolicyBinding(ref *admissionv1.ParamRef, m *admissionv1.MatchResources) {
-	if ref != nil {
-		defaultPointer(&ref.ParameterNotFoundAction, admissionv1.DenyAction)
-	}
-	defaultMatchResources(m)
-}
-
 func policyColumns(name, description string) []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
 		nameColumn,
@@ -110,7 +103,7 @@ func policyColumns(name, description string) []metav1.TableColumnDefinition {
 var policyBindingColumns = []metav1.TableColumnDefinition{
 	nameColumn,
 	{Name: "PolicyName", Type: "string", Description: "PolicyName indicates the policy definition which the policy binding binded to"},
-	{Name: "ParamRef", Type: "string", Description: "ParamRef indicates the param resource which sets the configration param"}, //nolint:misspell // as Kubernetes spells it
+	{Name: "ParamRef", Type: "string", Description: "ParamRef indicates the param resource which sets the configuration param"},
 	ageColumn,
 }
 

@@ -25,14 +25,15 @@ func resourceQuotas() Resource {
 		Version: "v1", Plural: "resourcequotas", Singular: "resourcequota", Kind: "ResourceQuota", Namespaced: true, ShortNames: []string{"quota"},
 		New: empty[quota], NewList: empty[corev1.ResourceQuotaList],
 		Complete: true, // without it, there would be no limit
-		Strategy: Strategy{Name: apivalidation.NameIsDNSSubdomain, Unconditional: true, Warn: warnOfQuota},
+		Strategy: Strategy{Name: apivalidation.NameIsDNSSubdomain, Unconditional: true, QualifiedFinalizers: true, Warn: warnOfQuota},
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,
 			{Name: "Request", Type: "string", Description: "Request represents a minimum amount of cpu/memory that a container may consume."},
 			{Name: "Limit", Type: "string", Description: "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node."},
 			ageColumn,
 		},
-		Row: row(quotaRow),
+		Row:  row(quotaRow),
+		Wrap: returnDeleted,
 	}
 	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateQuota)
 	withStatus(&r, validateQuotaStatus, func(q *quota) (*corev1.ResourceQuotaSpec, *corev1.ResourceQuotaStatus) { return &q.Spec, &q.Status })
@@ -186,7 +187,7 @@ func validateScopeSelector(at *field.Path, spec *corev1.ResourceQuotaSpec) field
 		}
 		for _, name := range slices.Sorted(maps.Keys(spec.Hard)) {
 			if standardQuotaName(name) && !scopeFits(r.ScopeName, name) {
-				errs = append(errs, field.Invalid(at, spec.ScopeSelector, "unsupported scope applied to resource"))
+				errs = append(errs, field.Invalid(at, untaggedSelector(spec.ScopeSelector), "unsupported scope applied to resource"))
 			}
 		}
 		if existingScopes.Has(r.ScopeName) && r.Operator != corev1.ScopeSelectorOpExists {
@@ -207,6 +208,20 @@ func validateScopeSelector(at *field.Path, spec *corev1.ResourceQuotaSpec) field
 		}
 	}
 	return append(errs, conflictingScopes(at, spec, scopes)...)
+}
+
+// untaggedSelector has no names for JSON, so that messages show it as kube-apiserver does.
+func untaggedSelector(selector *corev1.ScopeSelector) any {
+	type requirement struct {
+		ScopeName corev1.ResourceQuotaScope
+		Operator  corev1.ScopeSelectorOperator
+		Values    []string
+	}
+	var shown struct{ MatchExpressions []requirement }
+	for _, r := range selector.MatchExpressions {
+		shown.MatchExpressions = append(shown.MatchExpressions, requirement(r))
+	}
+	return shown
 }
 
 // warnOfQuota finds requests that are higher than limits.

@@ -105,6 +105,8 @@ type Strategy struct {
 	WarnUpdate     func(ctx context.Context, obj, old runtime.Object) []string
 	CreateOnUpdate bool // PUT may create
 	Unconditional  bool // PUT may leave out the resourceVersion
+	// QualifiedFinalizers refuses new objects with finalizers that have no domain.
+	QualifiedFinalizers bool
 	// Generation reports whether to increment metadata.generation. If nil, the objects
 	// have none.
 	Generation func(obj, old runtime.Object) bool

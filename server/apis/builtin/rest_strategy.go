@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -74,6 +75,9 @@ func (s restStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Obj
 // Validate implements rest.RESTCreateStrategy.
 func (s restStrategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
 	errs := s.validateMeta(obj)
+	if s.strategy.QualifiedFinalizers {
+		errs = append(errs, qualifiedFinalizers(obj)...)
+	}
 	if s.strategy.Validate != nil {
 		errs = append(errs, s.strategy.Validate(ctx, obj)...)
 	}
@@ -134,4 +138,10 @@ func (s restStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 		reset[fieldpath.APIVersion(version)] = set
 	}
 	return reset
+}
+
+// returnDeleted makes DELETE answer with the object instead of a status.
+func returnDeleted(s *genericregistry.Store) rest.Storage {
+	s.ReturnDeletedObject = true
+	return s
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	rbacv1beta1 "k8s.io/api/rbac/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -33,7 +34,8 @@ func clusterRoles() Resource {
 func roleBindings() Resource {
 	r := rbacResource("rolebindings", "rolebinding", "RoleBinding", true)
 	r.New, r.NewList = empty[rbacv1.RoleBinding], empty[rbacv1.RoleBindingList]
-	r.Columns, r.Row = bindingColumns, row(func(b *rbacv1.RoleBinding) []any { return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects) })
+	r.Columns = bindingColumns("roleBinding", rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"])
+	r.Row = row(func(b *rbacv1.RoleBinding) []any { return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects) })
 	r.Strategy.Default = defaults(func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
 	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateRoleBinding)
 	return r
@@ -42,7 +44,8 @@ func roleBindings() Resource {
 func clusterRoleBindings() Resource {
 	r := rbacResource("clusterrolebindings", "clusterrolebinding", "ClusterRoleBinding", false)
 	r.New, r.NewList = empty[rbacv1.ClusterRoleBinding], empty[rbacv1.ClusterRoleBindingList]
-	r.Columns, r.Row = bindingColumns, row(func(b *rbacv1.ClusterRoleBinding) []any { return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects) })
+	r.Columns = bindingColumns("clusterRoleBinding", rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"])
+	r.Row = row(func(b *rbacv1.ClusterRoleBinding) []any { return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects) })
 	r.Strategy.Default = defaults(func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
 	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateClusterRoleBinding)
 	return r
@@ -53,7 +56,7 @@ func clusterRoleBindings() Resource {
 func rbacResource(plural, singular, kind string, namespaced bool) Resource {
 	return Resource{
 		Group: rbacv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: kind, Namespaced: namespaced,
-		Strategy: Strategy{Name: segmentName, CreateOnUpdate: true, Unconditional: true},
+		Strategy: Strategy{Name: segmentName, CreateOnUpdate: true, Unconditional: true, QualifiedFinalizers: true},
 	}
 }
 
@@ -78,13 +81,16 @@ func roleRow(meta *metav1.ObjectMeta) []any {
 	return []any{meta.Name, meta.CreationTimestamp.UTC().Format(time.RFC3339)}
 }
 
-var bindingColumns = []metav1.TableColumnDefinition{
-	nameColumn,
-	{Name: "Role", Type: "string", Description: rbacv1.RoleBinding{}.SwaggerDoc()["roleRef"]},
-	ageColumn,
-	{Name: "Users", Type: "string", Description: "Users in the roleBinding", Priority: 1},
-	{Name: "Groups", Type: "string", Description: "Groups in the roleBinding", Priority: 1},
-	{Name: "ServiceAccounts", Type: "string", Description: "ServiceAccounts in the roleBinding", Priority: 1},
+// bindingColumns get the descriptions of v1beta1, as in kube-apiserver.
+func bindingColumns(kind, roleRef string) []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{
+		nameColumn,
+		{Name: "Role", Type: "string", Description: roleRef},
+		ageColumn,
+		{Name: "Users", Type: "string", Description: "Users in the " + kind, Priority: 1},
+		{Name: "Groups", Type: "string", Description: "Groups in the " + kind, Priority: 1},
+		{Name: "ServiceAccounts", Type: "string", Description: "ServiceAccounts in the " + kind, Priority: 1},
+	}
 }
 
 func bindingRow(meta *metav1.ObjectMeta, ref rbacv1.RoleRef, subjects []rbacv1.Subject) []any {

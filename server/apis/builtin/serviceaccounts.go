@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -21,16 +20,9 @@ func serviceAccounts() Resource {
 			Create:        func(_ context.Context, obj runtime.Object) { keepSecretNames(obj.(*corev1.ServiceAccount)) },
 			Update:        func(_ context.Context, obj, _ runtime.Object) { keepSecretNames(obj.(*corev1.ServiceAccount)) },
 			Warn:          warnOfServiceAccount,
-			Unconditional: true,
+			Unconditional: true, QualifiedFinalizers: true,
 		},
-		Columns: []metav1.TableColumnDefinition{
-			nameColumn,
-			{Name: "Secrets", Type: "string", Description: corev1.ServiceAccount{}.SwaggerDoc()["secrets"]},
-			ageColumn,
-		},
-		Row: row(func(o *corev1.ServiceAccount) []any {
-			return []any{o.Name, int64(len(o.Secrets)), created(o)}
-		}),
+		Wrap: returnDeleted,
 	}
 }
 

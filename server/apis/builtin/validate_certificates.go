@@ -87,7 +87,7 @@ func validateCSRSpec(o *csr, path *field.Path) field.ErrorList {
 		err = parsed.CheckSignature()
 	}
 	if err != nil {
-		errs = append(errs, field.Invalid(path.Child("request"), "<request data>", err.Error()))
+		errs = append(errs, field.Invalid(path.Child("request"), o.Spec.Request, err.Error()))
 	}
 	errs = append(errs, validateUsages(o.Spec.Usages, path.Child("usages"))...)
 	if o.Spec.SignerName == legacySigner {

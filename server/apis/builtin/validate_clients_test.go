@@ -100,9 +100,9 @@ func TestRolesThroughClients(t *testing.T) {
 		life(t, c.RbacV1().ClusterRoles(), clusterRoles(), rule,
 			func(r *rbacv1.ClusterRole) { r.Rules = changed }, func(r *rbacv1.ClusterRole) { r.Rules = noVerbs }, "rules[0].verbs: Required value")
 		life(t, c.RbacV1().RoleBindings("n"), roleBindings(), binding,
-			func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "v" }, func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "s" }, "cannot change roleRef")
+			func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "v" }, func(b *rbacv1.RoleBinding) { b.RoleRef.Name = "s" }, "field is immutable")
 		life(t, c.RbacV1().ClusterRoleBindings(), clusterRoleBindings(), binding,
-			func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "v" }, func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "s" }, "cannot change roleRef")
+			func(b *rbacv1.ClusterRoleBinding) { b.Subjects[0].Name = "v" }, func(b *rbacv1.ClusterRoleBinding) { b.RoleRef.Name = "s" }, "field is immutable")
 	})
 }
 
@@ -126,7 +126,7 @@ func TestAdmissionThroughClients(t *testing.T) {
 		life(t, c.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings(), validatingAdmissionPolicyBindings(),
 			"{metadata: {name: b}, spec: {policyName: p, validationActions: [Deny], matchResources: {}}}",
 			func(b *admissionv1.ValidatingAdmissionPolicyBinding) { b.Spec.PolicyName = "q" },
-			func(b *admissionv1.ValidatingAdmissionPolicyBinding) { b.Spec.ValidationActions = nil }, "at least one validation action is required")
+			func(b *admissionv1.ValidatingAdmissionPolicyBinding) { b.Spec.ValidationActions = nil }, "spec.validationActions: Required value")
 		life(t, c.AdmissionregistrationV1().MutatingAdmissionPolicyBindings(), mutatingAdmissionPolicyBindings(), "{metadata: {name: b}, spec: {policyName: p}}",
 			func(b *admissionv1.MutatingAdmissionPolicyBinding) { b.Spec.PolicyName = "q" },
 			func(b *admissionv1.MutatingAdmissionPolicyBinding) { b.Spec.PolicyName = "" }, "spec.policyName: Required value")
@@ -242,9 +242,9 @@ func TestOurTables(t *testing.T) {
 		"matchConstraints":{"resourceRules":[{"operations":["CREATE"],"apiGroups":[""],"apiVersions":["v1"],"resources":["a"]}]},`
 	show(admission+"validatingadmissionpolicies", policy+`"validations":[{"expression":"true"}]}}`, "Name,Validations,ParamKind,Age", "p", 1.0, "a/v1/K", "*")
 	show(admission+"mutatingadmissionpolicies", policy+`"mutations":[{"patchType":"JSONPatch","jsonPatch":{"expression":"[JSONPatch{}]"}}]}}`, "Name,Mutations,ParamKind,Age", "p", 1.0, "a/v1/K", "*")
-	show(admission+"validatingadmissionpolicybindings", `{"metadata":{"name":"b"},"spec":{"policyName":"p","paramRef":{"name":"x"},"validationActions":["Deny"]}}`,
+	show(admission+"validatingadmissionpolicybindings", `{"metadata":{"name":"b"},"spec":{"policyName":"p","paramRef":{"name":"x","parameterNotFoundAction":"Deny"},"validationActions":["Deny"]}}`,
 		"Name,PolicyName,ParamRef,Age", "b", "p", "*/x", "*")
-	show(admission+"mutatingadmissionpolicybindings", `{"metadata":{"name":"b"},"spec":{"policyName":"p","paramRef":{"namespace":"n","name":"x"}}}`,
+	show(admission+"mutatingadmissionpolicybindings", `{"metadata":{"name":"b"},"spec":{"policyName":"p","paramRef":{"namespace":"n","name":"x","parameterNotFoundAction":"Deny"}}}`,
 		"Name,PolicyName,ParamRef,Age", "b", "p", "n/x", "*")
 	show(flow+"flowschemas", `{"metadata":{"name":"f"},"spec":{"priorityLevelConfiguration":{"name":"l"},"distinguisherMethod":{"type":"ByUser"}}}`,
 		"Name,PriorityLevel,MatchingPrecedence,DistinguisherMethod,Age,MissingPL", "f", "l", 1000.0, "ByUser", "*", "?")

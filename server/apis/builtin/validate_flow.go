@@ -225,23 +225,52 @@ func wrongWithURL(url string) string {
 	return ""
 }
 
+// validatePriorityLevel looks at the values first, and then at the unions, as
+// kube-apiserver does.
 func validatePriorityLevel(level *flowv1.PriorityLevelConfiguration) field.ErrorList {
 	at, spec := field.NewPath("spec"), &level.Spec
 	var errs field.ErrorList
 	exempt := spec.Type == flowv1.PriorityLevelEnablementExempt
 	if exempt != (level.Name == flowv1.PriorityLevelConfigurationNameExempt) {
-		errs = append(errs, field.Invalid(at.Child("type"), spec.Type, "type must be 'Exempt' if and only if name is 'exempt'"))
+		errs = append(errs, field.Invalid(at.Child("type"), spec.Type, "must be 'Exempt' if and only if `name` is 'exempt'"))
 	}
-	switch spec.Type {
-	case flowv1.PriorityLevelEnablementExempt:
-		errs = append(errs, validateExempt(at, spec)...)
-	case flowv1.PriorityLevelEnablementLimited:
-		errs = append(errs, validateLimited(at, spec)...)
-	default:
+	switch {
+	case exempt && spec.Exempt != nil:
+		errs = append(errs, validateExempt(at.Child("exempt"), spec.Exempt)...)
+	case spec.Type == flowv1.PriorityLevelEnablementLimited && spec.Limited != nil:
+		errs = append(errs, validateLimited(at.Child("limited"), spec.Limited)...)
+	case spec.Type != "":
 		errs = append(errs, oneOf(at.Child("type"), spec.Type, enablements...)...)
 	}
 	errs = append(errs, validateFixedLevel(at, level)...)
-	return append(errs, validatePriorityLevelStatus(&level.Status)...)
+	errs = append(errs, validatePriorityLevelStatus(&level.Status)...)
+	if spec.Exempt != nil && !exempt {
+		errs = append(errs, field.Forbidden(at.Child("exempt"), ""))
+	}
+	errs = append(errs, onlyIf(at.Child("limited"), spec.Type == flowv1.PriorityLevelEnablementLimited, spec.Limited != nil)...)
+	if spec.Type == "" {
+		errs = append(errs, field.Required(at.Child("type"), ""))
+	}
+	if spec.Limited == nil {
+		return errs
+	}
+	at, response := at.Child("limited", "limitResponse"), &spec.Limited.LimitResponse
+	errs = append(errs, onlyIf(at.Child("queuing"), response.Type == flowv1.LimitResponseTypeQueue, response.Queuing != nil)...)
+	if response.Type == "" {
+		errs = append(errs, field.Required(at.Child("type"), ""))
+	}
+	return errs
+}
+
+// onlyIf complains about a member of a union that is missing or not wanted.
+func onlyIf(at *field.Path, wanted, present bool) field.ErrorList {
+	switch {
+	case wanted && !present:
+		return field.ErrorList{field.Required(at, "")}
+	case present && !wanted:
+		return field.ErrorList{field.Forbidden(at, "")}
+	}
+	return nil
 }
 
 // validateFixedLevel makes the mandatory levels immutable, except for the concurrency
@@ -262,45 +291,21 @@ func validateFixedLevel(at *field.Path, level *flowv1.PriorityLevelConfiguration
 	return nil
 }
 
-func validateExempt(at *field.Path, spec *flowv1.PriorityLevelConfigurationSpec) field.ErrorList {
-	var errs field.ErrorList
-	if spec.Limited != nil {
-		errs = append(errs, field.Forbidden(at.Child("limited"), "must be nil if the type is not Limited"))
-	}
-	if spec.Exempt == nil {
-		return errs
-	}
-	errs = append(errs, atLeastZero(at.Child("exempt", "nominalConcurrencyShares"), spec.Exempt.NominalConcurrencyShares, "must be a non-negative integer")...)
-	return append(errs, percent(at.Child("exempt", "lendablePercent"), spec.Exempt.LendablePercent)...)
+func validateExempt(at *field.Path, exempt *flowv1.ExemptPriorityLevelConfiguration) field.ErrorList {
+	errs := atLeastZero(at.Child("nominalConcurrencyShares"), exempt.NominalConcurrencyShares, "must be a non-negative integer")
+	return append(errs, percent(at.Child("lendablePercent"), exempt.LendablePercent)...)
 }
 
-func validateLimited(at *field.Path, spec *flowv1.PriorityLevelConfigurationSpec) field.ErrorList {
-	var errs field.ErrorList
-	if spec.Exempt != nil {
-		errs = append(errs, field.Forbidden(at.Child("exempt"), "must be nil if the type is Limited"))
+func validateLimited(at *field.Path, limited *flowv1.LimitedPriorityLevelConfiguration) field.ErrorList {
+	errs := atLeastZero(at.Child("nominalConcurrencyShares"), limited.NominalConcurrencyShares, "must be a non-negative integer")
+	switch response, here := &limited.LimitResponse, at.Child("limitResponse"); {
+	case response.Type == flowv1.LimitResponseTypeQueue && response.Queuing != nil:
+		errs = append(errs, validateQueuing(here.Child("queuing"), response.Queuing)...)
+	case response.Type != "":
+		errs = append(errs, oneOf(here.Child("type"), response.Type, limitResponse...)...)
 	}
-	at = at.Child("limited")
-	limited := spec.Limited
-	if limited == nil {
-		return append(errs, field.Required(at, "must not be empty when type is Limited"))
-	}
-	errs = append(errs, atLeastZero(at.Child("nominalConcurrencyShares"), limited.NominalConcurrencyShares, "must be a non-negative integer")...)
-	errs = append(errs, validateLimitResponse(at.Child("limitResponse"), &limited.LimitResponse)...)
 	errs = append(errs, percent(at.Child("lendablePercent"), limited.LendablePercent)...)
 	return append(errs, atLeastZero(at.Child("borrowingLimitPercent"), limited.BorrowingLimitPercent, "if specified, must be a non-negative integer")...)
-}
-
-func validateLimitResponse(at *field.Path, response *flowv1.LimitResponse) field.ErrorList {
-	queuing := at.Child("queuing")
-	switch {
-	case response.Type == flowv1.LimitResponseTypeReject && response.Queuing != nil:
-		return field.ErrorList{field.Forbidden(queuing, "must be nil if limited.limitResponse.type is not Limited")}
-	case response.Type == flowv1.LimitResponseTypeQueue && response.Queuing == nil:
-		return field.ErrorList{field.Required(queuing, "must not be empty if limited.limitResponse.type is Limited")}
-	case response.Type == flowv1.LimitResponseTypeQueue:
-		return validateQueuing(queuing, response.Queuing)
-	}
-	return oneOf(at.Child("type"), response.Type, limitResponse...)
 }
 
 func validateQueuing(at *field.Path, q *flowv1.QueuingConfiguration) field.ErrorList {

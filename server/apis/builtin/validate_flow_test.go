@@ -86,15 +86,19 @@ func TestValidatePriorityLevels(t *testing.T) {
 	validateAll(t, priorityLevelConfigurations(), []validationCase{
 		{"reject", limited("limitResponse: {type: Reject}"), nil},
 		{"queue", queuing(""), nil},
-		{"nothing", `{}`, []string{`spec.type: Unsupported value: "": supported values: "Exempt", "Limited"`}},
+		{"nothing", `{}`, []string{"spec.type: Required value"}},
+		{"no type", `{metadata: {name: a}, spec: {limited: {limitResponse: {queuing: {queues: -1}}}, exempt: {lendablePercent: 101}}}`, []string{
+			"spec.exempt: Forbidden", "spec.limited: Forbidden", "spec.type: Required value",
+			"spec.limited.limitResponse.queuing: Forbidden", "spec.limited.limitResponse.type: Required value",
+		}},
 		{"not exempt", `{metadata: {name: a}, spec: {type: Exempt, limited: {}, exempt: {nominalConcurrencyShares: -1, lendablePercent: 101}}}`, []string{
-			`spec.type: Invalid value: "Exempt": type must be 'Exempt' if and only if name is 'exempt'`,
-			"spec.limited: Forbidden: must be nil if the type is not Limited",
+			`spec.type: Invalid value: "Exempt": must be 'Exempt' if and only if ` + "`name`" + ` is 'exempt'`,
 			"spec.exempt.nominalConcurrencyShares: Invalid value: -1: must be a non-negative integer",
 			"spec.exempt.lendablePercent: Invalid value: 101: must be between 0 and 100, inclusive",
+			"spec.limited: Forbidden", "spec.limited.limitResponse.type: Required value",
 		}},
 		{"not limited", `{metadata: {name: a}, spec: {type: Limited, exempt: {}}}`, []string{
-			"spec.exempt: Forbidden: must be nil if the type is Limited", "spec.limited: Required value: must not be empty when type is Limited",
+			"spec.exempt: Forbidden", "spec.limited: Required value",
 		}},
 		{"numbers", limited("nominalConcurrencyShares: -1, lendablePercent: -1, borrowingLimitPercent: -1, limitResponse: {type: Wait}"), []string{
 			"spec.limited.nominalConcurrencyShares: Invalid value: -1: must be a non-negative integer",
@@ -102,8 +106,8 @@ func TestValidatePriorityLevels(t *testing.T) {
 			"spec.limited.borrowingLimitPercent: Invalid value: -1: if specified, must be a non-negative integer",
 			`spec.limited.limitResponse.type: Unsupported value: "Wait": supported values: "Queue", "Reject"`,
 		}},
-		{"rejects no queue", limited("limitResponse: {type: Reject, queuing: {}}"), []string{"spec.limited.limitResponse.queuing: Forbidden: must be nil if limited.limitResponse.type is not Limited"}},
-		{"queues nowhere", limited("limitResponse: {type: Queue}"), []string{"spec.limited.limitResponse.queuing: Required value: must not be empty if limited.limitResponse.type is Limited"}},
+		{"rejects no queue", limited("limitResponse: {type: Reject, queuing: {}}"), []string{"spec.limited.limitResponse.queuing: Forbidden"}},
+		{"queues nowhere", limited("limitResponse: {type: Queue}"), []string{"spec.limited.limitResponse.queuing: Required value"}},
 		{"negative queues", queuing("queues: -1, handSize: -1, queueLengthLimit: -1"), []string{
 			"spec.limited.limitResponse.queuing.queueLengthLimit: Invalid value: -1: must be positive",
 			"spec.limited.limitResponse.queuing.queues: Invalid value: -1: must be positive",
@@ -130,7 +134,7 @@ func TestFixedObjects(t *testing.T) {
 	*level.Spec.Limited.NominalConcurrencyShares = 6
 	complain(t, validatePriorityLevel(level), "spec: Invalid value: …")
 	level.Name = "exempt"
-	complain(t, validatePriorityLevel(level), `spec.type: Invalid value: "Limited": type must be 'Exempt' if and only if name is 'exempt'`, "spec: Invalid value: …")
+	complain(t, validatePriorityLevel(level), `spec.type: Invalid value: "Limited": must be 'Exempt' if and only if `+"`name`"+` is 'exempt'`, "spec: Invalid value: …")
 }
 
 // bootstrapObjects are all that a server makes for itself.

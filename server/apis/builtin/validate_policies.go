@@ -162,7 +162,7 @@ func (p *policy) declare(at *field.Path, cel *expressions) field.ErrorList {
 		if strings.TrimSpace(v.Name) == "" {
 			errs = append(errs, field.Required(here.Child("name"), "name is not specified"))
 		} else if !isIdentifier(v.Name) {
-			errs = append(errs, field.Invalid(here.Child("name"), v.Name, "name is not a valid CEL identifier"))
+			errs = append(errs, field.Invalid(here.Child("name"), v.Name, "must be a valid CEL identifier"))
 		}
 		if strings.TrimSpace(v.Expression) == "" {
 			errs = append(errs, field.Required(here.Child("expression"), "expression is not specified"))
@@ -257,7 +257,7 @@ func unwanted(at *field.Path, present bool, value string, patchType admissionv1.
 
 func (p *policy) validatePatch(at *field.Path, cel *expressions, expression plugincel.ExpressionAccessor) field.ErrorList {
 	if strings.TrimSpace(expression.GetExpression()) == "" {
-		return field.ErrorList{field.Required(at, "expression is not specified")}
+		return field.ErrorList{field.Required(at, "")}
 	}
 	declarations := p.declarations()
 	declarations.HasPatchTypes = true
@@ -301,7 +301,7 @@ func validateGroupVersion(at *field.Path, apiVersion string) field.ErrorList {
 	return errs
 }
 
-func validateMatchResources(at *field.Path, m *admissionv1.MatchResources, operations []admissionv1.OperationType) field.ErrorList {
+func validateMatchResources(at *field.Path, m *admissionv1.MatchResources, allowed []admissionv1.OperationType) field.ErrorList {
 	if m == nil {
 		return nil
 	}
@@ -309,10 +309,19 @@ func validateMatchResources(at *field.Path, m *admissionv1.MatchResources, opera
 	errs = append(errs, selectsAlways(at.Child("namespaceSelector"), m.NamespaceSelector)...)
 	errs = append(errs, selectsAlways(at.Child("objectSelector"), m.ObjectSelector)...)
 	for i := range m.ResourceRules {
-		errs = append(errs, validateNamedRule(at.Child("resourceRules").Index(i), &m.ResourceRules[i], operations)...)
+		errs = append(errs, validateNamedRule(at.Child("resourceRules").Index(i), &m.ResourceRules[i])...)
 	}
 	for i := range m.ExcludeResourceRules {
-		errs = append(errs, validateNamedRule(at.Child("excludeResourceRules").Index(i), &m.ExcludeResourceRules[i], operations)...)
+		errs = append(errs, validateNamedRule(at.Child("excludeResourceRules").Index(i), &m.ExcludeResourceRules[i])...)
+	}
+	if len(allowed) == len(operations) {
+		return errs
+	}
+	for i := range m.ResourceRules {
+		for _, operation := range m.ResourceRules[i].Operations {
+			// Without an index, as in kube-apiserver.
+			errs = append(errs, oneOf(at.Child("resourceRules", "operations"), operation, allowed...)...)
+		}
 	}
 	return errs
 }
@@ -325,7 +334,7 @@ func selectsAlways(at *field.Path, selector *metav1.LabelSelector) field.ErrorLi
 	return selects(at, selector, metavalidation.LabelSelectorValidationOptions{})
 }
 
-func validateNamedRule(at *field.Path, rule *admissionv1.NamedRuleWithOperations, operations []admissionv1.OperationType) field.ErrorList {
+func validateNamedRule(at *field.Path, rule *admissionv1.NamedRuleWithOperations) field.ErrorList {
 	var errs field.ErrorList
 	names := unique{}
 	for i, name := range rule.ResourceNames {
@@ -333,27 +342,33 @@ func validateNamedRule(at *field.Path, rule *admissionv1.NamedRuleWithOperations
 		errs = append(errs, named(here, name, segmentName)...)
 		errs = append(errs, names.add(here, name)...)
 	}
-	return append(errs, validateRule(at, &rule.RuleWithOperations, operations)...)
+	return append(errs, validateRule(at, &rule.RuleWithOperations)...)
 }
 
 func validateValidatingPolicyBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
 	at, spec := field.NewPath("spec"), &b.Spec
 	errs := validateBinding(at, spec.PolicyName, spec.ParamRef)
 	errs = append(errs, validateMatchResources(at.Child("matchResources"), spec.MatchResources, operations)...)
-	return append(errs, validateActions(at.Child("validationActions"), spec.ValidationActions)...)
+	errs = append(errs, validateActions(at.Child("validationActions"), spec.ValidationActions)...)
+	if spec.PolicyName == "" {
+		errs = append(errs, field.Required(at.Child("policyName"), ""))
+	}
+	return append(errs, atLeastOne(at.Child("validationActions"), spec.ValidationActions)...)
 }
 
 func validateMutatingPolicyBinding(b *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
 	at, spec := field.NewPath("spec"), &b.Spec
-	errs := validateBinding(at, spec.PolicyName, spec.ParamRef)
+	var errs field.ErrorList
+	if spec.PolicyName == "" {
+		errs = append(errs, field.Required(at.Child("policyName"), ""))
+	}
+	errs = append(errs, validateBinding(at, spec.PolicyName, spec.ParamRef)...)
 	return append(errs, validateMatchResources(at.Child("matchResources"), spec.MatchResources, mutableOperations)...)
 }
 
 func validateBinding(at *field.Path, policyName string, ref *admissionv1.ParamRef) field.ErrorList {
 	var errs field.ErrorList
-	if policyName == "" {
-		errs = append(errs, field.Required(at.Child("policyName"), ""))
-	} else {
+	if policyName != "" {
 		errs = named(at.Child("policyName"), policyName, validation.NameIsDNSSubdomain)
 	}
 	if ref == nil {
@@ -382,9 +397,6 @@ func validateParamRef(at *field.Path, ref *admissionv1.ParamRef) field.ErrorList
 }
 
 func validateActions(at *field.Path, actions []admissionv1.ValidationAction) field.ErrorList {
-	if len(actions) == 0 {
-		return field.ErrorList{field.Required(at, "at least one validation action is required")}
-	}
 	var errs field.ErrorList
 	seen := unique{}
 	for i, action := range actions {

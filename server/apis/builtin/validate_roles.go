@@ -1,8 +1,6 @@
 package builtin
 
 import (
-	"fmt"
-
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,23 +9,27 @@ import (
 )
 
 func validateRole(role *rbacv1.Role) field.ErrorList {
-	return validatePolicyRules(role.Rules, true)
+	return append(validatePolicyRules(role.Rules, true), validateVerbs(role.Rules)...)
 }
 
 func validateClusterRole(role *rbacv1.ClusterRole) field.ErrorList {
 	errs := validatePolicyRules(role.Rules, false)
-	if role.AggregationRule == nil {
-		return errs
+	if role.AggregationRule != nil {
+		errs = append(errs, validateAggregation(role.AggregationRule.ClusterRoleSelectors)...)
 	}
+	return append(errs, validateVerbs(role.Rules)...)
+}
+
+func validateAggregation(selectors []metav1.LabelSelector) field.ErrorList {
 	at := field.NewPath("aggregationRule", "clusterRoleSelectors")
-	selectors := role.AggregationRule.ClusterRoleSelectors
 	if len(selectors) == 0 {
-		return append(errs, field.Required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+		return field.ErrorList{field.Required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil")}
 	}
+	var errs field.ErrorList
 	for i := range selectors {
 		errs = append(errs, selects(at.Index(i), &selectors[i], metavalidation.LabelSelectorValidationOptions{})...)
 		if _, err := metav1.LabelSelectorAsSelector(&selectors[i]); err != nil {
-			errs = append(errs, field.Invalid(at.Index(i), selectors[i], fmt.Sprintf("invalid label selector: %v", err)))
+			errs = append(errs, field.Invalid(at.Index(i), nil, "invalid label selector."))
 		}
 	}
 	return errs
@@ -39,7 +41,7 @@ func validateRoleBinding(binding, old *rbacv1.RoleBinding) field.ErrorList {
 	if old != nil {
 		errs = append(errs, sameRoleRef(binding.RoleRef, old.RoleRef)...)
 	}
-	return errs
+	return append(errs, validateNamesPresent(binding.Subjects, binding.RoleRef)...)
 }
 
 func validateClusterRoleBinding(binding, old *rbacv1.ClusterRoleBinding) field.ErrorList {
@@ -48,6 +50,20 @@ func validateClusterRoleBinding(binding, old *rbacv1.ClusterRoleBinding) field.E
 	if old != nil {
 		errs = append(errs, sameRoleRef(binding.RoleRef, old.RoleRef)...)
 	}
+	return append(errs, validateNamesPresent(binding.Subjects, binding.RoleRef)...)
+}
+
+// validateNamesPresent comes last, as in kube-apiserver.
+func validateNamesPresent(subjects []rbacv1.Subject, ref rbacv1.RoleRef) field.ErrorList {
+	var errs field.ErrorList
+	for i := range subjects {
+		if subjects[i].Name == "" {
+			errs = append(errs, field.Required(field.NewPath("subjects").Index(i).Child("name"), ""))
+		}
+	}
+	if ref.Name == "" {
+		errs = append(errs, field.Required(field.NewPath("roleRef", "name"), ""))
+	}
 	return errs
 }
 
@@ -55,14 +71,20 @@ func validatePolicyRules(rules []rbacv1.PolicyRule, namespaced bool) field.Error
 	var errs field.ErrorList
 	for i := range rules {
 		at := field.NewPath("rules").Index(i)
-		if len(rules[i].Verbs) == 0 {
-			errs = append(errs, field.Required(at.Child("verbs"), "verbs must contain at least one value"))
-		}
 		if len(rules[i].NonResourceURLs) > 0 {
 			errs = append(errs, validateURLRule(at.Child("nonResourceURLs"), &rules[i], namespaced)...)
 		} else {
 			errs = append(errs, validateResourceRule(at, &rules[i])...)
 		}
+	}
+	return errs
+}
+
+// validateVerbs comes last, as in kube-apiserver.
+func validateVerbs(rules []rbacv1.PolicyRule) field.ErrorList {
+	var errs field.ErrorList
+	for i := range rules {
+		errs = append(errs, atLeastOne(field.NewPath("rules").Index(i).Child("verbs"), rules[i].Verbs)...)
 	}
 	return errs
 }
@@ -96,7 +118,7 @@ func validateRoleRef(ref rbacv1.RoleRef, kinds ...string) field.ErrorList {
 	errs := oneOf(at.Child("apiGroup"), ref.APIGroup, rbacv1.GroupName)
 	errs = append(errs, oneOf(at.Child("kind"), ref.Kind, kinds...)...)
 	if ref.Name == "" {
-		return append(errs, field.Required(at.Child("name"), ""))
+		return errs
 	}
 	return append(errs, named(at.Child("name"), ref.Name, segmentName)...)
 }
@@ -107,23 +129,18 @@ func sameRoleRef(ref, old rbacv1.RoleRef) field.ErrorList {
 	if ref == old {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), ref, "cannot change roleRef")}
+	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), struct{ APIGroup, Kind, Name string }(ref), validation.FieldImmutableErrorMsg)}
 }
 
 func validateSubjects(subjects []rbacv1.Subject, namespaced bool) field.ErrorList {
 	var errs field.ErrorList
 	for i := range subjects {
 		at, subject := field.NewPath("subjects").Index(i), &subjects[i]
-		if subject.Name == "" {
-			errs = append(errs, field.Required(at.Child("name"), ""))
-		}
 		switch subject.Kind {
 		case rbacv1.ServiceAccountKind:
 			errs = append(errs, validateAccountSubject(at, subject, namespaced)...)
-		case rbacv1.UserKind:
-			errs = append(errs, validateNamedSubject(at, subject, "user name cannot be empty")...)
-		case rbacv1.GroupKind:
-			errs = append(errs, validateNamedSubject(at, subject, "group name cannot be empty")...)
+		case rbacv1.UserKind, rbacv1.GroupKind:
+			errs = append(errs, oneOf(at.Child("apiGroup"), subject.APIGroup, rbacv1.GroupName)...)
 		default:
 			errs = append(errs, field.NotSupported(at.Child("kind"), subject.Kind, []string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
 		}
@@ -141,12 +158,4 @@ func validateAccountSubject(at *field.Path, subject *rbacv1.Subject, namespaced 
 		errs = append(errs, field.Required(at.Child("namespace"), ""))
 	}
 	return errs
-}
-
-func validateNamedSubject(at *field.Path, subject *rbacv1.Subject, empty string) field.ErrorList {
-	var errs field.ErrorList
-	if subject.Name == "" {
-		errs = append(errs, field.Invalid(at.Child("name"), subject.Name, empty))
-	}
-	return append(errs, oneOf(at.Child("apiGroup"), subject.APIGroup, rbacv1.GroupName)...)
 }

@@ -113,7 +113,7 @@ func hookExpressions(hooks []hook) []string {
 func validateHook(at *field.Path, h *hook, licence hookLicence) field.ErrorList {
 	errs := validation.IsFullyQualifiedName(at.Child("name"), h.name)
 	for i := range h.rules {
-		errs = append(errs, validateRule(at.Child("rules").Index(i), &h.rules[i], operations)...)
+		errs = append(errs, validateRule(at.Child("rules").Index(i), &h.rules[i])...)
 	}
 	errs = append(errs, oneOfIfSet(at.Child("failurePolicy"), h.failure, failurePolicies...)...)
 	errs = append(errs, oneOfIfSet(at.Child("matchPolicy"), h.match, matchPolicies...)...)
@@ -156,7 +156,8 @@ func validateClient(at *field.Path, c *admissionv1.WebhookClientConfig) field.Er
 		errs = webhook.ValidateWebhookURL(at.Child("url"), *c.URL, true)
 	default:
 		port := ptr.Deref(c.Service.Port, 0) // which is not valid; defaulting never leaves it
-		errs = webhook.ValidateWebhookService(at.Child("service"), c.Service.Namespace, c.Service.Name, c.Service.Path, port)
+		// kube-apiserver mixes up the two names: without a namespace, it asks for a name.
+		errs = webhook.ValidateWebhookService(at.Child("service"), c.Service.Name, c.Service.Namespace, c.Service.Path, port)
 	}
 	return errs
 }
@@ -187,9 +188,8 @@ func validateReviewVersions(at *field.Path, versions []string, anyVersion bool) 
 	return errs
 }
 
-// validateRule validates a rule of a webhook or policy. The caller gives the allowed
-// operations.
-func validateRule(at *field.Path, rule *admissionv1.RuleWithOperations, operations []admissionv1.OperationType) field.ErrorList {
+// validateRule validates a rule of a webhook or policy.
+func validateRule(at *field.Path, rule *admissionv1.RuleWithOperations) field.ErrorList {
 	errs := atLeastOne(at.Child("operations"), rule.Operations)
 	errs = append(errs, loneStar(at.Child("operations"), rule.Operations, "operations")...)
 	for i, operation := range rule.Operations {

@@ -52,6 +52,7 @@ func TestValidateWebhooks(t *testing.T) {
 		{"both", webhooksOf(hookWith("clientConfig", `{url: "https://example.com", service: {name: a, namespace: b}}`)),
 			[]string{at + "clientConfig: Required value: exactly one of url or service is required"}},
 		{"service", webhooksOf(hookWith("clientConfig", `{service: {name: a, namespace: b, path: /x/y}}`)), nil},
+		{"service without a namespace, as kube-apiserver reports it", webhooksOf(hookWith("clientConfig", `{service: {name: a}}`)), []string{at + "clientConfig.service.name: Required value"}},
 		{"no service", webhooksOf(hookWith("clientConfig", `{service: {port: 70000, path: x}}`)), []string{
 			at + "clientConfig.service.name: Required value", at + "clientConfig.service.namespace: Required value",
 			at + "clientConfig.service.port: Invalid value: 70000: port is not valid: must be between 1 and 65535, inclusive",

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"reflect"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -55,7 +56,8 @@ func withWebhooks[P interface {
 		return validateHooks(hooks(c), hooks(old))
 	})
 	r.Strategy.Warn = func(_ context.Context, obj runtime.Object) []string { return warnOfServices(hooks(obj.(P))) }
-	r.Strategy.Generation = counted(func(c P) any { return list(c) })
+	// An empty list in place of none is a change, too, as in kube-apiserver.
+	r.Strategy.Generation = func(obj, old runtime.Object) bool { return !reflect.DeepEqual(list(obj.(P)), list(old.(P))) }
 	return r
 }
 

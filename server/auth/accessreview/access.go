@@ -108,7 +108,7 @@ func checkLocal(ctx context.Context, r *authorizationv1.LocalSubjectAccessReview
 		errs = append(errs, field.Invalid(field.NewPath("spec.resourceAttributes.namespace"), a.Namespace, "must match metadata.namespace"))
 	}
 	if r.Spec.NonResourceAttributes != nil {
-		errs = append(errs, field.Invalid(field.NewPath("spec.nonResourceAttributes"), r.Spec.NonResourceAttributes, "disallowed on this kind of request"))
+		errs = append(errs, field.Invalid(field.NewPath("spec.nonResourceAttributes"), untagged(r.Spec.NonResourceAttributes), "disallowed on this kind of request"))
 	}
 	if len(errs) > 0 {
 		return invalid(errs)
@@ -141,13 +141,15 @@ func checkSpec(spec *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
 }
 
 func checkAttributes(resource *authorizationv1.ResourceAttributes, other *authorizationv1.NonResourceAttributes) field.ErrorList {
-	switch {
-	case resource != nil && other != nil:
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "nonResourceAttributes"), other, "cannot be specified in combination with resourceAttributes")}
-	case resource == nil && other == nil:
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "resourceAttributes"), other, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+	if (resource == nil) != (other == nil) {
+		return nil
 	}
-	return nil
+	return field.ErrorList{field.Invalid(field.NewPath("spec"), untagged(other), "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+}
+
+// untagged has no names for JSON, so that messages show attributes as kube-apiserver does.
+func untagged(a *authorizationv1.NonResourceAttributes) any {
+	return (*struct{ Path, Verb string })(a)
 }
 
 func checkSelectors(a *authorizationv1.ResourceAttributes) field.ErrorList {

@@ -126,11 +126,11 @@ func TestInvalidAccess(t *testing.T) {
 		want     []string
 	}{
 		{&authorizationv1.SubjectAccessReview{}, []string{
-			`spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified`,
+			`spec: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified`,
 			`spec.user: Invalid value: "": at least one of user or group must be specified`,
 		}},
 		{&authorizationv1.SubjectAccessReview{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: resource, NonResourceAttributes: other}}, []string{
-			`spec.nonResourceAttributes: Invalid value: {"path":"/p","verb":"get"}: cannot be specified in combination with resourceAttributes`,
+			`spec: Invalid value: {"Path":"/p","Verb":"get"}: exactly one of nonResourceAttributes or resourceAttributes must be specified`,
 			`metadata: Invalid value: {"name":"n"}: must be empty`,
 		}},
 		{&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: selectors}}, []string{
@@ -143,7 +143,7 @@ func TestInvalidAccess(t *testing.T) {
 			`spec.resourceAttributes.namespace: Invalid value: "a": must match metadata.namespace`,
 		}},
 		{&authorizationv1.LocalSubjectAccessReview{ObjectMeta: metav1.ObjectMeta{Namespace: "b"}, Spec: authorizationv1.SubjectAccessReviewSpec{User: "u", NonResourceAttributes: other}}, []string{
-			`spec.nonResourceAttributes: Invalid value: {"path":"/p","verb":"get"}: disallowed on this kind of request`,
+			`spec.nonResourceAttributes: Invalid value: {"Path":"/p","Verb":"get"}: disallowed on this kind of request`,
 		}},
 	} {
 		_, err := create(&house{}, c.question, "ann", "b", nil)
