@@ -48,7 +48,8 @@ func functions() []cel.EnvOption {
 		cel.Function("compareQuantities", cel.Overload("kinds_compare", []*cel.Type{cel.StringType, cel.StringType}, cel.IntType, cel.BinaryBinding(compareTexts))),
 		cel.Function("firstIndexes", cel.Overload("kinds_first_indexes", []*cel.Type{list}, cel.ListType(cel.IntType), cel.UnaryBinding(firstIndexes))),
 		cel.Function("sumQuantities", cel.Overload("kinds_sum", []*cel.Type{texts}, cel.StringType, cel.UnaryBinding(sumQuantities))),
-		cel.Function("shorten", cel.Overload("kinds_shorten", []*cel.Type{texts}, cel.StringType, cel.UnaryBinding(shorten))),
+		cel.Function("shorten", cel.Overload("kinds_shorten", []*cel.Type{texts}, cel.StringType, cel.UnaryBinding(shorten)),
+			cel.Overload("kinds_shorten_count", []*cel.Type{texts, cel.IntType}, cel.StringType, cel.BinaryBinding(shortenCounted))),
 		cel.Function("merge", cel.Overload("kinds_merge", []*cel.Type{dyn, dyn}, values, cel.BinaryBinding(merge))),
 		cel.Function("selector", cel.Overload("kinds_selector", []*cel.Type{dyn}, cel.StringType, cel.UnaryBinding(selectorText))),
 		cel.Function("labels", cel.Overload("kinds_labels", []*cel.Type{strings}, cel.StringType, cel.UnaryBinding(labelsText))),
@@ -103,7 +104,10 @@ func warningsOf(warnings func(*field.Path, string) []string) func(at, value ref.
 }
 
 // shorten joins at most three texts, and says how many more there are.
-func shorten(list ref.Val) ref.Val {
+func shorten(list ref.Val) ref.Val { return shortenCounted(list, types.Int(0)) }
+
+// shortenCounted is for the first texts of more, whose number is count.
+func shortenCounted(list, count ref.Val) ref.Val {
 	var all []string
 	for it := list.(traits.Lister).Iterator(); it.HasNext() == types.True; {
 		t, ok := it.Next().(types.String)
@@ -113,10 +117,11 @@ func shorten(list ref.Val) ref.Val {
 		all = append(all, string(t))
 	}
 	const most = 3
-	if len(all) <= most {
+	n := max(int(count.(types.Int)), len(all))
+	if n <= most {
 		return types.String(strings.Join(all, ","))
 	}
-	return types.String(fmt.Sprintf("%s + %d more...", strings.Join(all[:most], ","), len(all)-most))
+	return types.String(fmt.Sprintf("%s + %d more...", strings.Join(all[:min(most, len(all))], ","), n-most))
 }
 
 // repeated returns the places of the items that a list has before them, too.

@@ -33,6 +33,8 @@ func TestListFunctions(t *testing.T) {
 	for source, want := range map[string]string{
 		"shorten(['a', 'b', 'c'])":                               "a,b,c",
 		"shorten(['a', 'b', 'c', 'd', 'e'])":                     "a,b,c + 2 more...",
+		"shorten(['a', 'b', 'c', 'd'], 400)":                     "a,b,c + 397 more...",
+		"shorten(['a', 'b', 'c'], 3)":                            "a,b,c",
 		"string(firsts(['a', 'b', 'a'])['a'])":                   "0",
 		"string(firsts(['a', 'b', 'a'])['b'])":                   "1",
 		"ipWarnings('spec.ip', '1.2.3.4').join(',')":             "",

@@ -128,10 +128,14 @@ func ipsOf(s *corev1.Service) map[netip.Addr]bool {
 	return held
 }
 
-// portsOf are the node ports that a Service holds.
+// portsOf are the node ports that a Service holds. One of type ExternalName may have the
+// fields, as in kube-apiserver, but holds nothing: the port may be another Service's.
 func portsOf(s *corev1.Service) map[int]bool {
 	held := map[int]bool{}
 	if s == nil {
+		return held
+	}
+	if may, _ := takesPorts(s); !may {
 		return held
 	}
 	for i := range s.Spec.Ports {

@@ -255,6 +255,28 @@ func TestPortsAreShared(t *testing.T) {
 	}
 }
 
+// TestPortsOfExternalNames writes the node port of another Service into one that has none.
+func TestPortsOfExternalNames(t *testing.T) {
+	r := start(t, etcdtest.Prefix(t), dual)
+	asks := func(s *corev1.ServiceSpec) { s.Type, s.Ports[0].NodePort = "NodePort", 30001 }
+	if _, err := r.create(service("owner", asks)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.create(service("thief", func(s *corev1.ServiceSpec) {
+		s.Type, s.ExternalName, s.Ports[0].NodePort = "ExternalName", "a.b", 30001
+	})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.update("thief", func(s *corev1.Service) { s.Spec.Type, s.Spec.ExternalName = "NodePort", "" }); err == nil {
+		t.Error("two Services have node port 30001 after an update of the type")
+	}
+	r.remove("thief")
+	if _, err := r.create(service("second", asks)); err == nil {
+		t.Error("two Services have node port 30001 after the deletion of one that did not hold it")
+	}
+	r.consistent()
+}
+
 func TestDryRunAllocatesNothing(t *testing.T) {
 	r := start(t, etcdtest.Prefix(t), dual)
 	s, err := r.createWith(context.Background(), service("x", func(s *corev1.ServiceSpec) {
