@@ -83,11 +83,11 @@ func (w *walk) defaultValue(t *fieldType, value any, parent *object) error {
 // fill sets the default of a field.
 func (w *walk) fill(d *fieldData, t *fieldType, name string, tree map[string]any, s *scope) error {
 	if d.ClearIf != nil && tree[name] != nil {
-		clear, err := d.ClearIf.truth(s)
+		drop, err := d.ClearIf.truth(s)
 		if err != nil {
 			return err
 		}
-		if clear {
+		if drop {
 			delete(tree, name)
 			w.changed = true
 			return nil

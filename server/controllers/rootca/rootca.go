@@ -20,8 +20,10 @@ import (
 )
 
 const (
-	// Name is that of the ConfigMaps, and Key is that of the certificates in them.
-	Name, Key = "kube-root-ca.crt", "ca.crt"
+	// Name is that of the ConfigMaps.
+	Name = "kube-root-ca.crt"
+	// Key is that of the certificates in a ConfigMap.
+	Key = "ca.crt"
 
 	descriptionKey = "kubernetes.io/description"
 	description    = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. " +
