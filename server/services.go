@@ -48,18 +48,8 @@ func (s *Server) allocate(o *Options, list []builtin.Resource) error {
 			}
 			return s.allocator.Wrap(store)
 		}
-		withoutServiceWarnings(list)
 	}
 	return nil
-}
-
-// withoutServiceWarnings has webhook configurations not warn that there are no Services.
-func withoutServiceWarnings(list []builtin.Resource) {
-	for i := range list {
-		if list[i].Plural == "mutatingwebhookconfigurations" || list[i].Plural == "validatingwebhookconfigurations" {
-			list[i].Strategy.Warn = nil
-		}
-	}
 }
 
 // publishService keeps the Service default/kubernetes, with the address of the replica

@@ -146,7 +146,7 @@ func TestServices(t *testing.T) {
 	e := startThings(t)
 	const service = `{"service":{"namespace":"default","name":"kubernetes","port":443}}`
 	warning := func(at string) string {
-		return at + ".service: this server has no Services, so every call of this webhook fails; set " + at + ".url to an https URL at which this server reaches the webhook"
+		return at + ".service: this server does not route requests to Services, so every call of this webhook fails; set " + at + ".url to an https URL at which this server reaches the webhook"
 	}
 	for kind, plural := range map[string]string{"MutatingWebhookConfiguration": "mutatingwebhookconfigurations", "ValidatingWebhookConfiguration": "validatingwebhookconfigurations"} {
 		body := `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"` + kind + `","metadata":{"name":"service"},"webhooks":[{"name":"service.test.dev","clientConfig":` + service + `,
