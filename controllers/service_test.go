@@ -25,7 +25,7 @@ webhooks:
   - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}
 `, "apply", "-f", "-")
 	here.refused(t, "", []string{"create", "configmap", "one", "--namespace", "by-service"}, `failed calling webhook "by-service.example.com"`,
-		"there are no services here, and so no service by-service/webhooks with port 443: give the webhook's clientConfig a url")
+		"this server does not route requests to Services, so it cannot call by-service/webhooks at port 443: set the url of the webhook's clientConfig")
 	here.do(t, "", "delete", "validatingwebhookconfiguration", "by-service")
 }
 
@@ -52,6 +52,6 @@ spec:
 	here.established(t, "bulbs.by-service.example.com")
 	here.do(t, `{apiVersion: by-service.example.com/v1, kind: Bulb, metadata: {name: tulip}}`, "create", "-f", "-")
 	here.refused(t, "", []string{"get", "bulbs.v1beta1.by-service.example.com/tulip"},
-		"there are no services here, and so no service by-service/webhooks with port 443: give the webhook's clientConfig a url")
+		"this server does not route requests to Services, so it cannot call by-service/webhooks at port 443: set the url of the webhook's clientConfig")
 	here.do(t, "", "get", "bulbs.v1.by-service.example.com/tulip")
 }

@@ -74,6 +74,14 @@ func (o *Options) lacks(name string) bool {
 	return o.Kinds == KindsCustom && (name == requestSigner || name == accountCreator || name == rootPublisher)
 }
 
+// needed are the kinds that have the resources of a controller.
+func needed(name string) Kinds {
+	if name == serviceKeeper {
+		return KindsAll
+	}
+	return KindsControlPlane
+}
+
 func (o *Options) validateControllers() []error {
 	var errs []error
 	for _, entry := range o.Controllers {
@@ -83,7 +91,7 @@ func (o *Options) validateControllers() []error {
 		case !slices.Contains(controllerNames, name):
 			errs = append(errs, fmt.Errorf("--controllers has %q, which is not the name of a controller; the names are %s", entry, strings.Join(controllerNames, ", ")))
 		case entry == name && o.lacks(name):
-			errs = append(errs, fmt.Errorf("--controllers has %s, whose resources do not exist with --kinds=%s; leave it out, or set --kinds=%s", name, o.Kinds, KindsAll))
+			errs = append(errs, fmt.Errorf("--controllers has %s, whose resources do not exist with --kinds=%s; leave it out, or set --kinds=%s", name, o.Kinds, needed(name)))
 		}
 	}
 	return errs

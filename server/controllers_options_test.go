@@ -7,6 +7,9 @@ import (
 )
 
 func TestControllers(t *testing.T) {
+	without := func(names []string, name string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
+	}
 	today := []string{requestSigner, roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, accountCreator}
 	for _, test := range []struct {
 		flags   []string
@@ -18,11 +21,12 @@ func TestControllers(t *testing.T) {
 		{[]string{"--kinds=custom"}, []string{roleAggregator, garbageCollector, namespaceEmptier, quotaCounter}, ""},
 		{[]string{"--controllers="}, nil, ""},
 		{[]string{"--controllers=namespace-controller"}, []string{namespaceEmptier}, ""},
-		{[]string{"--controllers=*,root-ca-certificate-publisher-controller"}, controllerNames, ""},
-		{[]string{"--controllers=-garbage-collector-controller,*"}, slices.DeleteFunc(slices.Clone(today), func(n string) bool { return n == garbageCollector }), ""},
-		{[]string{"--kinds=all", "--controllers=*,-root-ca-certificate-publisher-controller"}, today, ""},
+		{[]string{"--controllers=*,root-ca-certificate-publisher-controller"}, without(controllerNames, serviceKeeper), ""},
+		{[]string{"--controllers=-garbage-collector-controller,*"}, without(today, garbageCollector), ""},
+		{[]string{"--kinds=all", "--controllers=*,-root-ca-certificate-publisher-controller"}, without(controllerNames, rootPublisher), ""},
 		{[]string{"--controllers=*,-garbage"}, today, `"-garbage", which is not the name of a controller; the names are certificatesigningrequest-signing-controller, clusterrole-`},
 		{[]string{"--kinds=custom", "--controllers=serviceaccount-controller"}, []string{accountCreator}, "--kinds=custom; leave it out, or set --kinds=control-plane"},
+		{[]string{"--controllers=kubernetes-service-controller"}, []string{serviceKeeper}, "--kinds=control-plane; leave it out, or set --kinds=all"},
 	} {
 		o := parsed(t, test.flags...)
 		var running []string

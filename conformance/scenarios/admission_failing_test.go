@@ -97,7 +97,7 @@ func TestWebhookServices(t *testing.T) {
 			w.ClientConfig, w.FailurePolicy = admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "default", Name: "hook"}}, &policy
 		})
 	}
-	c.stops("service-fail", "there are no services here, and so no service default/hook with port 443: give the webhook's clientConfig a url")
+	c.stops("service-fail", "this server does not route requests to Services, so it cannot call default/hook at port 443: set the url of the webhook's clientConfig")
 	c.call(http.MethodPost, boatsPath, jsonType, taggedBoat("lucky", "service-ignore", `{"owner":"ada"}`)).is(http.StatusCreated)
 }
 

@@ -154,7 +154,7 @@ func TestServices(t *testing.T) {
 		e.Do("POST", "/apis/admissionregistration.k8s.io/v1/"+plural, body).Is(201).Warns(warning("webhooks[0].clientConfig"))
 	}
 	apitest.Eventually(t, func() bool { return !e.chain.Idle() })
-	e.Do("POST", path, thing("a", `{}`)).Is(500).Mentions("there are no services here, and so no service default/kubernetes with port 443")
+	e.Do("POST", path, thing("a", `{}`)).Is(500).Mentions("this server does not route requests to Services, so it cannot call default/kubernetes at port 443")
 	e.Do("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"boxes.test.dev"},
 		"spec":{"group":"test.dev","scope":"Cluster","names":{"plural":"boxes","kind":"Box"},
 		"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":`+service+`}},
