@@ -12,10 +12,10 @@ import (
 // it needs none of them. A name with an "?" is a switch: it may be given without a
 // value.
 var meaningless = []struct{ why, names string }{
-	{"there are no pods", "allow-privileged? default-not-ready-toleration-seconds default-unreachable-toleration-seconds"},
+	{"no pod runs", "allow-privileged? default-not-ready-toleration-seconds default-unreachable-toleration-seconds"},
 	{"there are no nodes", "kubelet-certificate-authority kubelet-client-certificate kubelet-client-key kubelet-https? kubelet-port " +
 		"kubelet-preferred-address-types kubelet-read-only-port kubelet-timeout cloud-provider cloud-config"},
-	{"there are no services", "service-cluster-ip-range service-node-port-range kubernetes-service-node-port"},
+	{"no node routes requests to Services", "kubernetes-service-node-port"},
 	{"servers on the same etcd need not know of each other", "apiserver-count endpoint-reconciler-type peer-advertise-ip peer-advertise-port peer-ca-file"},
 	{"there are no servers behind this one", "proxy-client-cert-file proxy-client-key-file enable-aggregator-routing? aggregator-reject-forwarding-redirect?"},
 	{"all resources are served", "runtime-config"},

@@ -39,8 +39,7 @@ func TestEnvtestsFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"--allow-privileged is ignored: there are no pods",
-		"--service-cluster-ip-range is ignored: there are no services",
+		"--allow-privileged is ignored: no pod runs",
 		"--disable-admission-plugins: ServiceAccount is ignored: this server does not have it",
 	}
 	if got := ignored(); !slices.Equal(got, want) {
