@@ -33,9 +33,9 @@ var kindGroups = []schema.GroupVersion{
 	{Group: "coordination.k8s.io", Version: "v1"}, {Group: "events.k8s.io", Version: "v1"}, {Group: "certificates.k8s.io", Version: "v1"},
 }
 
-// TestKindTypes compares types.json, which crd/kinds reads, with the Go types of
+// TestGoldenKindTypes compares types.json, which crd/kinds reads, with the Go types of
 // k8s.io/api. The module of crd/kinds does not import them.
-func TestKindTypes(t *testing.T) {
+func TestGoldenKindTypes(t *testing.T) {
 	w := typeWriter{types: map[string]map[string]string{}}
 	for _, version := range kindGroups {
 		for _, one := range known.Scheme.KnownTypes(version) {

@@ -273,9 +273,9 @@ func describedType(s spec.Schema) map[string]string {
 	return got
 }
 
-// TestNotes compares notes.json with the markers in the source: with -update, it writes
+// TestGoldenNotes compares notes.json with the markers in the source: with -update, it writes
 // the file.
-func TestNotes(t *testing.T) {
+func TestGoldenNotes(t *testing.T) {
 	read := newSources(t)
 	want := notes{Required: map[string]bool{}, Optional: map[string]bool{}, Granular: map[string]bool{}, Enums: map[string][]any{}}
 	for name, typ := range describe(nameOnly, nil, roots()).types {
