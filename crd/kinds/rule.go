@@ -91,84 +91,58 @@ func (r *rule) run(w *walk, s *scope, path *field.Path, found func(s *scope, pat
 		own.lets = append(own.lets[:len(own.lets):len(own.lets)], variable{let.name, value})
 	}
 	if r.Each == nil {
-		ok, err := r.If.truth(&own)
-		if err != nil || !ok {
-			return err
-		}
-		return found(&own, path)
-	}
-	value, err := r.Each.eval(&own)
-	if err != nil {
-		return err
-	}
-	list, ok := value.(traits.Lister)
-	if !ok {
-		return fmt.Errorf("%s: the result is a %s and not a list", r.Each.source, value.Type().TypeName())
+		return r.visit(&own, path, found)
 	}
 	at, indexed := appendEach(path, r.Each.source, "self")
 	if r.At != "" {
 		at, indexed = appendPath(path, r.At), true
 	}
-	for it := list.Iterator(); it.HasNext() == types.True; own.index++ {
-		own.item = it.Next()
-		if err, ok := own.item.(*types.Err); ok {
-			return err
-		}
-		item := path
-		if indexed && !r.Flat {
-			item = at.Index(own.index)
-		}
-		own.path = pathText(item)
-		if r.Inner != nil {
-			if err := r.runInner(own, item, found); err != nil {
-				return err
-			}
-			continue
-		}
-		ok, err := r.If.truth(&own)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		if err := found(&own, item); err != nil {
-			return err
-		}
+	if !indexed || r.Flat {
+		at, indexed = path, false
 	}
-	return nil
+	return iterate(r.Each, &own, at, indexed, func(item *field.Path) error {
+		if r.Inner == nil {
+			return r.visit(&own, item, found)
+		}
+		inner := own
+		inner.outer = own.item
+		at, indexed := appendEach(item, r.Inner.source, "item")
+		return iterate(r.Inner, &inner, at, indexed, func(item *field.Path) error { return r.visit(&inner, item, found) })
+	})
 }
 
-// runInner runs a rule for the items of a list within an item.
-func (r *rule) runInner(own scope, path *field.Path, found func(s *scope, path *field.Path) error) error {
-	value, err := r.Inner.eval(&own)
+// visit calls found for a value that the rule is for.
+func (r *rule) visit(s *scope, path *field.Path, found func(s *scope, path *field.Path) error) error {
+	ok, err := r.If.truth(s)
+	if err != nil || !ok {
+		return err
+	}
+	return found(s, path)
+}
+
+// iterate calls visit for the items of the list that an expression gives, with the
+// item and its index in the scope. The path of an item has the index if indexed.
+func iterate(e *expr, s *scope, at *field.Path, indexed bool, visit func(item *field.Path) error) error {
+	value, err := e.eval(s)
 	if err != nil {
 		return err
 	}
 	list, ok := value.(traits.Lister)
 	if !ok {
-		return fmt.Errorf("%s: the result is a %s and not a list", r.Inner.source, value.Type().TypeName())
+		return fmt.Errorf("%s: the result is a %s and not a list", e.source, value.Type().TypeName())
 	}
-	at, indexed := appendEach(path, r.Inner.source, "item")
-	own.outer, own.index = own.item, 0
-	for it := list.Iterator(); it.HasNext() == types.True; own.index++ {
-		own.item = it.Next()
-		if err, ok := own.item.(*types.Err); ok {
+	s.index = 0
+	for it := list.Iterator(); it.HasNext() == types.True; s.index++ {
+		s.item = it.Next()
+		if err, ok := s.item.(*types.Err); ok {
 			return err
 		}
 		item := at
 		if indexed {
-			item = at.Index(own.index)
+			item = at.Index(s.index)
 		}
-		own.path = pathText(item)
-		ok, err := r.If.truth(&own)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		if err := found(&own, item); err != nil {
+		s.path = pathText(item)
+		if err := visit(item); err != nil {
 			return err
 		}
 	}
