@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"fmt"
+	"slices"
 )
 
 // preparation is a step that a write takes before validation.
@@ -26,9 +27,27 @@ func (k *Kind) PrepareStatus(tree, old map[string]any) error { return k.prepare(
 
 func (k *Kind) prepare(tree, old map[string]any, subresource string) error {
 	dropFeatures(k.object(), tree, old)
+	return k.take(tree, old, func(step *preparation) bool {
+		return step.Subresource == subresource && (step.When == "" || step.When == "create" && old == nil || step.When == "update" && old != nil)
+	})
+}
+
+// viewed returns an object as it is validated: a copy, if the kind has steps for it.
+func (k *Kind) viewed(tree, old map[string]any) (map[string]any, error) {
+	validates := func(step *preparation) bool { return step.When == "validate" }
+	if !slices.ContainsFunc(k.Prepares, func(step preparation) bool { return validates(&step) }) {
+		return tree, nil
+	}
+	tree, _ = copied(tree).(map[string]any)
+	return tree, k.take(tree, old, validates)
+}
+
+// take takes the steps that are chosen.
+func (k *Kind) take(tree, old map[string]any, chosen func(*preparation) bool) error {
 	w := newWalk(k, tree, old, "")
-	for _, step := range k.load().Prepares {
-		if step.Subresource != subresource || step.When == "create" && w.update || step.When == "update" && !w.update {
+	for i := range k.load().Prepares {
+		step := &k.Prepares[i]
+		if !chosen(step) {
 			continue
 		}
 		s := &scope{self: w.root, root: w.root, old: w.old, oldRoot: w.old, update: w.update, kind: k.Kind}
@@ -87,7 +106,7 @@ func dropFeatures(t *objectType, tree, old map[string]any) {
 	}
 	if t.data != nil {
 		for _, field := range t.data.Fields {
-			if field.value.Feature == "off" && !t.fields[field.name].isSet(old[field.name]) {
+			if field.value.Feature != "" && !t.fields[field.name].isSet(old[field.name]) {
 				delete(tree, field.name)
 			}
 		}
@@ -103,8 +122,8 @@ func dropFeatures(t *objectType, tree, old map[string]any) {
 			before, _ := old[name].(map[string]any)
 			size := len(m)
 			dropFeatures(ft.object, m, before)
-			if size > 0 && len(m) == 0 && ft.pointer {
-				delete(tree, name) // Kubernetes drops what has nothing else
+			if size > 0 && len(m) == 0 && ft.pointer && ft.object.dropsWhole {
+				delete(tree, name)
 			}
 			continue
 		}

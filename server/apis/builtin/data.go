@@ -41,6 +41,7 @@ func Data() []Resource {
 // additions are what the files of kinds cannot say, by plural name.
 var additions = map[string]func(*Resource){
 	"pods":        addPods,
+	"jobs":        addJobs,
 	"deployments": addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
 }
 
@@ -58,14 +59,27 @@ func FromData(k *kinds.Kind) Resource {
 			Update:         d.update,
 			Validate:       func(_ context.Context, obj runtime.Object) field.ErrorList { return d.validate(obj, nil, "") },
 			ValidateUpdate: func(_ context.Context, obj, old runtime.Object) field.ErrorList { return d.validate(obj, old, "") },
-			CreateOnUpdate: k.CreateOnUpdate, Unconditional: k.Unconditional,
+			CreateOnUpdate: k.CreateOnUpdate, Unconditional: k.Unconditional, Orphans: k.Orphans,
+			GenerationFirst:     k.GenerationFirst,
+			QualifiedFinalizers: !k.AnyFinalizer, GenerateNameOnUpdate: k.GenerateName == "always",
 		},
+	}
+	if k.GenerateName == "never" {
+		format := r.Strategy.Name
+		r.Strategy.Name = func(name string, prefix bool) []string {
+			if prefix {
+				return nil
+			}
+			return format(name, false)
+		}
 	}
 	r.Strategy.Default = d.fill
 	r.Strategy.Warn = func(_ context.Context, obj runtime.Object) []string { return k.Warnings(tree(obj), nil) }
 	r.Strategy.WarnUpdate = func(_ context.Context, obj, old runtime.Object) []string { return k.Warnings(tree(obj), tree(old)) }
 	if len(k.Generation) > 0 {
-		r.Strategy.Generation = func(obj, old runtime.Object) bool { return k.Changed(tree(obj), tree(old), k.Generation) }
+		r.Strategy.Generation = func(obj, old runtime.Object) bool {
+			return k.Changed(tree(obj), tree(old), k.Generation) || k.GenerationExact && hasEmpty(reflect.ValueOf(obj), k.Generation)
+		}
 	}
 	if len(k.Columns) > 0 {
 		for i := range k.Columns {
@@ -88,8 +102,8 @@ func FromData(k *kinds.Kind) Resource {
 			ValidateUpdate: func(_ context.Context, obj, old runtime.Object) field.ErrorList {
 				return d.validate(obj, old, "status")
 			},
-			Unconditional: k.Unconditional,
-			Reset:         map[string]*fieldpath.Set{r.version().String(): pathSet(k.StatusKeeps)},
+			Unconditional: k.Unconditional, QualifiedFinalizers: !k.AnyFinalizer,
+			Reset: map[string]*fieldpath.Set{r.version().String(): pathSet(append([]string{"spec"}, k.StatusKeeps...))},
 		})}
 	}
 	return r
@@ -162,7 +176,7 @@ func (d data) validate(obj, old runtime.Object, subresource string) field.ErrorL
 	if old != nil {
 		before = tree(old)
 	}
-	return append(d.kind.Validate(tree(obj), before, subresource), qualifiedFinalizers(obj)...)
+	return d.kind.Validate(tree(obj), before, subresource)
 }
 
 func (d data) create(_ context.Context, obj runtime.Object) {
