@@ -26,9 +26,6 @@ import (
 func Data() []Resource {
 	var list []Resource
 	for _, k := range kinds.All() {
-		if k.Group == "autoscaling" && k.Version == "v1" {
-			continue // the same objects as those of v2, which are converted: not yet served
-		}
 		r := FromData(k)
 		if add := additions[k.Plural]; add != nil {
 			add(&r)
@@ -40,8 +37,9 @@ func Data() []Resource {
 
 // additions are what the files of kinds cannot say, by plural name.
 var additions = map[string]func(*Resource){
-	"pods":        addPods,
-	"deployments": addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
+	"pods":                     addPods,
+	"horizontalpodautoscalers": addAutoscalers,
+	"deployments":              addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
 }
 
 // FromData returns the resource of a kind that files describe.
