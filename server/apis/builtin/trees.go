@@ -20,7 +20,8 @@ import (
 //	           admission may change
 //	           the object)
 //
-// k8s.io/apiserver calls the last three in this order and changes nothing in between.
+// k8s.io/apiserver calls the last three in this order. In between it changes nothing but
+// the identity and the times in metadata of an update, which no rule of updates reads.
 // It calls them again, from the start, if the stored object has changed. What changes an
 // object after Update says so to its tree (see [write.set]).
 
