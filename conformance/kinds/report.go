@@ -86,13 +86,14 @@ type Report struct {
 	NotServed []string          `json:"notServed"`
 	NoSeed    []string          `json:"noSeed"`
 	Panicked  []string          `json:"panicked"` // objects that kube-apiserver gave no answer about
+	Intended  map[string]int    `json:"intended"` // requests whose answers differ as a row of DIVERGENCES.md says
 	mutex     sync.Mutex
 	rules     map[string]*Rule
 }
 
 // NewReport returns an empty report.
 func NewReport(seed uint64) *Report {
-	return &Report{Seed: seed, Kinds: map[string]*Score{}, rules: map[string]*Rule{}}
+	return &Report{Seed: seed, Kinds: map[string]*Score{}, Intended: map[string]int{}, rules: map[string]*Rule{}}
 }
 
 // note adds misses that are not about one object.
@@ -135,6 +136,9 @@ func (r *Report) add(k *Kind, index int, s *script) {
 	score.Objects++
 	for _, x := range s.exchanges {
 		score.count(x)
+		for _, row := range x.Intended {
+			r.Intended[row]++
+		}
 		if x.Panic {
 			r.Panicked = append(r.Panicked, fmt.Sprintf("%s/%d", k.ID, index))
 		}
@@ -232,6 +236,9 @@ func (r *Report) Write(w io.Writer) {
 	}
 	if n := len(r.Panicked); n > 0 {
 		fmt.Fprintf(w, "\nkube-apiserver closed the connection without an answer: %d requests, not compared: %s\n", n, strings.Join(r.Panicked[:min(n, 10)], ", "))
+	}
+	for _, row := range slices.Sorted(maps.Keys(r.Intended)) {
+		fmt.Fprintf(w, "\nintended (conformance/DIVERGENCES.md: %s), counted as equal: %d requests\n", row, r.Intended[row])
 	}
 	if rules := r.Rules(); len(rules) > 0 {
 		fmt.Fprintf(w, "\nmisses by rule (seed %d; -show KIND/NUMBER shows an example):\n", r.Seed)

@@ -17,8 +17,9 @@ type Exchange struct {
 	Request     *Request
 	There, Here *answer.Side
 	Outcome     answer.Outcome
-	Table       bool // the answers are tables
-	Panic       bool // kube-apiserver gave no answer
+	Table       bool     // the answers are tables
+	Panic       bool     // kube-apiserver gave no answer
+	Intended    []string // differences that were left out: rows of DIVERGENCES.md
 }
 
 // A script is the requests about one object.
@@ -113,6 +114,7 @@ func (s *script) write(ctx context.Context, r *Request) (bool, error) {
 		settle(x.Here.Normal)
 	}
 	x.Outcome = answer.Compare(x.There, x.Here)
+	x.Intended = leaveOut(s.kind, r, &x.Outcome)
 	if x.Outcome.There != x.Outcome.Here {
 		return false, nil
 	}
