@@ -6,11 +6,9 @@ import (
 	"reflect"
 	"strings"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -50,7 +48,7 @@ func FromData(k *kinds.Kind) Resource {
 		New:     d.empty(k.Kind),
 		NewList: d.empty(k.Kind + "List"),
 		Strategy: Strategy{
-			Name:     nameFormats[k.Name],
+			Name:     k.NameFormat(),
 			Create:   d.create,
 			Update:   d.update,
 			Validate: func(ctx context.Context, obj runtime.Object) field.ErrorList { return d.validate(ctx, obj, nil, "") },
@@ -93,24 +91,6 @@ func FromData(k *kinds.Kind) Resource {
 		})}
 	}
 	return r
-}
-
-// nameFormats are the formats of names, as k8s.io/apiserver asks for them.
-var nameFormats = map[string]func(name string, prefix bool) []string{
-	"dns-subdomain": apivalidation.NameIsDNSSubdomain,
-	"dns-label":     apivalidation.NameIsDNSLabel,
-	"dns1035-label": apivalidation.NameIsDNS1035Label,
-	"path-segment":  segmentName,
-	"ip-strict":     addressName,
-}
-
-// addressName validates names that are IP addresses in the canonical form.
-func addressName(name string, _ bool) []string {
-	var list []string
-	for _, e := range validation.IsValidIP(nil, name) {
-		list = append(list, e.Detail)
-	}
-	return list
 }
 
 // data adapts a kind to the functions of a [Strategy].
