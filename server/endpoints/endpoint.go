@@ -52,6 +52,8 @@ type Endpoint struct {
 	// PatchTypes are the media types of the patches that are understood;
 	// PatchTypes of the package if nil.
 	PatchTypes []string
+	// CheckPatch, if not nil, returns an error for a large apply or strategic merge patch.
+	CheckPatch func(body []byte) error
 	// Deprecated is for the metric of requests to deprecated versions.
 	Deprecated bool
 }
@@ -100,7 +102,7 @@ func (e *Endpoint) change(verb string) http.HandlerFunc {
 			if patches == nil {
 				patches = PatchTypes
 			}
-			return inTurn(e.Scope.MaxRequestBodyBytes, handlers.PatchResource(fieldmanager.Patching(s), e.Scope, e.Admission, patches))
+			return inTurn(e.Scope.MaxRequestBodyBytes, e.CheckPatch, handlers.PatchResource(fieldmanager.Patching(s), e.Scope, e.Admission, patches))
 		}
 	case "delete":
 		if s, ok := e.Storage.(rest.GracefulDeleter); ok {
