@@ -16,16 +16,6 @@ func (k *Kind) Default(tree map[string]any) (changed bool, err error) {
 	return w.changed, err
 }
 
-// Changed reports whether fields of an object differ from those of an older one.
-func (k *Kind) Changed(tree, old map[string]any, names []string) bool {
-	for _, name := range names {
-		if t := k.object().fields[name]; t != nil && !equalValues(t, tree[name], old[name]) {
-			return true
-		}
-	}
-	return false
-}
-
 // defaultObject sets the defaults of the fields of an object, and then of what is
 // below them.
 func (w *walk) defaultObject(t *objectType, tree map[string]any, parent *object) error {

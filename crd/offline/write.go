@@ -119,7 +119,8 @@ func (k *Kind) prepare(obj, old runtime.Object) {
 	case k.Status && !k.data.StatusOnCreate:
 		delete(m, "status")
 	}
-	must(k.data.Prepare(m, before))
+	_, err := k.data.Prepare(m, before)
+	must(err)
 	assign(m, obj)
 }
 
@@ -139,7 +140,8 @@ func (k *Kind) prepareStatus(obj, old runtime.Object) {
 			restore(m, before, path)
 		}
 	}
-	must(k.data.PrepareStatus(m, before))
+	_, err := k.data.PrepareStatus(m, before)
+	must(err)
 	assign(m, obj)
 	if slices.Contains(k.data.StatusKeeps, "metadata") {
 		metav1.ResetObjectMetaForStatus(Meta(obj), Meta(old))

@@ -50,8 +50,9 @@ type Resource struct {
 	// Virtual, if not nil, serves the resource without storing objects (reviews). New
 	// must be set, NewList must not.
 	Virtual rest.Storage
-	// Alias, if not empty, is the resource whose storage this one shares, in
-	// another group (events.k8s.io). The conversion functions are in the scheme.
+	// Alias, if not empty, is the resource whose storage this one shares, in another
+	// group (events.k8s.io) or in another version (autoscaling/v1). The conversion
+	// functions are in the scheme.
 	Alias schema.GroupResource
 
 	// convert adds the conversion functions of an alias to the scheme.
