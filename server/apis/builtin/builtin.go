@@ -147,5 +147,9 @@ func (r *Resources) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if text := e.resource.Deprecated; text != "" {
 		warning.AddWarning(req.Context(), "", text)
 	}
+	switch info.Verb {
+	case "create", "update", "patch":
+		req = req.WithContext(withWrite(req.Context()))
+	}
 	endpoints.Serve(w, req, info, e.Endpoint)
 }

@@ -55,6 +55,9 @@ func (r *Resources) newStore(one *Resource) *genericregistry.Store {
 		ResetFieldsStrategy:       strategy,
 		TableConvertor:            newTable(one),
 	}
+	if one.Strategy.Orphans {
+		s.DeleteStrategy = orphaning{strategy}
+	}
 	if one.TTL != nil {
 		s.DeleteStrategy = transient{strategy}
 		s.TTLFunc = func(obj runtime.Object, _ uint64, _ bool) (uint64, error) { return one.TTL(obj), nil }
