@@ -117,7 +117,7 @@ func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t tab
 	if err != nil {
 		return err
 	}
-	if !own || one.Virtual != nil {
+	if !own || one.Virtual != nil && !one.listed() {
 		scope.TableConvertor = nil // reviews and tokens have no columns: 406, as in Kubernetes
 	}
 	equivalent.RegisterKindFor(scope.Resource, subresource, kind)
