@@ -13,6 +13,7 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/espalier-dev/espalier/server/admission/quota"
 	"github.com/espalier-dev/espalier/server/apis/builtin"
@@ -45,6 +46,9 @@ func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Res
 	list = o.Kinds.of(list)
 	if err := s.allocate(o, list); err != nil {
 		return nil, err
+	}
+	if o.runs(serviceKeeper) {
+		p.service = func(ctx context.Context, client kubernetes.Interface) error { return s.createService(ctx, client, c) }
 	}
 	resources, err := builtin.New(builtin.Options{
 		Backend: s.backend, Admission: p.admission, Authorizer: authorizer,

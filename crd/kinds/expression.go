@@ -2,24 +2,34 @@ package kinds
 
 import (
 	"fmt"
-	"math"
 	"regexp"
+	"slices"
 	"sync"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
 	"go.yaml.in/yaml/v3"
 
-	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/cel/library"
 )
 
 // language parses the expressions of all files. Expressions are not checked here: the
 // files are part of the program, and a test checks the types of every expression.
-// Checking takes longer than everything else.
+// Checking takes longer than everything else. The libraries are those of Kubernetes, but
+// not its environment: that one counts the cost of every step, for the rules of users,
+// which doubles the time of an evaluation.
 var language = sync.OnceValue(func() *cel.Env {
-	env, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv().Extend(append(functions(), workloadFunctions()...)...)
+	env, err := cel.NewCustomEnv(slices.Concat([]cel.EnvOption{
+		cel.StdLib(), cel.DefaultUTCTimeZone(true), cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(),
+		ext.Strings(ext.StringsVersion(2)), ext.Sets(), ext.TwoVarComprehensions(), ext.Lists(ext.ListsVersion(3)),
+		library.URLs(), library.Regex(), library.Quantity(), library.IP(), library.CIDR(), library.Format(),
+		library.SemverLib(library.SemverVersion(1)), library.Lists(library.ListsVersion(1)),
+	}, functions(), workloadFunctions())...)
 	if err != nil {
 		panic(fmt.Sprintf("kinds: making the CEL environment failed: %v", err))
 	}
@@ -46,11 +56,10 @@ func (e *expr) UnmarshalYAML(node *yaml.Node) error {
 // eval evaluates the expression.
 func (e *expr) eval(s *scope) (ref.Val, error) {
 	e.once.Do(func() {
-		ast, issues := language().Parse(e.source)
+		parsed, issues := language().Parse(e.source)
 		if e.err = issues.Err(); e.err == nil {
-			// Kubernetes' limit is for the rules of users. It counts the function check as
-			// a call of an authorizer, and three of them exceed it.
-			e.program, e.err = language().Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(math.MaxUint64))
+			resolve(parsed.NativeRep())
+			e.program, e.err = language().Program(parsed, cel.EvalOptions(cel.OptOptimize))
 		}
 	})
 	if e.err != nil {
@@ -61,6 +70,21 @@ func (e *expr) eval(s *scope) (ref.Val, error) {
 		return nil, fmt.Errorf("%s: %w", e.source, err)
 	}
 	return value, nil
+}
+
+// resolve says what the names of an expression are: variables, unless they are types.
+// The checker would do so. Without it, self.spec.replicas is first looked for as a
+// variable of this name, then self.spec.
+func resolve(tree *ast.AST) {
+	types := language().CELTypeProvider()
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.IdentKind {
+			return
+		}
+		if _, isType := types.FindIdent(e.AsIdent()); !isType {
+			tree.SetReference(e.ID(), ast.NewIdentReference(e.AsIdent(), nil))
+		}
+	}))
 }
 
 // truth evaluates a condition. None is true.
@@ -98,7 +122,8 @@ type scope struct {
 	item, outer                      ref.Val
 	index                            int
 	update                           bool
-	kind, path                       string
+	kind                             string
+	path                             *field.Path
 	lets                             []variable
 }
 
@@ -134,7 +159,7 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	case "kind":
 		return types.String(s.kind), true
 	case "path":
-		return types.String(s.path), true
+		return types.String(pathText(s.path)), true
 	default:
 		for i := len(s.lets) - 1; i >= 0; i-- {
 			if s.lets[i].name == name {

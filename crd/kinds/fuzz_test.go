@@ -29,10 +29,10 @@ func FuzzKinds(f *testing.F) {
 		if _, err := k.Default(tree); err != nil {
 			t.Errorf("%s: %v", k.Kind, err)
 		}
-		if err := k.Prepare(tree, old); err != nil {
+		if _, err := k.Prepare(tree, old); err != nil {
 			t.Errorf("%s: %v", k.Kind, err)
 		}
-		if err := k.PrepareStatus(tree, old); err != nil {
+		if _, err := k.PrepareStatus(tree, old); err != nil {
 			t.Errorf("%s: %v", k.Kind, err)
 		}
 		everything(k, tree, old)

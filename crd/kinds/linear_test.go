@@ -114,13 +114,12 @@ func everything(k *Kind, tree, old map[string]any) {
 	if old != nil {
 		_, _ = k.Default(old)
 	}
-	_ = k.Prepare(tree, old)
+	_, _ = k.Prepare(tree, old)
 	k.Validate(tree, old, "")
 	k.Validate(tree, old, "status")
 	k.Warnings(tree, old)
 	k.Row(tree)
 	k.Fields(tree)
-	k.Changed(tree, old, k.Generation)
 }
 
 // processTime is the time of the process: other programs do not count.

@@ -2,6 +2,8 @@ package kinds
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 )
 
 // preparation is a step that a write takes before validation.
@@ -18,77 +20,108 @@ type preparation struct {
 
 // Prepare drops, restores and sets the fields that clients may not write: those of
 // features that are off, and those that the kind's file names. Old is nil for new
-// objects. It fails only if an expression of a file does.
-func (k *Kind) Prepare(tree, old map[string]any) error { return k.prepare(tree, old, "") }
+// objects. It reports whether the tree has changed. It fails only if an expression of a
+// file does.
+func (k *Kind) Prepare(tree, old map[string]any) (changed bool, err error) {
+	return k.prepare(tree, old, "")
+}
 
 // PrepareStatus does so for writes of the status.
-func (k *Kind) PrepareStatus(tree, old map[string]any) error { return k.prepare(tree, old, "status") }
+func (k *Kind) PrepareStatus(tree, old map[string]any) (changed bool, err error) {
+	return k.prepare(tree, old, "status")
+}
 
-func (k *Kind) prepare(tree, old map[string]any, subresource string) error {
-	dropFeatures(k.object(), tree, old)
+func (k *Kind) prepare(tree, old map[string]any, subresource string) (changed bool, err error) {
+	dropped := dropFeatures(k.object(), tree, old)
+	changed, err = k.take(tree, old, func(step *preparation) bool {
+		return step.Subresource == subresource && (step.When == "" || step.When == "create" && old == nil || step.When == "update" && old != nil)
+	})
+	return changed || dropped, err
+}
+
+// viewed returns an object as it is validated: a copy, if the kind has steps for it.
+func (k *Kind) viewed(tree, old map[string]any) (map[string]any, error) {
+	validates := func(step *preparation) bool { return step.When == "validate" }
+	if !slices.ContainsFunc(k.Prepares, func(step preparation) bool { return validates(&step) }) {
+		return tree, nil
+	}
+	tree, _ = copied(tree).(map[string]any)
+	_, err := k.take(tree, old, validates)
+	return tree, err
+}
+
+// take takes the steps that are chosen, and reports whether the tree has changed.
+func (k *Kind) take(tree, old map[string]any, chosen func(*preparation) bool) (changed bool, err error) {
 	w := newWalk(k, tree, old, "")
-	for _, step := range k.load().Prepares {
-		if step.Subresource != subresource || step.When == "create" && w.update || step.When == "update" && !w.update {
+	for i := range k.load().Prepares {
+		step := &k.Prepares[i]
+		if !chosen(step) {
 			continue
 		}
 		s := &scope{self: w.root, root: w.root, old: w.old, oldRoot: w.old, update: w.update, kind: k.Kind}
 		ok, err := step.If.truth(s)
 		if err != nil {
-			return fmt.Errorf("preparing a %s failed: %w", k.Kind, err)
+			return changed, fmt.Errorf("preparing a %s failed: %w", k.Kind, err)
 		}
 		if !ok {
 			continue
 		}
 		switch {
 		case step.Clear != "":
-			assign(tree, step.Clear, nil)
+			changed = assign(tree, step.Clear, nil) || changed
 		case step.Keep != "":
-			assign(tree, step.Keep, copied(plain(follow(w.old, step.Keep))))
+			changed = assign(tree, step.Keep, copied(plain(follow(w.old, step.Keep)))) || changed
 		case step.Set != "":
 			value, err := step.Value.eval(s)
 			if err != nil {
-				return fmt.Errorf("preparing a %s failed: %w", k.Kind, err)
+				return changed, fmt.Errorf("preparing a %s failed: %w", k.Kind, err)
 			}
-			assign(tree, step.Set, copied(plain(value)))
+			changed = assign(tree, step.Set, copied(plain(value))) || changed
 		}
 	}
-	return nil
+	return changed, nil
 }
 
-// assign sets the value at a path of fields, and deletes it if the value is nil.
-func assign(tree map[string]any, path string, value any) {
+// assign sets the value at a path of fields, and deletes it if the value is nil. It
+// reports whether it has been another.
+func assign(tree map[string]any, path string, value any) bool {
 	parts := steps(path)
 	for i, step := range parts {
 		if i == len(parts)-1 {
+			if reflect.DeepEqual(tree[step.name], value) {
+				return false
+			}
 			if value == nil {
 				delete(tree, step.name)
 			} else {
 				tree[step.name] = value
 			}
-			return
+			return true
 		}
 		below, ok := tree[step.name].(map[string]any)
 		if !ok {
 			if value == nil {
-				return
+				return false
 			}
 			below = map[string]any{}
 			tree[step.name] = below
 		}
 		tree = below
 	}
+	return false
 }
 
 // dropFeatures deletes the fields of features that are off, unless the old object has
-// them.
-func dropFeatures(t *objectType, tree, old map[string]any) {
+// them. It reports whether there were any.
+func dropFeatures(t *objectType, tree, old map[string]any) (dropped bool) {
 	if !t.drops {
-		return
+		return false
 	}
 	if t.data != nil {
 		for _, field := range t.data.Fields {
-			if field.value.Feature == "off" && !t.fields[field.name].isSet(old[field.name]) {
+			if field.value.Feature != "" && tree[field.name] != nil && !t.fields[field.name].isSet(old[field.name]) {
 				delete(tree, field.name)
+				dropped = true
 			}
 		}
 	}
@@ -102,9 +135,9 @@ func dropFeatures(t *objectType, tree, old map[string]any) {
 			m, _ := value.(map[string]any)
 			before, _ := old[name].(map[string]any)
 			size := len(m)
-			dropFeatures(ft.object, m, before)
-			if size > 0 && len(m) == 0 && ft.pointer {
-				delete(tree, name) // Kubernetes drops what has nothing else
+			dropped = dropFeatures(ft.object, m, before) || dropped
+			if size > 0 && len(m) == 0 && ft.pointer && ft.object.dropsWhole {
+				delete(tree, name)
 			}
 			continue
 		}
@@ -112,8 +145,9 @@ func dropFeatures(t *objectType, tree, old map[string]any) {
 			m, ok := item.value.(map[string]any)
 			before, _ := item.old.(map[string]any)
 			if ok && item.t.form == objectForm {
-				dropFeatures(item.t.object, m, before)
+				dropped = dropFeatures(item.t.object, m, before) || dropped
 			}
 		})
 	}
+	return dropped
 }

@@ -82,7 +82,7 @@ func (r *rule) run(w *walk, s *scope, path *field.Path, found func(s *scope, pat
 		return nil
 	}
 	own := *s
-	own.path = pathText(path)
+	own.path = path
 	for _, let := range r.Let {
 		value, err := let.value.eval(&own)
 		if err != nil {
@@ -141,7 +141,7 @@ func iterate(e *expr, s *scope, at *field.Path, indexed bool, visit func(item *f
 		if indexed {
 			item = at.Index(s.index)
 		}
-		s.path = pathText(item)
+		s.path = item
 		if err := visit(item); err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ func TestLimits(t *testing.T) {
 		map[string]any{"type": "Container", "max": map[string]any{"cpu": "2"}, "min": map[string]any{"memory": "1"}},
 		map[string]any{"type": "Pod", "max": map[string]any{"cpu": "2"}},
 	}}}
-	if err := ranges.Prepare(tree, nil); err != nil {
+	if _, err := ranges.Prepare(tree, nil); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"limits":[{"default":{"cpu":"2"},"defaultRequest":{"cpu":"2","memory":"1"},"max":{"cpu":"2"},"min":{"memory":"1"},"type":"Container"},` +

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/google/cel-go/common/types"
@@ -48,6 +49,20 @@ func (k *Kind) Row(tree map[string]any) []any {
 	}
 	return cells
 }
+
+// SelectorPaths are the fields that the field selectors read, such as spec.type.
+func (k *Kind) SelectorPaths() []string {
+	var paths []string
+	for _, selector := range k.Selectors {
+		for _, found := range selfPath.FindAllStringSubmatch(selector.value.source, -1) {
+			paths = append(paths, found[1])
+		}
+	}
+	return paths
+}
+
+// selfPath is a field in an expression.
+var selfPath = regexp.MustCompile(`\bself\.([A-Za-z.]+)`)
 
 // Fields returns the values of the field selectors of an object.
 func (k *Kind) Fields(tree map[string]any) map[string]string {

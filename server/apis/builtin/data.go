@@ -4,14 +4,11 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -26,9 +23,6 @@ import (
 func Data() []Resource {
 	var list []Resource
 	for _, k := range kinds.All() {
-		if k.Group == "autoscaling" && k.Version == "v1" {
-			continue // the same objects as those of v2, which are converted: not yet served
-		}
 		r := FromData(k)
 		if add := additions[k.Plural]; add != nil {
 			add(&r)
@@ -40,8 +34,10 @@ func Data() []Resource {
 
 // additions are what the files of kinds cannot say, by plural name.
 var additions = map[string]func(*Resource){
-	"pods":        addPods,
-	"deployments": addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
+	"pods":                     addPods,
+	"jobs":                     addJobs,
+	"horizontalpodautoscalers": addAutoscalers,
+	"deployments":              addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
 }
 
 // FromData returns the resource of a kind that files describe.
@@ -53,19 +49,32 @@ func FromData(k *kinds.Kind) Resource {
 		New:     d.empty(k.Kind),
 		NewList: d.empty(k.Kind + "List"),
 		Strategy: Strategy{
-			Name:           nameFormats[k.Name],
-			Create:         d.create,
-			Update:         d.update,
-			Validate:       func(_ context.Context, obj runtime.Object) field.ErrorList { return d.validate(obj, nil, "") },
-			ValidateUpdate: func(_ context.Context, obj, old runtime.Object) field.ErrorList { return d.validate(obj, old, "") },
-			CreateOnUpdate: k.CreateOnUpdate, Unconditional: k.Unconditional,
+			Name:     k.NameFormat(),
+			Create:   d.create,
+			Update:   d.update,
+			Validate: func(ctx context.Context, obj runtime.Object) field.ErrorList { return d.validate(ctx, obj, nil, "") },
+			ValidateUpdate: func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+				return d.validate(ctx, obj, old, "")
+			},
+			CreateOnUpdate: k.CreateOnUpdate, Unconditional: k.Unconditional, Orphans: k.Orphans,
+			GenerationFirst:     k.GenerationFirst,
+			QualifiedFinalizers: !k.AnyFinalizer, GenerateNameOnUpdate: k.GenerateName == "always",
 		},
 	}
+	if k.GenerateName == "never" {
+		format := r.Strategy.Name
+		r.Strategy.Name = func(name string, prefix bool) []string {
+			if prefix {
+				return nil
+			}
+			return format(name, false)
+		}
+	}
 	r.Strategy.Default = d.fill
-	r.Strategy.Warn = func(_ context.Context, obj runtime.Object) []string { return k.Warnings(tree(obj), nil) }
-	r.Strategy.WarnUpdate = func(_ context.Context, obj, old runtime.Object) []string { return k.Warnings(tree(obj), tree(old)) }
+	r.Strategy.Warn = func(ctx context.Context, obj runtime.Object) []string { return d.warn(ctx, obj, nil) }
+	r.Strategy.WarnUpdate = d.warn
 	if len(k.Generation) > 0 {
-		r.Strategy.Generation = func(obj, old runtime.Object) bool { return k.Changed(tree(obj), tree(old), k.Generation) }
+		r.Strategy.Generation = func(obj, old runtime.Object) bool { return differ(obj, old, k.Generation, k.GenerationExact) }
 	}
 	if len(k.Columns) > 0 {
 		for i := range k.Columns {
@@ -76,7 +85,8 @@ func FromData(k *kinds.Kind) Resource {
 		r.Row = func(obj runtime.Object) []any { return k.Row(tree(obj)) }
 	}
 	if len(k.Selectors) > 0 {
-		r.Fields = func(obj runtime.Object) fields.Set { return k.Fields(tree(obj)) }
+		paths := k.SelectorPaths()
+		r.Fields = func(obj runtime.Object) fields.Set { return k.Fields(partial(obj, paths)) }
 	}
 	if k.ReturnDeleted {
 		r.Wrap = returnDeleted
@@ -85,32 +95,14 @@ func FromData(k *kinds.Kind) Resource {
 		r.Strategy.Reset = ResetFields(r.version().String(), "status")
 		r.Subresources = map[string]func(*genericregistry.Store) rest.Storage{"status": Part(Strategy{
 			Update: d.keepForStatus,
-			ValidateUpdate: func(_ context.Context, obj, old runtime.Object) field.ErrorList {
-				return d.validate(obj, old, "status")
+			ValidateUpdate: func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+				return d.validate(ctx, obj, old, "status")
 			},
-			Unconditional: k.Unconditional,
-			Reset:         map[string]*fieldpath.Set{r.version().String(): pathSet(k.StatusKeeps)},
+			Unconditional: k.Unconditional, QualifiedFinalizers: !k.AnyFinalizer,
+			Reset: map[string]*fieldpath.Set{r.version().String(): pathSet(append([]string{"spec"}, k.StatusKeeps...))},
 		})}
 	}
 	return r
-}
-
-// nameFormats are the formats of names, as k8s.io/apiserver asks for them.
-var nameFormats = map[string]func(name string, prefix bool) []string{
-	"dns-subdomain": apivalidation.NameIsDNSSubdomain,
-	"dns-label":     apivalidation.NameIsDNSLabel,
-	"dns1035-label": apivalidation.NameIsDNS1035Label,
-	"path-segment":  segmentName,
-	"ip-strict":     addressName,
-}
-
-// addressName validates names that are IP addresses in the canonical form.
-func addressName(name string, _ bool) []string {
-	var list []string
-	for _, e := range validation.IsValidIP(nil, name) {
-		list = append(list, e.Detail)
-	}
-	return list
 }
 
 // data adapts a kind to the functions of a [Strategy].
@@ -128,24 +120,6 @@ func (d data) empty(kind string) func() runtime.Object {
 	}
 }
 
-// tree is an object as crd/kinds has it.
-func tree(obj runtime.Object) map[string]any {
-	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		panic(fmt.Sprintf("builtin: a %T cannot be converted to a tree: %v", obj, err)) // all types of k8s.io/api can
-	}
-	return m
-}
-
-// assign sets an object to a tree that was made of one like it.
-func assign(m map[string]any, obj runtime.Object) {
-	fresh := reflect.New(reflect.TypeOf(obj).Elem())
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m, fresh.Interface()); err != nil {
-		panic(fmt.Sprintf("builtin: a tree cannot be converted to a %T: %v", obj, err))
-	}
-	reflect.ValueOf(obj).Elem().Set(fresh.Elem())
-}
-
 func (d data) fill(obj runtime.Object) {
 	m := tree(obj)
 	changed, err := d.kind.Default(m)
@@ -157,69 +131,84 @@ func (d data) fill(obj runtime.Object) {
 	}
 }
 
-func (d data) validate(obj, old runtime.Object, subresource string) field.ErrorList {
-	var before map[string]any
-	if old != nil {
-		before = tree(old)
-	}
-	return append(d.kind.Validate(tree(obj), before, subresource), qualifiedFinalizers(obj)...)
+func (d data) validate(ctx context.Context, obj, old runtime.Object, subresource string) field.ErrorList {
+	w := trees(ctx, obj, old)
+	return d.kind.Validate(w.tree, w.before, subresource)
 }
 
-func (d data) create(_ context.Context, obj runtime.Object) {
-	m := tree(obj)
+func (d data) warn(ctx context.Context, obj, old runtime.Object) []string {
+	w := trees(ctx, obj, old)
+	return d.kind.Warnings(w.tree, w.before)
+}
+
+func (d data) create(ctx context.Context, obj runtime.Object) {
+	w, changed := newWrite(obj, nil), false
 	if d.kind.Status && !d.kind.StatusOnCreate {
-		delete(m, "status")
+		changed = !at(obj, "status").IsZero()
+		delete(w.tree, "status")
 	}
-	d.prepare(m, nil, obj)
+	d.prepare(ctx, w, changed, d.kind.Prepare)
 }
 
-func (d data) update(_ context.Context, obj, old runtime.Object) {
-	m, before := tree(obj), tree(old)
+func (d data) update(ctx context.Context, obj, old runtime.Object) {
+	w, changed := newWrite(obj, old), false
 	if d.kind.Status {
-		restore(m, before, "status")
+		changed = restore(w.tree, w.before, "status")
 	}
-	d.prepare(m, before, obj)
+	d.prepare(ctx, w, changed, d.kind.Prepare)
 }
 
-func (d data) prepare(m, before map[string]any, obj runtime.Object) {
-	if err := d.kind.Prepare(m, before); err != nil {
+// prepare takes the steps that a kind's file has, and sets the object to the tree if it
+// has changed.
+func (d data) prepare(ctx context.Context, w *write, changed bool, steps func(tree, old map[string]any) (bool, error)) {
+	set, err := steps(w.tree, w.before)
+	if err != nil {
 		panic(fmt.Sprintf("builtin: %v", err)) // a test evaluates every step
 	}
-	assign(m, obj)
+	if changed || set {
+		assign(w.tree, w.obj)
+	}
+	remember(ctx, w)
 }
 
 // keepForStatus restores what a write of the status may not change.
-func (d data) keepForStatus(_ context.Context, obj, old runtime.Object) {
-	m, before := tree(obj), tree(old)
-	for name := range m {
+func (d data) keepForStatus(ctx context.Context, obj, old runtime.Object) {
+	w, changed := newWrite(obj, old), false
+	for name := range w.tree {
 		if name != "status" && name != "metadata" && name != "kind" && name != "apiVersion" {
-			restore(m, before, name)
+			changed = restore(w.tree, w.before, name) || changed
 		}
 	}
+	keepsMetadata := false
 	for _, path := range d.kind.StatusKeeps {
-		if path != "metadata" {
-			restore(m, before, path)
+		if path == "metadata" {
+			keepsMetadata = true
+			continue
 		}
+		changed = restore(w.tree, w.before, path) || changed
 	}
-	if err := d.kind.PrepareStatus(m, before); err != nil {
-		panic(fmt.Sprintf("builtin: %v", err)) // a test evaluates every step
-	}
-	assign(m, obj)
-	if slices.Contains(d.kind.StatusKeeps, "metadata") {
+	d.prepare(ctx, w, changed, d.kind.PrepareStatus)
+	if keepsMetadata {
 		metav1.ResetObjectMetaForStatus(metaOf(obj), metaOf(old))
+		remember(ctx, nil)
 	}
 }
 
-// restore sets a field, as metadata.labels, to what it was.
-func restore(m, before map[string]any, path string) {
+// restore sets a field, as metadata.labels, to what it was, and reports whether it has
+// been another.
+func restore(m, before map[string]any, path string) bool {
 	name, rest, below := strings.Cut(path, ".")
 	if !below {
-		if value, ok := before[name]; ok {
+		value, had := before[name]
+		if now, has := m[name]; has == had && reflect.DeepEqual(now, value) {
+			return false
+		}
+		if had {
 			m[name] = value
 		} else {
 			delete(m, name)
 		}
-		return
+		return true
 	}
 	inner, ok := m[name].(map[string]any)
 	if !ok {
@@ -227,7 +216,7 @@ func restore(m, before map[string]any, path string) {
 		m[name] = inner
 	}
 	innerBefore, _ := before[name].(map[string]any)
-	restore(inner, innerBefore, rest)
+	return restore(inner, innerBefore, rest)
 }
 
 // pathSet is a set of paths as managed fields have them.

@@ -20,7 +20,9 @@ func addPods(r *Resource) {
 		if create != nil {
 			create(ctx, obj)
 		}
-		startPod(obj.(*corev1.Pod))
+		p := obj.(*corev1.Pod)
+		startPod(p)
+		trees(ctx, obj, nil).set("status", &p.Status)
 	}
 	r.Fields = podFields
 	r.Wrap = func(s *genericregistry.Store) rest.Storage {
