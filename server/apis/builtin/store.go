@@ -22,7 +22,7 @@ func (r *Resources) addStore(one *Resource) error {
 	if !ok {
 		return nil
 	}
-	codec, err := newStorageCodec(r.codecs, one.version())
+	codec, err := newStorageCodec(r.codecs, one.version(), one.New())
 	if err != nil {
 		return err
 	}
