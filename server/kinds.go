@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/espalier-dev/espalier/server/apis/apiservices"
 	"github.com/espalier-dev/espalier/server/apis/builtin"
 )
 
@@ -58,7 +59,7 @@ func (k Kinds) of(controlPlane []builtin.Resource) []builtin.Resource {
 			return slices.Contains(optional, schema.GroupResource{Group: r.Group, Resource: r.Plural})
 		})
 	case KindsAll:
-		return append(controlPlane, builtin.Data()...)
+		return append(append(controlPlane, builtin.Data()...), apiservices.Resource())
 	}
 	return controlPlane
 }

@@ -95,7 +95,7 @@ func TestTaintTime(t *testing.T) {
 		"another effect":   {rule("NoExecute", before), rule("None", before), ""},
 		"another and time": {rule("NoExecute", other), rule("None", before), other},
 	} {
-		if err := rules.Prepare(test.tree, test.old); err != nil {
+		if _, err := rules.Prepare(test.tree, test.old); err != nil {
 			t.Fatal(name, err)
 		}
 		got := test.tree["spec"].(map[string]any)["taint"].(map[string]any)["timeAdded"]

@@ -13,7 +13,7 @@ import (
 // their plural name, by the plural name.
 var storedElsewhere = map[string]string{
 	"services": "/services/specs", "endpoints": "/services/endpoints", "nodes": "/minions", "replicationcontrollers": "/controllers",
-	"ingresses": "/ingress", "apiservices": "/apiregistration.k8s.io/apiservices",
+	"ingresses": "/ingress",
 }
 
 // connected adds to resources what needs several of them: eviction, which asks the

@@ -106,11 +106,16 @@ type Strategy struct {
 	WarnUpdate     func(ctx context.Context, obj, old runtime.Object) []string
 	CreateOnUpdate bool // PUT may create
 	Unconditional  bool // PUT may leave out the resourceVersion
-	// QualifiedFinalizers refuses new objects with finalizers that have no domain.
-	QualifiedFinalizers bool
+	// QualifiedFinalizers refuses objects with finalizers that have no domain, and
+	// GenerateNameOnUpdate changed ones with an invalid metadata.generateName.
+	QualifiedFinalizers, GenerateNameOnUpdate bool
+	// Orphans keeps the dependents of a deleted object, unless a client asks otherwise.
+	Orphans bool
 	// Generation reports whether to increment metadata.generation. If nil, the objects
 	// have none.
 	Generation func(obj, old runtime.Object) bool
+	// GenerationFirst has Generation see the object before Update has dropped fields.
+	GenerationFirst bool
 	// Reset is, by "group/version", the fields that this endpoint drops.
 	Reset map[string]*fieldpath.Set
 }
