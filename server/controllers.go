@@ -43,7 +43,10 @@ func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Res
 	list = append(list, rbac.Resources(p.roles, authorizer)...)
 	list = append(list, certificates.Resource(authorizer))
 	list = append(list, accessreview.Resources(authorizer, p.rules, p.identity.Authenticator)...)
-	list = o.Kinds.of(list)
+	list = o.Kinds.of(list, func(ctx context.Context) error {
+		_, err := s.backend.Client().Get(ctx, o.Etcd.StorageConfig.Prefix+"/health")
+		return err
+	})
 	if err := s.allocate(o, list); err != nil {
 		return nil, err
 	}

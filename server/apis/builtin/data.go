@@ -61,15 +61,6 @@ func FromData(k *kinds.Kind) Resource {
 			QualifiedFinalizers: !k.AnyFinalizer, GenerateNameOnUpdate: k.GenerateName == "always",
 		},
 	}
-	if k.GenerateName == "never" {
-		format := r.Strategy.Name
-		r.Strategy.Name = func(name string, prefix bool) []string {
-			if prefix {
-				return nil
-			}
-			return format(name, false)
-		}
-	}
 	r.Strategy.Default = d.fill
 	r.Strategy.Warn = func(ctx context.Context, obj runtime.Object) []string { return d.warn(ctx, obj, nil) }
 	r.Strategy.WarnUpdate = d.warn

@@ -32,6 +32,9 @@ func connected(list []Resource) []Resource {
 	if budgets != nil {
 		addEviction(pods, budgets)
 	}
+	if nodes, services := find(list, corev1.Resource("nodes")), find(list, corev1.Resource("services")); nodes != nil && services != nil {
+		addConnections(pods, nodes, services)
+	}
 	var store *genericregistry.Store
 	wrap := pods.Wrap
 	pods.Wrap = func(s *genericregistry.Store) rest.Storage {

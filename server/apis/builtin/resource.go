@@ -48,7 +48,7 @@ type Resource struct {
 	// rejected. Without a flow schema, requests wait in another queue.
 	Complete bool
 	// Virtual, if not nil, serves the resource without storing objects (reviews). New
-	// must be set, NewList must not.
+	// must be set, NewList only if it is a rest.Lister.
 	Virtual rest.Storage
 	// Alias, if not empty, is the resource whose storage this one shares, in another
 	// group (events.k8s.io) or in another version (autoscaling/v1). The conversion
@@ -73,6 +73,12 @@ func (r *Resource) resource() schema.GroupResource {
 
 // stored reports whether the resource has a store of its own.
 func (r *Resource) stored() bool { return r.Virtual == nil && r.Alias.Empty() }
+
+// listed reports whether a resource that is not stored has lists.
+func (r *Resource) listed() bool {
+	_, ok := r.Virtual.(rest.Lister)
+	return ok
+}
 
 // Key is the prefix of the objects in storage, below the backend's prefix. ok is false
 // for resources that are not stored, and for aliases.
