@@ -24,9 +24,17 @@ const (
 // Create sets the metadata that API servers set on a new object, and prepares it. Namespace is
 // the one that the request names. It returns warnings.
 func (r *Resource) Create(o *object.Object, namespace string) []string {
+	warnings := NewMetadata(o, r.Namespaced, namespace)
+	r.PrepareCreate(o)
+	return warnings
+}
+
+// NewMetadata sets the metadata that API servers set on a new object of any kind. It returns
+// warnings.
+func NewMetadata(o metav1.Object, namespaced bool, namespace string) []string {
 	warnings := dedupOwners(o)
 	o.SetManagedFields(nil) // the field manager writes them anew
-	r.setNamespace(o, namespace)
+	setNamespace(o, namespaced, namespace)
 	if o.GetName() == "" && o.GetGenerateName() != "" {
 		base := o.GetGenerateName()
 		o.SetName(base[:min(len(base), maxGenerated)] + suffix)
@@ -38,7 +46,6 @@ func (r *Resource) Create(o *object.Object, namespace string) []string {
 	o.SetCreationTimestamp(metav1.Now())
 	o.SetCreationTimestamp(metav1.Time{})
 	o.SetUID("")
-	r.PrepareCreate(o)
 	return warnings
 }
 
@@ -46,11 +53,20 @@ func (r *Resource) Create(o *object.Object, namespace string) []string {
 // Manifests rarely have a resourceVersion: kubectl sends them as patches, and the server
 // completes them. It returns warnings.
 func (r *Resource) Update(o, old *object.Object, target Target, namespace string) []string {
+	warnings := ChangedMetadata(o, old, r.Namespaced, namespace)
+	r.PrepareUpdate(o, old, target)
+	KeepMetadata(o, old)
+	return warnings
+}
+
+// ChangedMetadata completes the metadata of an update before the object is prepared. It returns
+// warnings.
+func ChangedMetadata(o, old metav1.Object, namespaced bool, namespace string) []string {
 	warnings := dedupOwners(o)
 	o.SetManagedFields(nil)
 	old.SetManagedFields(nil)
-	r.setNamespace(o, namespace)
-	r.setNamespace(old, namespace)
+	setNamespace(o, namespaced, namespace)
+	setNamespace(old, namespaced, namespace)
 	if old.GetResourceVersion() == "" {
 		old.SetResourceVersion(placeholder)
 	}
@@ -61,7 +77,11 @@ func (r *Resource) Update(o, old *object.Object, target Target, namespace string
 		old.SetUID(o.GetUID())
 	}
 	o.SetGeneration(old.GetGeneration())
-	r.PrepareUpdate(o, old, target)
+	return warnings
+}
+
+// KeepMetadata restores the metadata that an update may leave out, after the object is prepared.
+func KeepMetadata(o, old metav1.Object) {
 	if o.GetUID() == "" {
 		o.SetUID(old.GetUID())
 	}
@@ -74,14 +94,18 @@ func (r *Resource) Update(o, old *object.Object, target Target, namespace string
 	if grace := old.GetDeletionGracePeriodSeconds(); grace != nil && o.GetDeletionGracePeriodSeconds() == nil {
 		o.SetDeletionGracePeriodSeconds(grace)
 	}
-	return warnings
 }
 
 // UpdateErrors returns the errors that the registry of an API server finds in updated metadata, before it
 // calls a strategy. Validate returns many of them too.
 func (r *Resource) UpdateErrors(o, old *object.Object) field.ErrorList {
+	return UpdateErrors(o, old, r.Namespaced)
+}
+
+// UpdateErrors is the same for objects of any kind.
+func UpdateErrors(o, old metav1.Object, namespaced bool) field.ErrorList {
 	path := field.NewPath("metadata")
-	errs := validation.ValidateObjectMetaAccessor(o, r.Namespaced, pathSegment, path)
+	errs := validation.ValidateObjectMetaAccessor(o, namespaced, pathSegment, path)
 	return append(errs, validation.ValidateObjectMetaAccessorUpdate(o, old, path)...)
 }
 
@@ -94,19 +118,19 @@ func pathSegment(name string, prefix bool) []string {
 
 // SameUID reports whether an update is of the object that is stored: a uid is a precondition. Objects
 // in files often have none.
-func SameUID(o, old *object.Object) bool {
+func SameUID(o, old metav1.Object) bool {
 	return o.GetUID() == "" || old.GetUID() == "" || o.GetUID() == old.GetUID()
 }
 
 // StoredResourceVersion reports whether an object has a resourceVersion that storage takes for
 // one: it refuses to create such an object.
-func StoredResourceVersion(o *object.Object) bool {
+func StoredResourceVersion(o metav1.Object) bool {
 	version, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
 	return err == nil && version != 0
 }
 
 // dedupOwners removes owner references that are there twice, and warns of them.
-func dedupOwners(o *object.Object) []string {
+func dedupOwners(o metav1.Object) []string {
 	refs := o.GetOwnerReferences()
 	var kept []metav1.OwnerReference
 	var twice []string
@@ -129,8 +153,8 @@ func dedupOwners(o *object.Object) []string {
 
 // setNamespace fills in the namespace of a request, or removes that of an object of cluster
 // scope.
-func (r *Resource) setNamespace(o *object.Object, namespace string) {
-	if !r.Namespaced {
+func setNamespace(o metav1.Object, namespaced bool, namespace string) {
+	if !namespaced {
 		namespace = ""
 	} else if o.GetNamespace() != "" {
 		return

@@ -61,6 +61,9 @@ type Endpoint struct {
 // Handler returns the handler of a verb of RequestInfo, or nil if the storage does not
 // support the verb.
 func (e *Endpoint) Handler(verb string) http.HandlerFunc {
+	if connect := e.connect(verb); connect != nil {
+		return connect
+	}
 	switch verb {
 	case "get":
 		if s, ok := e.Storage.(rest.Getter); ok {

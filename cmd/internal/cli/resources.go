@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-dev/espalier/cmd/internal/report"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/manifest"
+	"github.com/espalier-dev/espalier/crd/offline"
 	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
@@ -55,8 +56,22 @@ func crdFlag(cmd *cobra.Command, into *[]string) {
 	cmd.Flags().StringSliceVar(into, "crd", nil, "file, folder or pattern with the CRDs of the objects, in addition to CRDs among the objects")
 }
 
-// resources reads the CRDs in crds and those among the objects.
+// resources reads the CRDs in crds and those among the objects. There must be one.
 func (a *App) resources(ctx context.Context, crds, objects []string, s *settings) (resources, error) {
+	all, err := a.foundCRDs(ctx, crds, objects, s)
+	if err == nil && len(all) == 0 {
+		err = noCRDs(objects)
+	}
+	return all, err
+}
+
+// noCRDs is the error for custom resources without a CRD.
+func noCRDs(objects []string) error {
+	return fmt.Errorf("no CRD in %s: give files or folders with --crd", strings.Join(objects, ", "))
+}
+
+// foundCRDs reads the CRDs in crds and those among the objects.
+func (a *App) foundCRDs(ctx context.Context, crds, objects []string, s *settings) (resources, error) {
 	all := make(resources)
 	if slices.Contains(crds, manifest.Stdin) && slices.Contains(objects, manifest.Stdin) {
 		return nil, errors.New("standard input can be read only once: give a file for --crd or for the objects")
@@ -75,13 +90,7 @@ func (a *App) resources(ctx context.Context, crds, objects []string, s *settings
 			return nil, fmt.Errorf("no CustomResourceDefinition in %s", strings.Join(crds, ", "))
 		}
 	}
-	if err := a.among(objects, s, all); err != nil {
-		return nil, err
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("no CRD in %s: give files or folders with --crd", strings.Join(objects, ", "))
-	}
-	return all, nil
+	return all, a.among(objects, s, all)
 }
 
 // among adds the CRDs in files of objects. Standard input is kept, to
@@ -234,17 +243,13 @@ func lookup(doc *jsondoc.Doc, v jsondoc.Value, names ...string) (jsondoc.Value, 
 	return v, true
 }
 
-// builtin are the groups of Kubernetes itself, and of files that configure its
-// tools: there are no CRDs for them.
+// builtin are groups of Kubernetes whose kinds are not validated: those that are off by default or
+// not stored, and those of files that configure tools. There are no CRDs for them.
 var builtin = map[string]bool{
-	"": true, "apps": true, "autoscaling": true, "batch": true, "extensions": true, "policy": true,
-	"admission.k8s.io": true, "admissionregistration.k8s.io": true, "apiextensions.k8s.io": true, "apiregistration.k8s.io": true,
+	"admission.k8s.io": true, "apiextensions.k8s.io": true, "apiregistration.k8s.io": true,
 	"apiserver.config.k8s.io": true, "audit.k8s.io": true, "authentication.k8s.io": true, "authorization.k8s.io": true,
-	"certificates.k8s.io": true, "client.authentication.k8s.io": true, "coordination.k8s.io": true, "discovery.k8s.io": true,
-	"events.k8s.io": true, "flowcontrol.apiserver.k8s.io": true, "internal.apiserver.k8s.io": true, "kubeadm.k8s.io": true,
+	"client.authentication.k8s.io": true, "imagepolicy.k8s.io": true, "internal.apiserver.k8s.io": true, "kubeadm.k8s.io": true,
 	"kubelet.config.k8s.io": true, "kubeproxy.config.k8s.io": true, "kubescheduler.config.k8s.io": true, "kustomize.config.k8s.io": true,
-	"networking.k8s.io": true, "node.k8s.io": true, "rbac.authorization.k8s.io": true, "resource.k8s.io": true,
-	"scheduling.k8s.io": true, "storage.k8s.io": true, "storagemigration.k8s.io": true,
 }
 
 // find returns the version that an object is of, or what keeps a server from
@@ -253,10 +258,16 @@ func (all resources) find(t typeMeta) (*compiled, report.Diagnostic) {
 	if missing := t.missing(); missing != "" {
 		return nil, report.Diagnostic{Check: idObjectType, Message: "Object '" + missing + "' is missing"}
 	}
-	none := fmt.Sprintf("no matches for kind %q in version %q", t.kind, t.apiVersion)
+	none := t.noMatches()
 	r, ok := all[groupKind{t.group(), t.kind}]
 	if !ok {
-		if builtin[t.group()] || !strings.Contains(t.group(), ".") {
+		skipped := builtin[t.group()] || !strings.Contains(t.group(), ".")
+		if offline.Find(t.groupVersionKind()) != nil {
+			skipped = true // unless the command knows built-in kinds
+		} else if offline.HasGroup(t.group()) || t.group() == "extensions" { // which has lost all its kinds to other groups
+			return nil, unknownKind(t)
+		}
+		if skipped {
 			return nil, report.Diagnostic{Check: idObjectSkipped, Message: fmt.Sprintf("%s is not validated: %s has no CRD", t.object(), t.apiVersion)}
 		}
 		return nil, report.Diagnostic{Check: idCRDMissing, Message: none, Fix: all.suggest(t)}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/cmd/internal/report"
 	"github.com/espalier-dev/espalier/crd/manifest"
+	"github.com/espalier-dev/espalier/crd/offline"
 	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
@@ -31,28 +33,39 @@ type validateOptions struct {
 	fields        string
 	subresource   string
 	ignoreMissing bool
+	kubernetes    string          // as given
+	version       offline.Version // of kubernetes
 }
 
 func newValidate(a *App) *cobra.Command {
 	var o validateOptions
 	cmd := &cobra.Command{
-		Use:   "validate --crd FILE|DIR... FILE|DIR|-...",
-		Short: "Validate custom resources as an API server does",
-		Long: `Validate reports everything for which an API server would refuse custom
-resources: values that do not match the schema of their CRD, CEL rules that fail,
-invalid metadata, and unknown fields.
+		Use:   "validate [--crd FILE|DIR...] FILE|DIR|-...",
+		Short: "Validate custom resources and built-in kinds as an API server does",
+		Long: `Validate reports everything for which an API server would refuse objects: values
+that do not match the schema of their CRD, CEL rules that fail, invalid metadata,
+and unknown fields.
 
-It looks for each object's CRD in the files of --crd and among the objects. It
-skips Kubernetes' own kinds, because they have no CRD. It validates objects
+It looks for each custom resource's CRD in the files of --crd and among the
+objects. It knows the built-in kinds, such as Deployments, Services and Jobs, and
+reports their errors and warnings in the words of the server. It validates objects
 without a namespace as objects of the namespace "default".
+
+Kinds and fields are those of --kubernetes-version. The other rules of built-in
+kinds are those of Kubernetes 1.37. Of a few kinds, such as webhook configurations,
+it knows fields, types and metadata only: it says so with --severity info. It knows
+no other object and no setting of a cluster: quotas, address ranges, admission.
 
 With --old it validates updates, as the API server does: errors in unchanged
 values do not fail the update (ratcheting), and CEL rules that use oldSelf are
 evaluated. It converts old objects of another version, unless the CRD requires a
 conversion webhook.`,
 		Example: a.Example(`
-  # Validate a folder of objects
+  # Validate Deployments, Services and custom resources in one run
   %[1]s validate --crd config/crd config/samples
+
+  # Validate built-in kinds only, for an older cluster
+  %[1]s validate deploy/ --kubernetes-version 1.34
 
   # Validate the output of another program
   helm template ./chart | %[1]s validate --crd crds/ -
@@ -72,8 +85,10 @@ conversion webhook.`,
 	flags.StringVar(&o.fields, "field-validation", fieldsStrict, "unknown and duplicate fields: strict (errors), warn (warnings) or ignore")
 	flags.StringVar(&o.subresource, "subresource", "", "validate an update of this subresource, with --old: status")
 	flags.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip objects whose CRD is not given")
+	flags.StringVar(&o.kubernetes, "kubernetes-version", offline.Latest.String(), "version whose built-in kinds and fields the objects may have: "+offline.Oldest.String()+" to "+offline.Latest.String())
 	Must(cmd.RegisterFlagCompletionFunc("field-validation", cobra.FixedCompletions([]string{fieldsStrict, fieldsWarn, fieldsIgnore}, cobra.ShellCompDirectiveNoFileComp)))
 	Must(cmd.RegisterFlagCompletionFunc("subresource", cobra.FixedCompletions([]string{"status"}, cobra.ShellCompDirectiveNoFileComp)))
+	Must(cmd.RegisterFlagCompletionFunc("kubernetes-version", cobra.FixedCompletions(offline.Versions(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -86,7 +101,7 @@ func (a *App) validate(ctx context.Context, files []string, o validateOptions) e
 		return err
 	}
 	v := &validator{options: o}
-	if v.resources, err = a.resources(ctx, o.crds, files, s); err != nil {
+	if v.resources, err = a.foundCRDs(ctx, o.crds, files, s); err != nil {
 		return err
 	}
 	if len(o.old) > 0 {
@@ -98,8 +113,11 @@ func (a *App) validate(ctx context.Context, files []string, o validateOptions) e
 	if err != nil {
 		return err
 	}
+	if len(v.resources) == 0 && len(r.Subjects) > 0 && !v.known.Load() && !o.ignoreMissing {
+		return noCRDs(files)
+	}
 	if len(r.Subjects) == 0 && len(r.Diagnostics) == 0 && !o.ignoreMissing {
-		return fmt.Errorf("no object of a custom resource in %s", strings.Join(files, ", "))
+		return fmt.Errorf("no custom resource and no object of a built-in kind in %s", strings.Join(files, ", "))
 	}
 	r.Noun = "object"
 	return a.finish("validate", r, s)
@@ -110,6 +128,10 @@ func (o *validateOptions) check() error {
 	case fieldsStrict, fieldsWarn, fieldsIgnore:
 	default:
 		return fmt.Errorf("--field-validation must be strict, warn or ignore, not %q", o.fields)
+	}
+	var err error
+	if o.version, err = offline.ParseVersion(o.kubernetes); err != nil {
+		return fmt.Errorf("--kubernetes-version: %w", err)
 	}
 	switch {
 	case o.subresource != "" && o.subresource != "status":
@@ -127,6 +149,8 @@ type identity struct{ group, kind, namespace, name string }
 func (all resources) identity(t typeMeta) identity {
 	namespace := t.namespace
 	if r, ok := all[groupKind{t.group(), t.kind}]; ok && !r.crd.Namespaced {
+		namespace = ""
+	} else if k := offline.Find(t.groupVersionKind()); !ok && k != nil && !k.Namespaced {
 		namespace = ""
 	} else if namespace == "" {
 		namespace = defaultNamespace
@@ -161,6 +185,7 @@ type validator struct {
 	options   validateOptions
 	resources resources
 	old       map[identity]*manifest.Document
+	known     atomic.Bool // there was an object of a built-in kind
 }
 
 // result collects what is found in one object.
@@ -215,6 +240,9 @@ func (v *validator) document(d *manifest.Document, into *findings) {
 	out := &result{document: d, object: meta.object(), into: into}
 	version, unknown := v.resources.find(meta)
 	if version == nil {
+		if unknown.Check != idObjectType && v.builtin(meta, out) {
+			return
+		}
 		v.unknown(unknown, out)
 		return
 	}
@@ -318,12 +346,17 @@ func (v *result) mistypedText(d *report.Diagnostic) {
 	}
 }
 
+// isNew reports that there is no old object.
+func (v *result) isNew() {
+	v.add(report.Diagnostic{Check: idObjectNew, Message: v.object + " is not among the old objects: validated as a create", Place: v.of("/metadata/name")})
+}
+
 // before returns the object as it is now. It reports false if that cannot be
 // read; there is nothing if the object is new.
 func (v *validator) before(meta typeMeta, now *compiled, out *result) (*object.Object, bool) {
 	d, ok := v.old[v.resources.identity(meta)]
 	if !ok {
-		out.add(report.Diagnostic{Check: idObjectNew, Message: out.object + " is not among the old objects: validated as a create", Place: out.of("/metadata/name")})
+		out.isNew()
 		return nil, true
 	}
 	stored := now.stored(typeMetaOf(d).version())

@@ -140,6 +140,27 @@ func (l *locator) position(s spot) manifest.Position {
 	return l.document.Of(offset)
 }
 
+// spot is where the value is that a field path leads to, or the nearest key around it. It reports false if
+// too many were asked for.
+func (v *result) spot(path string) (manifest.Position, bool) {
+	if v.lookups >= maxLookups {
+		return manifest.Position{}, false
+	}
+	v.lookups++
+	at := v.lookup(path) // parses the source
+	if v.source == nil {
+		return v.document.At(at), true
+	}
+	s := below(v.source, jsondoc.Root, path)
+	if s.there && s.key {
+		return v.document.Of(v.source.Offset(s.value + 1)), true
+	}
+	if s.there {
+		return v.document.Of(v.source.Offset(s.value)), true
+	}
+	return v.document.At(at), true
+}
+
 // below follows the end of a field path, such as .spec[key].list[2], from a
 // value of the source as far as it leads. It returns the key of the last
 // member, or the value that is no member.

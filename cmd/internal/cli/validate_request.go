@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier"
@@ -51,10 +53,7 @@ func (w *write) decoded(fields string, out *result) {
 // validate reports what a server answers to the request.
 func (w *write) validate(out *result) {
 	if w.old != nil && !request.SameUID(w.object, w.old) {
-		pointer := "/metadata/uid"
-		out.add(report.Diagnostic{Check: idMetadata, Path: "metadata.uid", Pointer: pointer, Place: out.of(pointer),
-			Message: fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", w.object.GetUID(), w.old.GetUID()),
-			Fix:     "Remove metadata.uid, or give the old object with this uid with --old."})
+		out.otherUID(w.object.GetUID(), w.old.GetUID())
 		return // storage compares them before anything is validated
 	}
 	w.advice(out)
@@ -109,13 +108,30 @@ func (v *result) registry(errs field.ErrorList, reported []request.Problem) {
 	}
 }
 
-// advice reports what a server does not say: parts of the object that it ignores. A server does
-// refuse a new object with a resourceVersion, but its storage does so.
-func (w *write) advice(out *result) {
-	if !w.version.kind.Namespaced && w.object.GetNamespace() != "" {
-		out.add(report.Diagnostic{Check: idNamespaceIgnored, Path: "metadata.namespace", Pointer: "/metadata/namespace",
-			Message: "metadata.namespace: " + w.version.crd.Kind + " is cluster-scoped; the API server removes the namespace", Place: out.of("/metadata/namespace")})
+// otherUID reports an update of another object than the old one.
+func (v *result) otherUID(uid, old types.UID) {
+	pointer := "/metadata/uid"
+	v.add(report.Diagnostic{Check: idMetadata, Path: "metadata.uid", Pointer: pointer, Place: v.of(pointer),
+		Message: fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, old),
+		Fix:     "Remove metadata.uid, or give the old object with this uid with --old."})
+}
+
+// ignored reports metadata that a server does not store. It does refuse a new object with a
+// resourceVersion, but its storage does so.
+func (v *result) ignored(kind string, meta metav1.Object, cluster, isNew bool) {
+	if cluster && meta.GetNamespace() != "" {
+		v.add(report.Diagnostic{Check: idNamespaceIgnored, Path: "metadata.namespace", Pointer: "/metadata/namespace",
+			Message: "metadata.namespace: " + kind + " is cluster-scoped; the API server removes the namespace", Place: v.of("/metadata/namespace")})
 	}
+	if isNew && request.StoredResourceVersion(meta) {
+		v.add(report.Diagnostic{Check: idResourceVersion, Path: "metadata.resourceVersion", Pointer: "/metadata/resourceVersion",
+			Message: "resourceVersion should not be set on objects to be created", Place: v.of("/metadata/resourceVersion")})
+	}
+}
+
+// advice reports what a server does not say: parts of the object that it ignores.
+func (w *write) advice(out *result) {
+	out.ignored(w.version.crd.Kind, w.object, !w.version.kind.Namespaced, w.old == nil)
 	status := w.object.Member("status")
 	switch {
 	case status == nil || !w.version.kind.Status || w.target == request.Status:
@@ -123,10 +139,6 @@ func (w *write) advice(out *result) {
 		out.statusIgnored("the API server drops status of a new object")
 	case !bytes.Equal(status, w.old.Member("status")):
 		out.statusIgnored("an update of the object does not change status")
-	}
-	if w.old == nil && request.StoredResourceVersion(w.object) {
-		out.add(report.Diagnostic{Check: idResourceVersion, Path: "metadata.resourceVersion", Pointer: "/metadata/resourceVersion",
-			Message: "resourceVersion should not be set on objects to be created", Place: out.of("/metadata/resourceVersion")})
 	}
 }
 

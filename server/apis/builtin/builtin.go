@@ -86,22 +86,24 @@ func New(o Options, resources ...Resource) (*Resources, error) {
 
 // check validates the descriptions of resources.
 func check(resources []Resource) error {
-	seen := map[schema.GroupResource]bool{}
+	seen := map[schema.GroupVersionResource]bool{}
+	stored := map[schema.GroupResource]bool{}
 	for i := range resources {
 		r := &resources[i]
 		switch {
 		case r.Version == "" || r.Plural == "" || r.Singular == "" || r.Kind == "":
 			return fmt.Errorf("resource %q of group %q: the version, a name or the kind is missing", r.Plural, r.Group)
-		case seen[r.resource()]:
+		case seen[r.version().WithResource(r.Plural)] || r.stored() && stored[r.resource()]:
 			return fmt.Errorf("%s: there are two resources of this name", r.resource())
-		case r.New == nil || (r.NewList == nil) != (r.Virtual != nil):
-			return fmt.Errorf("%s: New is needed, and NewList if and only if it is stored", r.resource())
+		case r.New == nil || (r.NewList == nil) != (r.Virtual != nil && !r.listed()):
+			return fmt.Errorf("%s: New is needed, and NewList if and only if it is listed", r.resource())
 		case r.stored() && r.Strategy.Name == nil:
 			return fmt.Errorf("%s: Strategy.Name must be set", r.resource())
 		case !r.Alias.Empty() && r.convert == nil:
 			return fmt.Errorf("%s: an alias needs conversion functions", r.resource())
 		}
-		seen[r.resource()] = true
+		seen[r.version().WithResource(r.Plural)] = true
+		stored[r.resource()] = stored[r.resource()] || r.stored()
 	}
 	return nil
 }

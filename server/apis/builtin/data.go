@@ -6,11 +6,9 @@ import (
 	"reflect"
 	"strings"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -25,9 +23,6 @@ import (
 func Data() []Resource {
 	var list []Resource
 	for _, k := range kinds.All() {
-		if k.Group == "autoscaling" && k.Version == "v1" {
-			continue // the same objects as those of v2, which are converted: not yet served
-		}
 		r := FromData(k)
 		if add := additions[k.Plural]; add != nil {
 			add(&r)
@@ -39,8 +34,10 @@ func Data() []Resource {
 
 // additions are what the files of kinds cannot say, by plural name.
 var additions = map[string]func(*Resource){
-	"pods":        addPods,
-	"deployments": addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
+	"pods":                     addPods,
+	"jobs":                     addJobs,
+	"horizontalpodautoscalers": addAutoscalers,
+	"deployments":              addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
 }
 
 // FromData returns the resource of a kind that files describe.
@@ -52,21 +49,23 @@ func FromData(k *kinds.Kind) Resource {
 		New:     d.empty(k.Kind),
 		NewList: d.empty(k.Kind + "List"),
 		Strategy: Strategy{
-			Name:     nameFormats[k.Name],
+			Name:     k.NameFormat(),
 			Create:   d.create,
 			Update:   d.update,
 			Validate: func(ctx context.Context, obj runtime.Object) field.ErrorList { return d.validate(ctx, obj, nil, "") },
 			ValidateUpdate: func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 				return d.validate(ctx, obj, old, "")
 			},
-			CreateOnUpdate: k.CreateOnUpdate, Unconditional: k.Unconditional,
+			CreateOnUpdate: k.CreateOnUpdate, Unconditional: k.Unconditional, Orphans: k.Orphans,
+			GenerationFirst:     k.GenerationFirst,
+			QualifiedFinalizers: !k.AnyFinalizer, GenerateNameOnUpdate: k.GenerateName == "always",
 		},
 	}
 	r.Strategy.Default = d.fill
 	r.Strategy.Warn = func(ctx context.Context, obj runtime.Object) []string { return d.warn(ctx, obj, nil) }
 	r.Strategy.WarnUpdate = d.warn
 	if len(k.Generation) > 0 {
-		r.Strategy.Generation = func(obj, old runtime.Object) bool { return differ(obj, old, k.Generation) }
+		r.Strategy.Generation = func(obj, old runtime.Object) bool { return differ(obj, old, k.Generation, k.GenerationExact) }
 	}
 	if len(k.Columns) > 0 {
 		for i := range k.Columns {
@@ -90,29 +89,11 @@ func FromData(k *kinds.Kind) Resource {
 			ValidateUpdate: func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 				return d.validate(ctx, obj, old, "status")
 			},
-			Unconditional: k.Unconditional,
-			Reset:         map[string]*fieldpath.Set{r.version().String(): pathSet(k.StatusKeeps)},
+			Unconditional: k.Unconditional, QualifiedFinalizers: !k.AnyFinalizer,
+			Reset: map[string]*fieldpath.Set{r.version().String(): pathSet(append([]string{"spec"}, k.StatusKeeps...))},
 		})}
 	}
 	return r
-}
-
-// nameFormats are the formats of names, as k8s.io/apiserver asks for them.
-var nameFormats = map[string]func(name string, prefix bool) []string{
-	"dns-subdomain": apivalidation.NameIsDNSSubdomain,
-	"dns-label":     apivalidation.NameIsDNSLabel,
-	"dns1035-label": apivalidation.NameIsDNS1035Label,
-	"path-segment":  segmentName,
-	"ip-strict":     addressName,
-}
-
-// addressName validates names that are IP addresses in the canonical form.
-func addressName(name string, _ bool) []string {
-	var list []string
-	for _, e := range validation.IsValidIP(nil, name) {
-		list = append(list, e.Detail)
-	}
-	return list
 }
 
 // data adapts a kind to the functions of a [Strategy].
@@ -143,7 +124,7 @@ func (d data) fill(obj runtime.Object) {
 
 func (d data) validate(ctx context.Context, obj, old runtime.Object, subresource string) field.ErrorList {
 	w := trees(ctx, obj, old)
-	return append(d.kind.Validate(w.tree, w.before, subresource), qualifiedFinalizers(obj)...)
+	return d.kind.Validate(w.tree, w.before, subresource)
 }
 
 func (d data) warn(ctx context.Context, obj, old runtime.Object) []string {

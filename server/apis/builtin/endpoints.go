@@ -105,8 +105,8 @@ func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t tab
 		MetaGroupVersion: metav1.SchemeGroupVersion, HubGroupVersion: internal(kind.Group), MaxRequestBodyBytes: r.options.MaxRequestBodyBytes,
 	}
 	var fieldTypes managedfields.TypeConverter = r.types
-	if !own || one.Virtual != nil {
-		fieldTypes = managedfields.NewDeducedTypeConverter() // server-side apply needs a stored object
+	if !own || one.Virtual != nil || !known.Scheme.Recognizes(kind) {
+		fieldTypes = managedfields.NewDeducedTypeConverter() // client-go knows no types of it
 	}
 	fieldTypes = fieldmanager.Limited(fieldTypes)
 	var reset map[fieldpath.APIVersion]fieldpath.Filter
@@ -117,7 +117,7 @@ func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t tab
 	if err != nil {
 		return err
 	}
-	if !own || one.Virtual != nil {
+	if !own || one.Virtual != nil && !one.listed() {
 		scope.TableConvertor = nil // reviews and tokens have no columns: 406, as in Kubernetes
 	}
 	equivalent.RegisterKindFor(scope.Resource, subresource, kind)
@@ -131,7 +131,11 @@ func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t tab
 // subresources are added to the scheme here.
 func (r *Resources) kind(one *Resource, subresource string, s rest.Storage) (kind schema.GroupVersionKind, own bool, err error) {
 	kind = one.version().WithKind(one.Kind)
-	if subresource == "" || reflect.TypeOf(s.New()) == reflect.TypeOf(one.New()) {
+	of := one
+	if !one.Alias.Empty() {
+		of = find(r.all, one.Alias) // whose type the parts of objects have
+	}
+	if subresource == "" || reflect.TypeOf(s.New()) == reflect.TypeOf(of.New()) {
 		return kind, true, nil
 	}
 	if p, ok := s.(rest.GroupVersionKindProvider); ok {

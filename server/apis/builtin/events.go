@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -137,45 +136,13 @@ var eventSelectors = map[string]string{
 
 // convertEvents adds the conversions between the two groups.
 func convertEvents(s *runtime.Scheme) error {
-	for _, one := range []struct {
-		in, out any
-		convert conversion.ConversionFunc
-	}{
-		{&corev1.Event{}, &eventsv1.Event{}, func(in, out any, _ conversion.Scope) error {
-			fromCoreEvent(in.(*corev1.Event), out.(*eventsv1.Event))
-			return nil
-		}},
-		{&eventsv1.Event{}, &corev1.Event{}, func(in, out any, _ conversion.Scope) error {
-			toCoreEvent(in.(*eventsv1.Event), out.(*corev1.Event))
-			return nil
-		}},
-		{&corev1.EventList{}, &eventsv1.EventList{}, func(in, out any, _ conversion.Scope) error {
-			from, to := in.(*corev1.EventList), out.(*eventsv1.EventList)
-			to.ListMeta, to.Items = from.ListMeta, convertAll(from.Items, fromCoreEvent)
-			return nil
-		}},
-		{&eventsv1.EventList{}, &corev1.EventList{}, func(in, out any, _ conversion.Scope) error {
-			from, to := in.(*eventsv1.EventList), out.(*corev1.EventList)
-			to.ListMeta, to.Items = from.ListMeta, convertAll(from.Items, toCoreEvent)
-			return nil
-		}},
-	} {
-		if err := s.AddConversionFunc(one.in, one.out, one.convert); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func convertAll[From, To any](items []From, convert func(*From, *To)) []To {
-	if items == nil {
-		return nil
-	}
-	out := make([]To, len(items))
-	for i := range items {
-		convert(&items[i], &out[i])
-	}
-	return out
+	return addConversions(s, fromCoreEvent, toCoreEvent,
+		func(in *corev1.EventList, out *eventsv1.EventList) {
+			out.ListMeta, out.Items = in.ListMeta, convertAll(in.Items, fromCoreEvent)
+		},
+		func(in *eventsv1.EventList, out *corev1.EventList) {
+			out.ListMeta, out.Items = in.ListMeta, convertAll(in.Items, toCoreEvent)
+		})
 }
 
 func fromCoreEvent(in *corev1.Event, out *eventsv1.Event) {

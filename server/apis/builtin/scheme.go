@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -63,13 +64,16 @@ func addAliases(s *runtime.Scheme, resources []Resource) error {
 	return nil
 }
 
+// find returns a resource, nil if there is none. Of several versions it is the one that
+// is stored.
 func find(resources []Resource, name schema.GroupResource) *Resource {
+	var found *Resource
 	for i := range resources {
-		if resources[i].resource() == name {
-			return &resources[i]
+		if r := &resources[i]; r.resource() == name && (found == nil || r.stored()) {
+			found = r
 		}
 	}
-	return nil
+	return found
 }
 
 // register makes a kind known, with a conversion to itself: admission converts
@@ -86,6 +90,32 @@ func register(s *runtime.Scheme, kind schema.GroupVersionKind, create func() run
 func same(in, out any, _ conversion.Scope) error {
 	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(in).Elem())
 	return nil
+}
+
+// addConversions adds those between an alias and what it stands for, and between their
+// lists.
+func addConversions[Of, Alias, OfList, AliasList any](s *runtime.Scheme,
+	to func(*Of, *Alias), from func(*Alias, *Of), toList func(*OfList, *AliasList), fromList func(*AliasList, *OfList),
+) error {
+	return errors.Join(addConversion(s, to), addConversion(s, from), addConversion(s, toList), addConversion(s, fromList))
+}
+
+func addConversion[In, Out any](s *runtime.Scheme, convert func(*In, *Out)) error {
+	return s.AddConversionFunc((*In)(nil), (*Out)(nil), func(in, out any, _ conversion.Scope) error {
+		convert(in.(*In), out.(*Out))
+		return nil
+	})
+}
+
+func convertAll[From, To any](items []From, convert func(*From, *To)) []To {
+	if items == nil {
+		return nil
+	}
+	out := make([]To, len(items))
+	for i := range items {
+		convert(&items[i], &out[i])
+	}
+	return out
 }
 
 // internal is the internal version of a group.
@@ -133,15 +163,19 @@ func newCodecs(s *runtime.Scheme) serializer.CodecFactory {
 		serializer.WithStreamingCollectionEncodingToJSON(), serializer.WithStreamingCollectionEncodingToProtobuf())
 }
 
-// storageCodec writes protobuf and reads protobuf, JSON and YAML. What it reads
+// storageCodec writes protobuf, or JSON for types that have no protobuf, and reads protobuf, JSON and YAML. What it reads
 // does not say its kind, as it does not in Kubernetes: the items of a list would
 // repeat it.
 type storageCodec struct{ runtime.Codec }
 
-func newStorageCodec(codecs serializer.CodecFactory, version schema.GroupVersion) (runtime.Codec, error) {
-	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+func newStorageCodec(codecs serializer.CodecFactory, version schema.GroupVersion, sample runtime.Object) (runtime.Codec, error) {
+	mediaType := runtime.ContentTypeProtobuf
+	if _, ok := sample.(interface{ Marshal() ([]byte, error) }); !ok {
+		mediaType = runtime.ContentTypeJSON
+	}
+	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), mediaType)
 	if !ok {
-		return nil, fmt.Errorf("there is no serializer for %s", runtime.ContentTypeProtobuf)
+		return nil, fmt.Errorf("there is no serializer for %s", mediaType)
 	}
 	return storageCodec{codecs.CodecForVersions(info.Serializer, codecs.UniversalDeserializer(), version, internal(version.Group))}, nil
 }

@@ -12,7 +12,10 @@ import (
 // them.
 func (k *Kinds) ByVersionKind(gvk schema.GroupVersionKind) (Kind, bool) {
 	if i, ok := k.byKind[gvk.GroupKind()]; ok {
-		return k.builtin[i], k.builtin[i].Resource.Version == gvk.Version
+		found := k.builtin[i]
+		served := found.Resource.Version == gvk.Version || k.further[gvk]
+		found.Resource.Version = gvk.Version
+		return found, served
 	}
 	found, ok := k.custom(gvk.Group, gvk.Kind, func(e *catalog.Entry) bool {
 		v := e.Version(gvk.Version)

@@ -2,7 +2,6 @@ package restmapping
 
 import (
 	"iter"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,12 +44,22 @@ type Kinds struct {
 	builtin  []Kind
 	byPrefix map[string]int
 	byKind   map[schema.GroupKind]int
+	further  map[schema.GroupVersionKind]bool // versions that are served besides the stored one
 }
 
 // New returns the resources of a catalog and those that are built in. A resource
-// without a prefix has "/" and its name.
+// without a prefix has "/" and its name. Of one that is given in several versions, the
+// first is stored.
 func New(c *catalog.Catalog, builtin ...Kind) *Kinds {
-	k := &Kinds{catalog: c, builtin: slices.Clone(builtin), byPrefix: map[string]int{}, byKind: map[schema.GroupKind]int{}}
+	k := &Kinds{catalog: c, byPrefix: map[string]int{}, byKind: map[schema.GroupKind]int{}, further: map[schema.GroupVersionKind]bool{}}
+	for _, b := range builtin {
+		if _, known := k.byKind[schema.GroupKind{Group: b.Resource.Group, Kind: b.Kind}]; known {
+			k.further[b.Resource.GroupVersion().WithKind(b.Kind)] = true
+			continue
+		}
+		k.builtin = append(k.builtin, b)
+		k.byKind[schema.GroupKind{Group: b.Resource.Group, Kind: b.Kind}] = len(k.builtin) - 1
+	}
 	for i := range k.builtin {
 		b := &k.builtin[i]
 		if b.Prefix == "" {
@@ -59,7 +68,6 @@ func New(c *catalog.Catalog, builtin ...Kind) *Kinds {
 		if _, taken := k.byPrefix[b.Prefix]; !taken {
 			k.byPrefix[b.Prefix] = i
 		}
-		k.byKind[schema.GroupKind{Group: b.Resource.Group, Kind: b.Kind}] = i
 	}
 	return k
 }
