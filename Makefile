@@ -257,6 +257,11 @@ bench-start: tools ## Measure the start of espaliertest, espalier dev and upstre
 	$(call step,measure server starts in new processes in turns)
 	@cd conformance && $(GO) run ./cmd/bench-start $(BENCHFLAGS)
 
+.PHONY: bench-kinds
+bench-kinds: tools $(KUBE_APISERVER) ## Measure memory, start and writes of the server with all built-in kinds, and of kube-apiserver; fail above 40 MB
+	$(call step,measure what the built-in kinds cost beside kube-apiserver)
+	@cd conformance && $(GO) run ./cmd/bench-kinds $(BENCHFLAGS)
+
 .PHONY: bench-objects
 bench-objects: tools ## Measure operations with 1,000, 100,000 and 1,000,000 objects (about ten minutes)
 	$(call step,measure create and get and list with more and more objects)

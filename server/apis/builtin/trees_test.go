@@ -160,3 +160,22 @@ func clean(value any) any {
 	}
 	return value
 }
+
+// TestPutOfManifest writes the file again that a pod was made of.
+func TestPutOfManifest(t *testing.T) {
+	c := start(t, Data()...).client("application/json")
+	pods := resourceOf(t, "pods")
+	first := decodePod(t, &pods).(*corev1.Pod)
+	if _, err := c.CoreV1().Pods("default").Create(t.Context(), first, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	again := first.DeepCopy()
+	again.Labels["again"] = "yes"
+	got, err := c.CoreV1().Pods("default").Update(t.Context(), again, metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Spec.Priority == nil || got.Spec.PreemptionPolicy == nil || got.Labels["again"] != "yes" {
+		t.Errorf("the pod has become %v", got)
+	}
+}
