@@ -52,7 +52,7 @@ verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run ev
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds controllers deploy-check envtest search-diff soak explore robustness ## Run every suite that verify leaves out (hours)
+nightly: conformance linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline controllers deploy-check envtest search-diff soak explore robustness ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -278,6 +278,11 @@ kubernetes-conformance: tools $(KUBE_APISERVER) $(E2E) ## Run Kubernetes' confor
 kinds: tools $(KUBE_APISERVER) ## Send generated objects of built-in kinds to kube-apiserver and to our server and list differences; KINDSFLAGS='-kinds pods -objects 1000' for some
 	$(call step,compare built-in kinds with kube-apiserver)
 	@cd conformance && $(GO) run ./cmd/kinds $(KINDSFLAGS)
+
+.PHONY: offline
+offline: tools ## Give generated objects of built-in kinds to espalier validate and to our server and list differences; OFFLINEFLAGS='-kinds pods -objects 1000' for some
+	$(call step,compare espalier validate with the server)
+	@cd conformance && $(GO) run ./cmd/offline $(OFFLINEFLAGS)
 
 .PHONY: scenarios
 scenarios: tools ## Run kubectl, informers and a controller against the server, built with the race detector
