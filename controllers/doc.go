@@ -5,6 +5,7 @@
 //
 // # Invariants
 //
+//   - A controller that makes workloads runs on a server with all kinds, beside kube-controller-manager, kube-scheduler and kwok.
 //   - A controller is the main package of its module at a released version: nothing of it is patched, copied or configured at build time.
 //     Its module here (a folder with a go.mod) only names the version.
 //   - It has the rights of the roles that its project ships, and no others.

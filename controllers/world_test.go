@@ -20,6 +20,7 @@ import (
 
 // An environment is one server with all the controllers that the tests have started. They share it, as they would share a cluster.
 type environment struct {
+	ctx     context.Context // of all tests, for processes that outlive one
 	server  *launch.Server
 	dir     string // of kubeconfigs and certificates
 	kube    kubernetes.Interface
@@ -30,7 +31,14 @@ type environment struct {
 	certManager *certManager // once it is started
 }
 
+// here has the kinds that `espalier serve` has by default. A test that needs workloads asks for a cluster.
 var here *environment
+
+// shared is what the servers of all environments have in common.
+var shared struct {
+	binary string
+	etcd   *launch.Etcd
+}
 
 func TestMain(m *testing.M) {
 	code, err := inEnvironment(m.Run)
@@ -49,32 +57,45 @@ func inEnvironment(run func() int) (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	binary, err := launch.Build(ctx, dir)
-	if err != nil {
+	if shared.binary, err = launch.Build(ctx, dir); err != nil {
 		return 0, err
 	}
-	etcd, err := launch.StartEtcd(ctx, "--unsafe-no-fsync")
-	if err != nil {
+	if shared.etcd, err = launch.StartEtcd(ctx, "--unsafe-no-fsync"); err != nil {
 		return 0, err
 	}
-	defer etcd.Stop()
-	server, err := launch.StartServer(ctx, launch.Spec{Kind: launch.Espalier, Binary: binary, Etcd: etcd.URL, Prefix: "/controllers"})
-	if err != nil {
-		return 0, err
-	}
-	defer server.Stop()
-	if here, err = newEnvironment(server, dir); err != nil {
+	defer shared.etcd.Stop()
+	if here, err = newEnvironment(ctx, dir, "/controllers"); err != nil {
 		return 0, err
 	}
 	defer here.stop()
+	defer func() { workloads.stop() }()
 	code := run()
-	if strings.Contains(server.Output(), "panic") {
-		return 0, errors.New("the server has panicked:\n" + server.Output())
+	for _, w := range []*environment{here, workloads} {
+		if w != nil && strings.Contains(w.server.Output(), "panic") {
+			return 0, errors.New("the server has panicked:\n" + w.server.Output())
+		}
 	}
 	return code, nil
 }
 
-func newEnvironment(server *launch.Server, dir string) (*environment, error) {
+// newEnvironment starts a server with further flags. Its files are in dir, its keys in etcd below prefix.
+func newEnvironment(ctx context.Context, dir, prefix string, flags ...string) (*environment, error) {
+	spec := launch.Spec{Kind: launch.Espalier, Binary: shared.binary, Etcd: shared.etcd.URL, Prefix: prefix, Flags: flags}
+	server, err := launch.StartServer(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	w, err := connect(server)
+	if err != nil {
+		server.Stop()
+		return nil, err
+	}
+	w.ctx, w.dir = ctx, dir
+	return w, nil
+}
+
+// connect makes the clients of an administrator.
+func connect(server *launch.Server) (*environment, error) {
 	kube, err := kubernetes.NewForConfig(server.Config)
 	if err != nil {
 		return nil, err
@@ -88,14 +109,18 @@ func newEnvironment(server *launch.Server, dir string) (*environment, error) {
 		return nil, err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))
-	return &environment{server: server, dir: dir, kube: kube, dynamic: dyn, mapper: mapper}, nil
+	return &environment{server: server, kube: kube, dynamic: dyn, mapper: mapper}, nil
 }
 
-// stop ends the controllers, the last one first: a webhook must run for as long as a client may need it.
+// stop ends the controllers, the last one first: a webhook must run for as long as a client may need it. Then it ends the server.
 func (w *environment) stop() {
+	if w == nil {
+		return
+	}
 	for i := len(w.programs) - 1; i >= 0; i-- {
 		_ = w.programs[i].stop()
 	}
+	w.server.Stop()
 }
 
 // path returns the name of a file or folder of this environment.

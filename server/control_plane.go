@@ -53,6 +53,10 @@ type controlPlane struct {
 	admission     *chain.Chain
 	webhooks      *webhook.Client
 
+	// service, if not nil, creates the Service default/kubernetes: when a server is ready,
+	// it is there, as with kube-apiserver.
+	service func(context.Context, kubernetes.Interface) error
+
 	served   Kinds       // the built-in resources that are on
 	fair     bool        // requests are shared out by flow schemas
 	prepared atomic.Bool // the default objects exist
@@ -216,6 +220,9 @@ func (p *controlPlane) ensureNamespaces(ctx context.Context, client kubernetes.I
 		if !apierrors.IsAlreadyExists(err) {
 			errs = append(errs, err)
 		}
+	}
+	if p.service != nil {
+		errs = append(errs, p.service(ctx, client)) // it is in a namespace
 	}
 	return errors.Join(errs...)
 }

@@ -13,6 +13,7 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/espalier-dev/espalier/server/admission/quota"
 	"github.com/espalier-dev/espalier/server/apis/builtin"
@@ -42,9 +43,15 @@ func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Res
 	list = append(list, rbac.Resources(p.roles, authorizer)...)
 	list = append(list, certificates.Resource(authorizer))
 	list = append(list, accessreview.Resources(authorizer, p.rules, p.identity.Authenticator)...)
-	list = o.Kinds.of(list)
+	list = o.Kinds.of(list, func(ctx context.Context) error {
+		_, err := s.backend.Client().Get(ctx, o.Etcd.StorageConfig.Prefix+"/health")
+		return err
+	})
 	if err := s.allocate(o, list); err != nil {
 		return nil, err
+	}
+	if o.runs(serviceKeeper) {
+		p.service = func(ctx context.Context, client kubernetes.Interface) error { return s.createService(ctx, client, c) }
 	}
 	resources, err := builtin.New(builtin.Options{
 		Backend: s.backend, Admission: p.admission, Authorizer: authorizer,

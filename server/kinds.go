@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/espalier-dev/espalier/server/apis/apiservices"
 	"github.com/espalier-dev/espalier/server/apis/builtin"
 )
 
@@ -51,14 +52,14 @@ var optional = []schema.GroupResource{
 }
 
 // of returns those of the control plane's resources that a server has, and others.
-func (k Kinds) of(controlPlane []builtin.Resource) []builtin.Resource {
+func (k Kinds) of(controlPlane []builtin.Resource, etcd func(context.Context) error) []builtin.Resource {
 	switch k {
 	case KindsCustom:
 		return slices.DeleteFunc(controlPlane, func(r builtin.Resource) bool {
 			return slices.Contains(optional, schema.GroupResource{Group: r.Group, Resource: r.Plural})
 		})
 	case KindsAll:
-		return append(controlPlane, builtin.Data()...)
+		return append(append(controlPlane, builtin.Data()...), apiservices.Resource(), builtin.ComponentStatuses(etcd))
 	}
 	return controlPlane
 }

@@ -9,6 +9,7 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/espalier-dev/espalier/server/apis/builtin"
 	"github.com/espalier-dev/espalier/server/apis/services"
@@ -63,6 +64,15 @@ func (s *Server) publishService(ctx context.Context, c *genericapiserver.Config)
 		return err
 	}
 	return s.allocator.Repair(ctx)
+}
+
+// createService creates the Service default/kubernetes, if there is none.
+func (s *Server) createService(ctx context.Context, client kubernetes.Interface, c *genericapiserver.Config) error {
+	address, err := serverAddress(c)
+	if err != nil {
+		return err
+	}
+	return s.allocator.CreateKubernetes(ctx, client, address)
 }
 
 // serverAddress is where clients in the network reach the server.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/admission/flowcontrol"
+	"github.com/espalier-dev/espalier/server/apis/apiservices"
 	"github.com/espalier-dev/espalier/server/apis/builtin"
 	"github.com/espalier-dev/espalier/server/apis/customresource"
 	"github.com/espalier-dev/espalier/server/apis/customresourcedefinition"
@@ -66,10 +67,14 @@ func (s *Server) wire(ctx context.Context, o *Options, c *genericapiserver.Confi
 		s.controllers(o, c, index),
 	)
 	s.tasks = append(s.tasks, s.controlPlane.tasks(s)...)
+	groups := append(resources.Discovery(), discovery.APIExtensions())
+	if store := resources.Store(schema.GroupResource{Group: apiservices.GroupVersion.Group, Resource: "apiservices"}); store != nil {
+		s.tasks = append(s.tasks, task{name: "local-apiservices", run: apiservices.NewLocal(store, index, groups...).Run})
+	}
 	return &router{
 		validation:  endpoints.FieldValidations[o.FieldValidation],
 		builtin:     resources,
-		discovery:   s.knowledge.discoverable(discovery.New(index, append(resources.Discovery(), discovery.APIExtensions())...)),
+		discovery:   s.knowledge.discoverable(discovery.New(index, groups...)),
 		definitions: s.knowledge.read(serveDefinitions(definitions)),
 		custom:      s.knowledge.known(objects),
 		publish:     s.knowledge.discoverable(openapihandler.New(index, append(resources.OpenAPI(), openapihandler.APIExtensions()...)...)),

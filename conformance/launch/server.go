@@ -133,28 +133,43 @@ func startIn(ctx context.Context, dir string, spec Spec) (*Server, error) {
 	if s.Process, err = Start(ctx, dir, "server", argv...); err != nil {
 		return nil, err
 	}
-	client, err := rest.HTTPClientFor(s.Config)
-	if err != nil {
-		s.Stop()
-		return nil, err
-	}
-	defer client.CloseIdleConnections()
-	// Upstream's /readyz waits for Services of the cluster that it has none of.
-	ready := "/readyz"
-	if spec.Kind == Upstream {
-		ready = "/healthz"
-	}
-	if err := s.Await(ctx, 2*time.Minute, func(ctx context.Context) error { return Ask(ctx, client, s.URL+ready) }); err != nil {
+	if err := s.ready(ctx); err != nil {
 		s.Stop()
 		return nil, err
 	}
 	if spec.Kind != Upstream {
-		if err := s.makeNamespaces(ctx, client, spec.Namespaces); err != nil {
+		if err := s.makeNamespaces(ctx, spec.Namespaces); err != nil {
 			s.Stop()
 			return nil, err
 		}
 	}
 	return s, nil
+}
+
+// ready waits until the server is.
+func (s *Server) ready(ctx context.Context) error {
+	client, err := s.HTTP()
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	// Upstream's /readyz waits for Services of the cluster that it has none of.
+	path := "/readyz"
+	if s.Kind == Upstream {
+		path = "/healthz"
+	}
+	return s.Await(ctx, 2*time.Minute, func(ctx context.Context) error { return Ask(ctx, client, s.URL+path) })
+}
+
+// Restart ends the server and starts it with the same command line: certificates, port and data stay.
+func (s *Server) Restart(ctx context.Context) error {
+	s.End()
+	process, err := Start(ctx, s.Dir, "server", s.cmd.Args...)
+	if err != nil {
+		return err
+	}
+	s.Process = process
+	return s.ready(ctx)
 }
 
 // Arguments returns the command line of the server on a port of 127.0.0.1. Certificates by signer and the other files that the server
@@ -195,7 +210,12 @@ func (spec Spec) Arguments(dir string, signer *CA, port int) ([]string, error) {
 	return append(argv, spec.Flags...), nil
 }
 
-func (s *Server) makeNamespaces(ctx context.Context, client *http.Client, names []string) error {
+func (s *Server) makeNamespaces(ctx context.Context, names []string) error {
+	client, err := s.HTTP()
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
 	for _, name := range names {
 		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, name)
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/api/v1/namespaces", strings.NewReader(body))

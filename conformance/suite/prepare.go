@@ -37,7 +37,7 @@ func prepare(ctx context.Context, own fixtureChoice, say io.Writer) ([]binary, e
 		return nil, err
 	}
 	conformance := filepath.Join(root, "conformance")
-	copied, err := copyModule(ctx, Module, string(own), say)
+	copied, err := CopyModule(ctx, Module, string(own), say)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func prepare(ctx context.Context, own fixtureChoice, say io.Writer) ([]binary, e
 			return nil, err
 		}
 	}
-	modfile, err := replaced(conformance, work, copied)
+	modfile, err := Replaced(Module, copied)
 	if err != nil {
 		return nil, err
 	}
@@ -72,18 +72,23 @@ func prepare(ctx context.Context, own fixtureChoice, say io.Writer) ([]binary, e
 	return binaries, nil
 }
 
-// replaced writes a go.mod like this module's, in which upstream's module is the copy: the tests are built with the versions that this
-// module pins, and may import its packages.
-func replaced(conformance, work, copied string) (string, error) {
-	mod, err := os.ReadFile(filepath.Join(conformance, "go.mod"))
+// Replaced writes a go.mod like this module's, in which another module is a copy, and returns its path, for -modfile: tests of the copy are
+// built with the versions that this module pins, and may import its packages.
+func Replaced(module, copied string) (string, error) {
+	root, err := launch.Root()
 	if err != nil {
 		return "", err
 	}
-	sum, err := os.ReadFile(filepath.Join(conformance, "go.sum"))
+	mod, err := os.ReadFile(filepath.Join(root, "conformance", "go.mod"))
 	if err != nil {
 		return "", err
 	}
-	mod = append(mod, fmt.Sprintf("\nreplace %s => %s\n", Module, copied)...)
+	sum, err := os.ReadFile(filepath.Join(root, "conformance", "go.sum"))
+	if err != nil {
+		return "", err
+	}
+	mod = append(mod, fmt.Sprintf("\nreplace %s => %s\n", module, copied)...)
+	work := filepath.Dir(copied)
 	modfile := filepath.Join(work, "suite.mod")
 	if err := os.WriteFile(modfile, mod, 0o644); err != nil {
 		return "", err
@@ -92,13 +97,8 @@ func replaced(conformance, work, copied string) (string, error) {
 }
 
 // CopyModule copies a module of conformance/go.mod into a folder of the user's cache, where its tests can be built and run, and returns the
-// folder.
-func CopyModule(ctx context.Context, module string, say io.Writer) (string, error) {
-	return copyModule(ctx, module, "as-it-is", say)
-}
-
-// copyModule makes a copy for each use, which may change it.
-func copyModule(ctx context.Context, module, use string, say io.Writer) (string, error) {
+// folder. Each use, which may change the copy, has one of its own.
+func CopyModule(ctx context.Context, module, use string, say io.Writer) (string, error) {
 	root, err := launch.Root()
 	if err != nil {
 		return "", err

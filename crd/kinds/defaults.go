@@ -2,7 +2,9 @@ package kinds
 
 import (
 	"fmt"
-	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Default sets the defaults of an object, and reports whether there were any. It fails
@@ -36,6 +38,9 @@ func (w *walk) defaultObject(t *objectType, tree map[string]any, parent *object)
 	}
 	for _, name := range t.names {
 		ft := t.fields[name]
+		if ft.resources {
+			w.round(tree[name])
+		}
 		if below := ft.below(); below == nil || !below.defaults {
 			continue
 		}
@@ -47,6 +52,21 @@ func (w *walk) defaultObject(t *objectType, tree map[string]any, parent *object)
 		}
 	}
 	return nil
+}
+
+// round rounds the quantities of a list of resources up to thousandths: no component
+// measures less.
+func (w *walk) round(value any) {
+	list, _ := value.(map[string]any)
+	for name, member := range list {
+		text := quantityText(member)
+		if !strings.ContainsAny(text, ".-nu") {
+			continue // not less than a thousandth
+		}
+		if q, err := resource.ParseQuantity(text); err == nil && !q.RoundUp(resource.Milli) {
+			list[name], w.changed = q.String(), true
+		}
+	}
 }
 
 func (w *walk) defaultValue(t *fieldType, value any, parent *object) error {
@@ -90,23 +110,37 @@ func (w *walk) fill(d *fieldData, t *fieldType, name string, tree map[string]any
 	if err != nil || !ok {
 		return err
 	}
-	if d.DefaultExpression == nil {
-		tree[name], w.changed = copied(d.Default), true
-		return nil
+	v := copied(d.Default)
+	if d.DefaultExpression != nil {
+		value, err := d.DefaultExpression.eval(s)
+		if err != nil {
+			return err
+		}
+		if v = copied(plain(value)); v == nil || !t.isSet(v) {
+			return nil
+		}
 	}
-	value, err := d.DefaultExpression.eval(s)
-	if err != nil {
-		return err
+	if before, ok := tree[name].(map[string]any); ok && d.DefaultEntries {
+		v = addEntries(v, before)
 	}
-	v := copied(plain(value))
-	if entries, ok := v.(map[string]any); ok && d.DefaultEntries {
-		before, _ := tree[name].(map[string]any)
-		maps.Copy(entries, before)
-	}
-	if v != nil && t.isSet(v) {
-		tree[name], w.changed = v, true
-	}
+	tree[name], w.changed = v, true
 	return nil
+}
+
+// addEntries returns a map with the entries of a default that it does not have, at any
+// depth.
+func addEntries(value any, before map[string]any) any {
+	entries, ok := value.(map[string]any)
+	if !ok {
+		return before
+	}
+	for key, member := range before {
+		if inner, ok := member.(map[string]any); ok {
+			member = addEntries(entries[key], inner)
+		}
+		entries[key] = member
+	}
+	return entries
 }
 
 // copied returns a value as trees have it: a copy, with numbers of JSON.

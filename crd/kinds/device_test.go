@@ -69,3 +69,38 @@ func TestCost(t *testing.T) {
 		t.Errorf("%v, %v, want 1 name", v, err)
 	}
 }
+
+// TestTaintTime has the time of a taint begin with its effect, unless the client says otherwise.
+func TestTaintTime(t *testing.T) {
+	rules := Find("resource.k8s.io", "v1", "devicetaintrules")
+	rule := func(effect, added string) map[string]any {
+		taint := map[string]any{"key": "a", "effect": effect}
+		if added != "" {
+			taint["timeAdded"] = added
+		}
+		tree := map[string]any{"metadata": map[string]any{"name": "r"}, "spec": map[string]any{"taint": taint}}
+		if _, err := rules.Default(tree); err != nil {
+			t.Fatal(err)
+		}
+		return tree
+	}
+	const before, other = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
+	for name, test := range map[string]struct {
+		tree, old map[string]any
+		want      string // empty for now
+	}{
+		"created without":  {rule("None", ""), nil, ""},
+		"created with":     {rule("None", before), nil, before},
+		"the same effect":  {rule("None", before), rule("None", before), before},
+		"another effect":   {rule("NoExecute", before), rule("None", before), ""},
+		"another and time": {rule("NoExecute", other), rule("None", before), other},
+	} {
+		if _, err := rules.Prepare(test.tree, test.old); err != nil {
+			t.Fatal(name, err)
+		}
+		got := test.tree["spec"].(map[string]any)["taint"].(map[string]any)["timeAdded"]
+		if test.want == "" && (got == nil || got == before) || test.want != "" && got != test.want {
+			t.Errorf("%s: the time is %v, want %q", name, got, test.want)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
@@ -74,17 +75,27 @@ func (e *expr) eval(s *scope) (ref.Val, error) {
 
 // resolve says what the names of an expression are: variables, unless they are types.
 // The checker would do so. Without it, self.spec.replicas is first looked for as a
-// variable of this name, then self.spec.
+// variable of this name, then self.spec. It also joins texts that are written in parts:
+// a regular expression is compiled once only if it is one text.
 func resolve(tree *ast.AST) {
-	types := language().CELTypeProvider()
+	known, factory := language().CELTypeProvider(), ast.NewExprFactory()
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		if e.Kind() != ast.IdentKind {
-			return
-		}
-		if _, isType := types.FindIdent(e.AsIdent()); !isType {
-			tree.SetReference(e.ID(), ast.NewIdentReference(e.AsIdent(), nil))
+		switch e.Kind() {
+		case ast.IdentKind:
+			if _, isType := known.FindIdent(e.AsIdent()); !isType {
+				tree.SetReference(e.ID(), ast.NewIdentReference(e.AsIdent(), nil))
+			}
+		case ast.CallKind:
+			if call := e.AsCall(); call.FunctionName() == operators.Add && isText(call.Args()[0]) && isText(call.Args()[1]) {
+				joined := call.Args()[0].AsLiteral().(types.String).Add(call.Args()[1].AsLiteral())
+				e.SetKindCase(factory.NewLiteral(e.ID(), joined))
+			}
 		}
 	}))
+}
+
+func isText(e ast.Expr) bool {
+	return e.Kind() == ast.LiteralKind && e.AsLiteral().Type() == types.StringType
 }
 
 // truth evaluates a condition. None is true.
@@ -124,12 +135,27 @@ type scope struct {
 	update                           bool
 	kind                             string
 	path                             *field.Path
-	lets                             []variable
+	lets                             []*variable
 }
 
+// variable is one of a rule's own. It is computed when it is read: most rules are about
+// lists that most objects do not have.
 type variable struct {
 	name  string
+	expr  *expr
+	in    *scope
 	value ref.Val
+}
+
+// read returns the value, or the error as CEL has it.
+func (v *variable) read() ref.Val {
+	if v.value == nil {
+		var err error
+		if v.value, err = v.expr.eval(v.in); err != nil {
+			v.value = types.WrapErr(err)
+		}
+	}
+	return v.value
 }
 
 var _ interpreter.Activation = (*scope)(nil)
@@ -163,7 +189,7 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	default:
 		for i := len(s.lets) - 1; i >= 0; i-- {
 			if s.lets[i].name == name {
-				return s.lets[i].value, true
+				return s.lets[i].read(), true
 			}
 		}
 		return nil, false

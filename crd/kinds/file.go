@@ -50,7 +50,7 @@ type fieldData struct {
 	Rules             []*rule    `yaml:"rules"`
 	Warnings          []*rule    `yaml:"warnings"`
 	Shallow           bool       `yaml:"shallow"`
-	Feature           string     `yaml:"feature"` // "off", or empty
+	Feature           string     `yaml:"feature"` // "off", "whole", or empty
 }
 
 // union says that an object has at most one of some fields.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/robfig/cron/v3"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,7 +105,7 @@ var formats = map[string]func(string) []string{
 		return nil
 	},
 	"quantity": func(s string) []string {
-		if _, err := resource.ParseQuantity(s); err != nil {
+		if _, err := parseQuantity(s); err != nil {
 			return []string{err.Error()}
 		}
 		return nil

@@ -152,7 +152,7 @@ func sumQuantities(list ref.Val) ref.Val {
 		if !ok {
 			return types.NewErr("sumQuantities is for quantities")
 		}
-		if q, err := resource.ParseQuantity(string(s)); err == nil {
+		if q, err := parseQuantity(string(s)); err == nil {
 			sum.Add(q)
 		}
 	}
@@ -225,7 +225,7 @@ func elapsed(start, end ref.Val) ref.Val {
 // quantity makes a function of quantities. What is none counts as 0.
 func quantity(of func(*resource.Quantity) int64) func(ref.Val) ref.Val {
 	return func(value ref.Val) ref.Val {
-		q, err := resource.ParseQuantity(string(value.(types.String)))
+		q, err := parseQuantity(string(value.(types.String)))
 		if err != nil {
 			return types.Int(0)
 		}

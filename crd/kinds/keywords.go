@@ -88,7 +88,7 @@ func (w *walk) validateRange(data *fieldData, p place) {
 	case int64:
 		compare = func(limit int64) int { return cmp.Compare(v, limit) }
 	case string:
-		q, err := resource.ParseQuantity(v)
+		q, err := parseQuantity(v)
 		if err != nil || p.t.form != quantityForm {
 			return
 		}
@@ -195,10 +195,21 @@ var keyType = &fieldType{form: stringForm}
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
+// maxQuantity is the longest quantity that is read: the library takes quadratic time.
+const maxQuantity = 4096
+
+// parseQuantity reads a quantity.
+func parseQuantity(s string) (resource.Quantity, error) {
+	if len(s) > maxQuantity {
+		return resource.Quantity{}, resource.ErrFormatWrong
+	}
+	return resource.ParseQuantity(s)
+}
+
 // compareQuantities compares quantities. What is none is less than all.
 func compareQuantities(a, b string) int {
-	x, errX := resource.ParseQuantity(a)
-	y, errY := resource.ParseQuantity(b)
+	x, errX := parseQuantity(a)
+	y, errY := parseQuantity(b)
 	if errX != nil || errY != nil {
 		return strings.Compare(a, b)
 	}

@@ -33,15 +33,26 @@ type Kind struct {
 	Status bool `yaml:"status"`
 	// StatusOnCreate is whether a new object may have a status.
 	StatusOnCreate bool `yaml:"statusOnCreate"`
-	// StatusKeeps are the fields that a write of the status does not change, besides
-	// those that are neither metadata nor status: "metadata", or "metadata.labels".
+	// StatusKeeps are the parts of the metadata that a write of the status does not
+	// change: "metadata", or "metadata.labels". It changes nothing else but the status.
 	StatusKeeps []string `yaml:"statusKeeps"`
+	// GenerateName is when metadata.generateName is validated: "always", "never", or
+	// else for new objects. AnyFinalizer is whether metadata.finalizers may have names
+	// without a domain.
+	GenerateName string `yaml:"generateName"`
+	AnyFinalizer bool   `yaml:"anyFinalizer"`
 	// ReturnDeleted is whether DELETE answers with the object instead of a status.
 	ReturnDeleted bool `yaml:"returnDeleted"`
 	// Scale is whether there is the subresource scale.
 	Scale bool `yaml:"scale"`
-	// Generation are the fields whose changes metadata.generation counts.
-	Generation []string `yaml:"generation"`
+	// Orphans is whether DELETE without a propagation policy orphans dependents.
+	Orphans bool `yaml:"orphans"`
+	// Generation are the fields whose changes metadata.generation counts. With
+	// GenerationFirst, it counts those of fields that are then dropped, too. With
+	// GenerationExact besides, a list or map that is empty differs from an absent one.
+	Generation      []string `yaml:"generation"`
+	GenerationFirst bool     `yaml:"generationFirst"`
+	GenerationExact bool     `yaml:"generationExact"`
 	// Unconditional is whether a PUT may leave out the resourceVersion, and
 	// CreateOnUpdate whether it may create.
 	Unconditional  bool `yaml:"unconditional"`
@@ -180,10 +191,12 @@ func (t *objectType) sum(seen map[*objectType]bool) {
 		for _, f := range d.Fields {
 			t.defaults = t.defaults || f.value.Default != nil || f.value.DefaultExpression != nil
 			t.warns = t.warns || len(f.value.Warnings) > 0 || f.value.Items != nil && len(f.value.Items.Warnings) > 0
-			t.drops = t.drops || f.value.Feature == "off"
+			t.drops = t.drops || f.value.Feature != ""
+			t.dropsWhole = t.dropsWhole || f.value.Feature == "whole"
 		}
 	}
 	for _, ft := range t.fields {
+		t.defaults = t.defaults || ft.resources
 		if below := ft.below(); below != nil {
 			below.sum(seen)
 			t.validates = t.validates || below.validates

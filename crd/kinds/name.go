@@ -16,7 +16,18 @@ var nameFormats = map[string]func(name string, prefix bool) []string{
 }
 
 // NameFormat returns the function that validates names of the kind, or prefixes of them.
-func (k *Kind) NameFormat() func(name string, prefix bool) []string { return nameFormats[k.Name] }
+func (k *Kind) NameFormat() func(name string, prefix bool) []string {
+	format := nameFormats[k.Name]
+	if k.GenerateName != "never" {
+		return format
+	}
+	return func(name string, prefix bool) []string {
+		if prefix {
+			return nil
+		}
+		return format(name, false)
+	}
+}
 
 // PathSegmentName is the rule for names that need only fit into a URL.
 func PathSegmentName(name string, prefix bool) []string {

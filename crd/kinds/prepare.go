@@ -3,6 +3,7 @@ package kinds
 import (
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // preparation is a step that a write takes before validation.
@@ -31,10 +32,30 @@ func (k *Kind) PrepareStatus(tree, old map[string]any) (changed bool, err error)
 }
 
 func (k *Kind) prepare(tree, old map[string]any, subresource string) (changed bool, err error) {
-	changed = dropFeatures(k.object(), tree, old)
+	dropped := dropFeatures(k.object(), tree, old)
+	changed, err = k.take(tree, old, func(step *preparation) bool {
+		return step.Subresource == subresource && (step.When == "" || step.When == "create" && old == nil || step.When == "update" && old != nil)
+	})
+	return changed || dropped, err
+}
+
+// viewed returns an object as it is validated: a copy, if the kind has steps for it.
+func (k *Kind) viewed(tree, old map[string]any) (map[string]any, error) {
+	validates := func(step *preparation) bool { return step.When == "validate" }
+	if !slices.ContainsFunc(k.Prepares, func(step preparation) bool { return validates(&step) }) {
+		return tree, nil
+	}
+	tree, _ = copied(tree).(map[string]any)
+	_, err := k.take(tree, old, validates)
+	return tree, err
+}
+
+// take takes the steps that are chosen, and reports whether the tree has changed.
+func (k *Kind) take(tree, old map[string]any, chosen func(*preparation) bool) (changed bool, err error) {
 	w := newWalk(k, tree, old, "")
-	for _, step := range k.load().Prepares {
-		if step.Subresource != subresource || step.When == "create" && w.update || step.When == "update" && !w.update {
+	for i := range k.load().Prepares {
+		step := &k.Prepares[i]
+		if !chosen(step) {
 			continue
 		}
 		s := &scope{self: w.root, root: w.root, old: w.old, oldRoot: w.old, update: w.update, kind: k.Kind}
@@ -98,7 +119,7 @@ func dropFeatures(t *objectType, tree, old map[string]any) (dropped bool) {
 	}
 	if t.data != nil {
 		for _, field := range t.data.Fields {
-			if field.value.Feature == "off" && tree[field.name] != nil && !t.fields[field.name].isSet(old[field.name]) {
+			if field.value.Feature != "" && tree[field.name] != nil && !t.fields[field.name].isSet(old[field.name]) {
 				delete(tree, field.name)
 				dropped = true
 			}
@@ -115,8 +136,8 @@ func dropFeatures(t *objectType, tree, old map[string]any) (dropped bool) {
 			before, _ := old[name].(map[string]any)
 			size := len(m)
 			dropped = dropFeatures(ft.object, m, before) || dropped
-			if size > 0 && len(m) == 0 && ft.pointer {
-				delete(tree, name) // Kubernetes drops what has nothing else
+			if size > 0 && len(m) == 0 && ft.pointer && ft.object.dropsWhole {
+				delete(tree, name)
 			}
 			continue
 		}

@@ -84,11 +84,8 @@ func (r *rule) run(w *walk, s *scope, path *field.Path, found func(s *scope, pat
 	own := *s
 	own.path = path
 	for _, let := range r.Let {
-		value, err := let.value.eval(&own)
-		if err != nil {
-			return err
-		}
-		own.lets = append(own.lets[:len(own.lets):len(own.lets)], variable{let.name, value})
+		before := own // without the item
+		own.lets = append(before.lets[:len(before.lets):len(before.lets)], &variable{name: let.name, expr: let.value, in: &before})
 	}
 	if r.Each == nil {
 		return r.visit(&own, path, found)

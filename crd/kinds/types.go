@@ -36,6 +36,8 @@ type fieldType struct {
 	object  *objectType // of objects
 	items   *fieldType  // of lists and maps
 	key     string      // of the items of a list, by which they are matched
+
+	resources bool // a list of resources: amounts by name
 }
 
 // objectType is a struct.
@@ -48,6 +50,10 @@ type objectType struct {
 	// validates and defaults tell whether there is something to do for a value of this
 	// type or of those below it.
 	validates, defaults, warns, drops bool
+
+	// dropsWhole tells whether an object that has nothing but dropped fields is
+	// dropped itself.
+	dropsWhole bool
 }
 
 // scalars are the types without parts, as types.json calls them.
@@ -85,6 +91,11 @@ func parseType(all map[string]*objectType, written string) *fieldType {
 		t := *parseType(all, rest)
 		t.pointer = true
 		return &t
+	}
+	if written == "resources" {
+		t := parseType(all, "map[string]quantity")
+		t.resources = true
+		return t
 	}
 	if rest, ok := strings.CutPrefix(written, "map[string]"); ok {
 		return &fieldType{form: mapForm, items: parseType(all, rest)}

@@ -8,6 +8,10 @@ import (
 // it is new. Subresource is the one that it is written through, mostly none. The
 // object's own metadata is validated elsewhere.
 func (k *Kind) Validate(tree, old map[string]any, subresource string) field.ErrorList {
+	tree, err := k.viewed(tree, old)
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)} // a test evaluates every step
+	}
 	w := newWalk(k, tree, old, subresource)
 	root := place{t: &fieldType{form: objectForm, object: k.object()}, value: tree, old: old, hasOld: old != nil}
 	w.validateObject(root)

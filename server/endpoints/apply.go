@@ -22,8 +22,9 @@ const largeApply = 128 << 10
 var appliers = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
 // inTurn bounds how many large applies and strategic merge patches run at a time. It
-// rejects JSON with too many fields before it is parsed as YAML.
-func inTurn(limit int64, handler http.HandlerFunc) http.HandlerFunc {
+// rejects JSON with too many fields before it is parsed as YAML, and what own, which may
+// be nil, rejects.
+func inTurn(limit int64, own func([]byte) error, handler http.HandlerFunc) http.HandlerFunc {
 	if limit <= 0 {
 		limit = DefaultMaxRequestBodyBytes
 	}
@@ -41,13 +42,17 @@ func inTurn(limit int64, handler http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		body, failed := io.ReadAll(io.LimitReader(req.Body, limit+1))
-		own := *req
-		own.Body = readCloser{io.MultiReader(bytes.NewReader(body), failing{failed}), req.Body}
+		again := *req
+		again.Body = readCloser{io.MultiReader(bytes.NewReader(body), failing{failed}), req.Body}
 		if failed != nil || int64(len(body)) > limit || len(body) < largeApply {
-			handler(w, &own) // the handler reports the error
+			handler(w, &again) // the handler reports the error
 			return
 		}
-		if err := check(body); err != nil {
+		err = check(body)
+		if err == nil && own != nil {
+			err = own(body)
+		}
+		if err != nil {
 			reply.Error(w, req, err)
 			return
 		}
@@ -58,7 +63,7 @@ func inTurn(limit int64, handler http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		defer func() { <-appliers }()
-		handler(w, &own)
+		handler(w, &again)
 	}
 }
 

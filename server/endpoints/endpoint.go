@@ -52,6 +52,8 @@ type Endpoint struct {
 	// PatchTypes are the media types of the patches that are understood;
 	// PatchTypes of the package if nil.
 	PatchTypes []string
+	// CheckPatch, if not nil, returns an error for a large apply or strategic merge patch.
+	CheckPatch func(body []byte) error
 	// Deprecated is for the metric of requests to deprecated versions.
 	Deprecated bool
 }
@@ -59,6 +61,9 @@ type Endpoint struct {
 // Handler returns the handler of a verb of RequestInfo, or nil if the storage does not
 // support the verb.
 func (e *Endpoint) Handler(verb string) http.HandlerFunc {
+	if connect := e.connect(verb); connect != nil {
+		return connect
+	}
 	switch verb {
 	case "get":
 		if s, ok := e.Storage.(rest.Getter); ok {
@@ -100,7 +105,7 @@ func (e *Endpoint) change(verb string) http.HandlerFunc {
 			if patches == nil {
 				patches = PatchTypes
 			}
-			return inTurn(e.Scope.MaxRequestBodyBytes, handlers.PatchResource(fieldmanager.Patching(s), e.Scope, e.Admission, patches))
+			return inTurn(e.Scope.MaxRequestBodyBytes, e.CheckPatch, handlers.PatchResource(fieldmanager.Patching(s), e.Scope, e.Admission, patches))
 		}
 	case "delete":
 		if s, ok := e.Storage.(rest.GracefulDeleter); ok {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/espalier-dev/espalier/server"
+	"github.com/espalier-dev/espalier/server/kubebuilder"
 	"github.com/espalier-dev/espalier/server/local"
 )
 
@@ -178,7 +181,8 @@ func (e *Environment) connect(ctx context.Context) (err error) {
 		return err
 	}
 	loud := func(s *settings) { s.loud = e.AttachControlPlaneOutput || os.Getenv(envAttachOutput) == "true" }
-	e.server, err = start(ctx, Configure(flags), loud)
+	controllers := Configure(func(o *server.Options) { o.Controllers = slices.Clone(kubebuilder.Controllers) })
+	e.server, err = start(ctx, controllers, Configure(flags), loud)
 	if err != nil {
 		return err
 	}

@@ -129,6 +129,25 @@ func create(t *testing.T, config *rest.Config, spec map[string]any) (*unstructur
 	}}, metav1.CreateOptions{})
 }
 
+// As with envtest, the server has a Service for itself, and nothing that
+// kube-controller-manager would create.
+func TestEnvironmentCreatesWhatEnvtestDoes(t *testing.T) {
+	t.Parallel()
+	client := kubernetes.NewForConfigOrDie(begin(t, &espaliertest.Environment{})).CoreV1()
+	if _, err := client.Services("default").Get(t.Context(), "kubernetes", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	time.Sleep(300 * time.Millisecond) // controllers need no longer
+	accounts, err := client.ServiceAccounts("").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(accounts.Items) > 0 {
+		t.Errorf("the service accounts are %v %v", accounts.Items, err)
+	}
+	maps, err := client.ConfigMaps("").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(maps.Items) > 0 {
+		t.Errorf("the config maps are %v %v", maps.Items, err)
+	}
+}
+
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	path := file(t, "pear.yaml", pear)

@@ -9,6 +9,11 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
+// Controllers are those of a test server in place of envtest's, as Options has them. What
+// controllers create is off: envtest runs none, so that tests create a service account
+// "default" themselves, and count config maps.
+var Controllers = []string{"*", "-root-ca-certificate-publisher-controller", "-serviceaccount-controller"}
+
 // Arguments returns kube-apiserver's arguments as this server takes them, and what it
 // dropped from them. It is for tests that were written for kube-apiserver: it drops
 // plugins, feature gates and modes that this server does not have.

@@ -112,7 +112,7 @@ var aboutPods = strings.Fields(`AlwaysAdmit AlwaysPullImages CertificateApproval
 	ClusterTrustBundleAttest DefaultIngressClass DefaultStorageClass DefaultTolerationSeconds DenyServiceExternalIPs ExtendedResourceToleration
 	ImagePolicyWebhook JobValidation LimitPodHardAntiAffinityTopology LimitRanger NodeDeclaredFeatureValidator NodeRestriction
 	PersistentVolumeClaimResize PersistentVolumeLabel PodGroupProtection PodGroupWorkloadExists PodNodeSelector PodResizeValidator PodSecurity
-	PodSecurityPolicy PodTolerationRestriction PodTopologyLabels Priority RuntimeClass SecurityContextDeny ServiceAccount
+	PodSecurityPolicy PodTolerationRestriction PodTopologyLabels Priority SecurityContextDeny ServiceAccount
 	StorageObjectInUseProtection TaintNodesByCondition`)
 
 // elsewhere are the plugins that only kube-apiserver has. Disabling one has no effect here.

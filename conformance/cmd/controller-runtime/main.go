@@ -2,41 +2,32 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/specs"
-	"github.com/espalier-dev/espalier/conformance/suite"
 )
-
-// module has the suites. The version is the one that conformance/go.mod requires.
-const module = "sigs.k8s.io/controller-runtime"
 
 // packages are those whose suites start servers.
 const packages = "builder,cache,client,cluster,controller,controller/controllerutil,handler,internal/controller,internal/recorder,manager,metrics/filters,reconcile,source,webhook"
 
 var (
-	only  = flag.String("packages", packages, "packages below pkg/, separated by commas")
-	limit = flag.Duration("limit", 10*time.Minute, "time for one suite with one server")
-	logs  = flag.String("logs", "", "folder for the output of the suites (default: a temporary one, which is removed)")
-	focus = flag.String("focus", "", "only specs that match this regular expression")
-	least = flag.Int("least", 0, "fail if fewer specs pass with our server")
+	only        = flag.String("only", kubernetes+","+envtest+","+imported, "servers, separated by commas; without kube-apiserver every spec counts as one that passes there")
+	chosen      = flag.String("packages", packages, "packages below pkg/, separated by commas")
+	limit       = flag.Duration("limit", 10*time.Minute, "time for one suite with one server")
+	logs        = flag.String("logs", "", "folder for the output of the suites (default: a temporary one, which is removed)")
+	focus       = flag.String("focus", "", "only specs that match this regular expression")
+	least       = flag.Int("least", 0, "fail if fewer specs pass with our server")
+	leastImport = flag.Int("least-import", 0, "fail if fewer specs pass with the import changed")
 )
 
 func main() { launch.Main("controller-runtime", run) }
-
-// A side is a server that the suites are run with.
-type side struct {
-	name   string
-	assets string // KUBEBUILDER_ASSETS
-	took   time.Duration
-}
 
 func run(ctx context.Context, dir string) error {
 	if *logs == "" {
@@ -45,104 +36,118 @@ func run(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(*logs, 0o755); err != nil {
 		return err
 	}
-	there, here, err := sides(ctx, dir)
+	sides, err := prepare(ctx, dir)
 	if err != nil {
 		return err
 	}
-	copied, err := suite.CopyModule(ctx, module, os.Stderr)
-	if err != nil {
-		return err
-	}
-	var total specs.Score
-	fmt.Printf("%-28s %14s %9s\n", "package", "kube-apiserver", "espalier")
-	for name := range strings.SplitSeq(*only, ",") {
-		s, err := build(ctx, dir, copied, name)
+	scores := map[string]*specs.Score{envtest: {}, imported: {}}
+	fmt.Printf("%-28s %14s %12s %12s\n", "package", kubernetes, envtest, imported)
+	for name := range strings.SplitSeq(*chosen, ",") {
+		line, err := compare(ctx, name, sides, scores)
 		if err != nil {
 			return err
 		}
-		reference, err := there.run(ctx, s)
-		if err != nil {
-			return err // there is nothing to compare with
+		fmt.Println(line)
+	}
+	for _, s := range []string{imported, envtest} {
+		show(s, scores[s].Lost)
+	}
+	return conclude(sides, scores)
+}
+
+// prepare makes the sides that -only names.
+func prepare(ctx context.Context, dir string) (map[string]*side, error) {
+	sides := map[string]*side{}
+	for name := range strings.SplitSeq(*only, ",") {
+		if !slices.Contains([]string{kubernetes, envtest, imported}, name) {
+			return nil, fmt.Errorf("-only: no server %q; there are %s, %s and %s", name, kubernetes, envtest, imported)
 		}
-		got, err := here.run(ctx, s)
+		s, err := newSide(ctx, dir, name)
+		if err != nil {
+			return nil, err
+		}
+		sides[name] = s
+	}
+	return sides, nil
+}
+
+// compare runs the suite of a package with all sides, adds to the scores of our server, and returns a line about it.
+func compare(ctx context.Context, name string, sides map[string]*side, scores map[string]*specs.Score) (string, error) {
+	var reference []specs.Spec
+	there := "-"
+	if s := sides[kubernetes]; s != nil {
+		var err error
+		if reference, err = s.run(ctx, name); err != nil {
+			return "", err // there is nothing to compare with
+		}
+		score := specs.Compare(reference, reference)
+		there = fmt.Sprintf("%d/%d", score.There, score.Total)
+	}
+	cells := []any{name, there}
+	for _, server := range []string{envtest, imported} {
+		s := sides[server]
+		if s == nil {
+			cells = append(cells, "-")
+			continue
+		}
+		got, err := s.run(ctx, name)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return "", ctx.Err()
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err) // all its specs are lost
 		}
-		score := specs.Compare(reference, got)
-		fmt.Printf("%-28s %14s %9s\n", name, fmt.Sprintf("%d/%d", score.There, score.Total), fmt.Sprintf("%d/%d", score.Here, score.Total))
-		total.Add(score)
+		expected := reference
+		if sides[kubernetes] == nil {
+			expected = passing(got)
+		}
+		score := specs.Compare(expected, got)
+		cells = append(cells, fmt.Sprintf("%d/%d", score.Here, score.Total))
+		scores[server].Add(score)
 	}
-	show(total.Lost)
-	fmt.Printf("\ncontroller-runtime: kube-apiserver %d, espalier %d of %d specs; %.0f s, %.0f s\n",
-		total.There, total.Here, total.Total, there.took.Seconds(), here.took.Seconds())
-	if total.Here < *least {
-		return fmt.Errorf("%d specs pass with our server, fewer than %d", total.Here, *least)
-	}
-	return nil
+	return fmt.Sprintf("%-28s %14s %12s %12s", cells...), nil
 }
 
-// sides returns kube-apiserver and our server, each in a folder as envtest expects it.
-func sides(ctx context.Context, dir string) (there, here *side, err error) {
-	there = &side{name: "kube-apiserver", assets: filepath.Join(dir, "assets")}
-	if err := os.Mkdir(there.assets, 0o755); err != nil {
-		return nil, nil, err
-	}
-	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
-		path, err := launch.Tool(name)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := os.Symlink(path, filepath.Join(there.assets, name)); err != nil {
-			return nil, nil, err
+// passing are specs as they should be.
+func passing(list []specs.Spec) []specs.Spec {
+	all := slices.Clone(list)
+	for i := range all {
+		if all[i].Ran() {
+			all[i].State = "passed"
 		}
 	}
-	binary, err := launch.Build(ctx, dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	here = &side{name: "espalier", assets: filepath.Join(dir, "ours")}
-	if out, err := exec.CommandContext(ctx, binary, "envtest", here.assets).CombinedOutput(); err != nil {
-		return nil, nil, fmt.Errorf("espalier-server envtest: %w\n%s", err, out)
-	}
-	return there, here, nil
+	return all
 }
 
-// build builds the suite of a package in the copy of the module, once for both sides.
-func build(ctx context.Context, dir, copied, name string) (specs.Suite, error) {
-	s := specs.Suite{Name: name, Binary: filepath.Join(dir, strings.ReplaceAll(name, "/", "-")+".test"), Dir: filepath.Join(copied, "pkg", name)}
-	if *focus != "" {
-		s.Args = []string{"--ginkgo.focus=" + *focus}
+// conclude prints the sums, and fails if our server passes too few specs.
+func conclude(sides map[string]*side, scores map[string]*specs.Score) error {
+	var errs []error
+	if s, score := sides[imported], scores[imported]; s != nil {
+		fmt.Printf("\nwith the import changed: %d of %d specs; %.0f s\n", score.Here, score.Total, s.took.Seconds())
+		if score.Here < *leastImport {
+			errs = append(errs, fmt.Errorf("%d specs pass with the import changed, fewer than %d", score.Here, *leastImport))
+		}
 	}
-	fmt.Fprintf(os.Stderr, "building the suite of %s\n", name)
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-o", s.Binary, "./pkg/"+name)
-	cmd.Dir, cmd.Env = copied, append(os.Environ(), "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return s, fmt.Errorf("%v: %w\n%s", cmd.Args, err, out)
+	s, score := sides[envtest], scores[envtest]
+	if s == nil {
+		return errors.Join(errs...)
 	}
-	return s, nil
+	there, took := "-", 0.0
+	if k := sides[kubernetes]; k != nil {
+		there, took = fmt.Sprint(score.There), k.took.Seconds()
+	}
+	fmt.Printf("\ncontroller-runtime: kube-apiserver %s, espalier %d of %d specs; %.0f s, %.0f s\n", there, score.Here, score.Total, took, s.took.Seconds())
+	if score.Here < *least {
+		errs = append(errs, fmt.Errorf("%d specs pass with our server, fewer than %d", score.Here, *least))
+	}
+	return errors.Join(errs...)
 }
 
-// run runs a suite with the server, and stops the servers that the suite has left running.
-func (d *side) run(ctx context.Context, s specs.Suite) ([]specs.Spec, error) {
-	defer launch.StopPrograms(d.assets)
-	s.Env = []string{"KUBEBUILDER_ASSETS=" + d.assets}
-	began := time.Now()
-	got, err := specs.Run(ctx, s, *limit, filepath.Join(*logs, strings.ReplaceAll(s.Name, "/", "-")+"-"+d.name+".log"))
-	d.took += time.Since(began)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.name, err)
-	}
-	return got, nil
-}
-
-// show prints the specs that only our server fails.
-func show(lost []specs.Spec) {
+// show prints the specs that pass with kube-apiserver and fail with a server of ours.
+func show(server string, lost []specs.Spec) {
 	for i, s := range lost {
 		if i == 0 {
-			fmt.Printf("\n%d specs pass with kube-apiserver and not with our server:\n", len(lost))
+			fmt.Printf("\n%d specs pass with kube-apiserver and not with %s:\n", len(lost), server)
 		}
 		fmt.Printf("  %s: %s: %.200s\n", s.State, s.Name, s.Reason)
 	}

@@ -33,7 +33,7 @@ var (
 	kubeArgs = flag.String("kube-args", quiet, "further flags of kube-apiserver, separated by spaces")
 	workers  = flag.Int("workers", 4, "kinds that are compared at the same time")
 	serve    = flag.Bool("serve", false, "start both servers, print their kubeconfig files, and wait for a signal")
-	show     = flag.String("show", "", "run the requests of one object, KIND/NUMBER, and print the requests and both answers")
+	show     = flag.String("show", "", "run the requests of objects, KIND/NUMBER separated by commas, and print the requests and both answers")
 	check    = flag.Bool("check-seeds", false, "create the seeds as they are on kube-apiserver, and fail if it refuses one")
 	control  = flag.Bool("control", false, "compare kube-apiserver with a second kube-apiserver: what differs is noise")
 
@@ -74,7 +74,12 @@ func run(ctx context.Context, dir string) error {
 		<-ctx.Done()
 		return nil
 	case *show != "":
-		return showOne(ctx, o)
+		for name := range strings.SplitSeq(*show, ",") {
+			if err := showOne(ctx, o, name); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if *limit > 0 {
 		var cancel context.CancelFunc
@@ -149,16 +154,16 @@ func known(ctx context.Context, binary string, flags []string) ([]string, error)
 	return out, nil
 }
 
-func showOne(ctx context.Context, o kinds.Options) error {
-	i := strings.LastIndexByte(*show, '/')
+func showOne(ctx context.Context, o kinds.Options, name string) error {
+	i := strings.LastIndexByte(name, '/')
 	if i < 0 {
-		return fmt.Errorf("-show %s must be KIND/NUMBER", *show)
+		return fmt.Errorf("-show %s must be KIND/NUMBER", name)
 	}
-	index, err := strconv.Atoi((*show)[i+1:])
+	index, err := strconv.Atoi(name[i+1:])
 	if err != nil || index < 0 {
-		return fmt.Errorf("-show %s must end in a number", *show)
+		return fmt.Errorf("-show %s must end in a number", name)
 	}
-	return kinds.Show(ctx, o, (*show)[:i], index, os.Stdout)
+	return kinds.Show(ctx, o, name[:i], index, os.Stdout)
 }
 
 // output prints the report, and writes it to a file if one is asked for.

@@ -7,6 +7,7 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
 	"github.com/espalier-dev/espalier/server/admission/quota"
+	"github.com/espalier-dev/espalier/server/admission/runtimeclass"
 )
 
 // NewFlags returns the flags of admission: --enable-admission-plugins,
@@ -22,11 +23,12 @@ func NewFlags() *genericoptions.AdmissionOptions {
 	o := genericoptions.NewAdmissionOptions()
 	o.Plugins.Register(ownersName, newOwners)
 	after := slices.Index(o.RecommendedPluginOrder, lifecycle.PluginName) + 1
-	o.RecommendedPluginOrder = slices.Insert(o.RecommendedPluginOrder, after, ownersName)
+	o.Plugins.Register(runtimeclass.PluginName, runtimeclass.NewPlugin)
+	o.RecommendedPluginOrder = slices.Insert(o.RecommendedPluginOrder, after, ownersName, runtimeclass.PluginName)
 	o.Plugins.Register(quota.PluginName, quota.NewPlugin)
 	o.RecommendedPluginOrder = append(o.RecommendedPluginOrder, quota.PluginName)
 	return o
 }
 
 // direct are the plugins that need no conversion of objects.
-var direct = []string{lifecycle.PluginName, ownersName, quota.PluginName}
+var direct = []string{lifecycle.PluginName, ownersName, runtimeclass.PluginName, quota.PluginName}

@@ -11,8 +11,8 @@
 //
 // # Names
 //
-// count/<plural>.<group>, count/<plural> in the core group; configmaps, secrets and
-// resourcequotas. [StorageBytes] is the sum of the sizes of the values in etcd, of
+// count/<plural>.<group>, count/<plural> in the core group; configmaps, secrets, services,
+// replicationcontrollers, persistentvolumeclaims and resourcequotas. [StorageBytes] is the sum of the sizes of the values in etcd, of
 // all objects of the namespace but its ResourceQuotas, whose own status would
 // change it. Other names that Kubernetes has are accepted, and count nothing.
 //

@@ -17,9 +17,12 @@ const countPrefix = "count/"
 
 // short are the names that resources of the core group have besides count/….
 var short = map[schema.GroupResource]corev1.ResourceName{
-	{Resource: "configmaps"}:     corev1.ResourceConfigMaps,
-	{Resource: "secrets"}:        corev1.ResourceSecrets,
-	{Resource: "resourcequotas"}: corev1.ResourceQuotas,
+	{Resource: "configmaps"}:             corev1.ResourceConfigMaps,
+	{Resource: "persistentvolumeclaims"}: corev1.ResourcePersistentVolumeClaims,
+	{Resource: "replicationcontrollers"}: corev1.ResourceReplicationControllers,
+	{Resource: "resourcequotas"}:         corev1.ResourceQuotas,
+	{Resource: "secrets"}:                corev1.ResourceSecrets,
+	{Resource: "services"}:               corev1.ResourceServices,
 }
 
 var quotas = schema.GroupResource{Resource: "resourcequotas"}

@@ -94,3 +94,30 @@ func BenchmarkStrategy(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkLargePod is what the rules of a pod of 8,000 containers take.
+func BenchmarkLargePod(b *testing.B) {
+	r := resourceOf(b, "pods")
+	pod := decodePod(b, &r).(*corev1.Pod)
+	one := pod.Spec.Containers[1]
+	one.Ports = nil
+	pod.Spec.Containers = nil
+	for i := range 8000 {
+		one.Name = fmt.Sprint("c", i)
+		pod.Spec.Containers = append(pod.Spec.Containers, one)
+	}
+	for name, step := range map[string]func(){
+		"tree":     func() { tree(pod) },
+		"default":  func() { r.Strategy.Default(pod) },
+		"create":   func() { r.Strategy.Create(b.Context(), pod) },
+		"validate": func() { r.Strategy.Validate(b.Context(), pod) },
+		"warn":     func() { r.Strategy.Warn(b.Context(), pod) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				step()
+			}
+		})
+	}
+}

@@ -95,8 +95,8 @@ func check(resources []Resource) error {
 			return fmt.Errorf("resource %q of group %q: the version, a name or the kind is missing", r.Plural, r.Group)
 		case seen[r.version().WithResource(r.Plural)] || r.stored() && stored[r.resource()]:
 			return fmt.Errorf("%s: there are two resources of this name", r.resource())
-		case r.New == nil || (r.NewList == nil) != (r.Virtual != nil):
-			return fmt.Errorf("%s: New is needed, and NewList if and only if it is stored", r.resource())
+		case r.New == nil || (r.NewList == nil) != (r.Virtual != nil && !r.listed()):
+			return fmt.Errorf("%s: New is needed, and NewList if and only if it is listed", r.resource())
 		case r.stored() && r.Strategy.Name == nil:
 			return fmt.Errorf("%s: Strategy.Name must be set", r.resource())
 		case !r.Alias.Empty() && r.convert == nil:

@@ -35,6 +35,7 @@ func Data() []Resource {
 // additions are what the files of kinds cannot say, by plural name.
 var additions = map[string]func(*Resource){
 	"pods":                     addPods,
+	"jobs":                     addJobs,
 	"horizontalpodautoscalers": addAutoscalers,
 	"deployments":              addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
 }
@@ -55,14 +56,16 @@ func FromData(k *kinds.Kind) Resource {
 			ValidateUpdate: func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 				return d.validate(ctx, obj, old, "")
 			},
-			CreateOnUpdate: k.CreateOnUpdate, Unconditional: k.Unconditional,
+			CreateOnUpdate: k.CreateOnUpdate, Unconditional: k.Unconditional, Orphans: k.Orphans,
+			GenerationFirst:     k.GenerationFirst,
+			QualifiedFinalizers: !k.AnyFinalizer, GenerateNameOnUpdate: k.GenerateName == "always",
 		},
 	}
 	r.Strategy.Default = d.fill
 	r.Strategy.Warn = func(ctx context.Context, obj runtime.Object) []string { return d.warn(ctx, obj, nil) }
 	r.Strategy.WarnUpdate = d.warn
 	if len(k.Generation) > 0 {
-		r.Strategy.Generation = func(obj, old runtime.Object) bool { return differ(obj, old, k.Generation) }
+		r.Strategy.Generation = func(obj, old runtime.Object) bool { return differ(obj, old, k.Generation, k.GenerationExact) }
 	}
 	if len(k.Columns) > 0 {
 		for i := range k.Columns {
@@ -86,8 +89,8 @@ func FromData(k *kinds.Kind) Resource {
 			ValidateUpdate: func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 				return d.validate(ctx, obj, old, "status")
 			},
-			Unconditional: k.Unconditional,
-			Reset:         map[string]*fieldpath.Set{r.version().String(): pathSet(k.StatusKeeps)},
+			Unconditional: k.Unconditional, QualifiedFinalizers: !k.AnyFinalizer,
+			Reset: map[string]*fieldpath.Set{r.version().String(): pathSet(append([]string{"spec"}, k.StatusKeeps...))},
 		})}
 	}
 	return r
@@ -121,7 +124,7 @@ func (d data) fill(obj runtime.Object) {
 
 func (d data) validate(ctx context.Context, obj, old runtime.Object, subresource string) field.ErrorList {
 	w := trees(ctx, obj, old)
-	return append(d.kind.Validate(w.tree, w.before, subresource), qualifiedFinalizers(obj)...)
+	return d.kind.Validate(w.tree, w.before, subresource)
 }
 
 func (d data) warn(ctx context.Context, obj, old runtime.Object) []string {

@@ -13,7 +13,19 @@ import (
 // priorities are those that groups have in Kubernetes; clients look for a short
 // name in this order.
 var priorities = map[string]int{
+	"apiregistration.k8s.io":       20000,
 	"":                             18000,
+	"apps":                         17800,
+	"autoscaling":                  17500,
+	"batch":                        17400,
+	"networking.k8s.io":            17200,
+	"policy":                       17100,
+	"storage.k8s.io":               16800,
+	"scheduling.k8s.io":            16600,
+	"node.k8s.io":                  16300,
+	"discovery.k8s.io":             16200,
+	"resource.k8s.io":              16200,
+	"storagemigration.k8s.io":      15800,
 	"events.k8s.io":                17750,
 	"authentication.k8s.io":        17700,
 	"authorization.k8s.io":         17600,

@@ -98,15 +98,15 @@ func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t tab
 	}
 	scope := &handlers.RequestScope{
 		Namer:      handlers.ContextBasedNaming{Namer: runtime.Namer(meta.NewAccessor()), ClusterScoped: !one.Namespaced},
-		Serializer: fieldmanager.CheckedSerializer(r.codecs), ParameterCodec: runtime.NewParameterCodec(r.scheme),
+		Serializer: fieldmanager.CheckedSerializer(boundedQuantities{r.codecs}), ParameterCodec: runtime.NewParameterCodec(r.scheme),
 		Creater: r.scheme, Convertor: r.scheme, UnsafeConvertor: runtime.UnsafeObjectConvertor(r.scheme), Defaulter: r.scheme, Typer: r.scheme,
 		Authorizer: r.options.Authorizer, EquivalentResourceMapper: equivalent, TableConvertor: t,
 		Resource: one.version().WithResource(one.Plural), Kind: kind, Subresource: subresource,
 		MetaGroupVersion: metav1.SchemeGroupVersion, HubGroupVersion: internal(kind.Group), MaxRequestBodyBytes: r.options.MaxRequestBodyBytes,
 	}
 	var fieldTypes managedfields.TypeConverter = r.types
-	if !own || one.Virtual != nil {
-		fieldTypes = managedfields.NewDeducedTypeConverter() // server-side apply needs a stored object
+	if !own || one.Virtual != nil || !known.Scheme.Recognizes(kind) {
+		fieldTypes = managedfields.NewDeducedTypeConverter() // client-go knows no types of it
 	}
 	fieldTypes = fieldmanager.Limited(fieldTypes)
 	var reset map[fieldpath.APIVersion]fieldpath.Filter
@@ -117,12 +117,12 @@ func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t tab
 	if err != nil {
 		return err
 	}
-	if !own || one.Virtual != nil {
+	if !own || one.Virtual != nil && !one.listed() {
 		scope.TableConvertor = nil // reviews and tokens have no columns: 406, as in Kubernetes
 	}
 	equivalent.RegisterKindFor(scope.Resource, subresource, kind)
 	r.endpoints[endpointKey{scope.Resource, subresource}] = &endpoint{resource: one, Endpoint: &endpoints.Endpoint{
-		Scope: scope, Storage: s, Admission: r.options.Admission, MinRequestTimeout: r.options.MinRequestTimeout, PatchTypes: patchTypes,
+		Scope: scope, Storage: s, Admission: r.options.Admission, MinRequestTimeout: r.options.MinRequestTimeout, PatchTypes: patchTypes, CheckPatch: r.checkPatch(kind),
 	}}
 	return nil
 }

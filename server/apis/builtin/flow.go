@@ -39,7 +39,7 @@ func priorityLevelConfigurations() Resource {
 func flowResource(plural, singular, kind string) Resource {
 	return Resource{
 		Group: flowv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: kind,
-		Strategy: Strategy{Name: validation.NameIsDNSSubdomain, Unconditional: true, QualifiedFinalizers: true},
+		Strategy: Strategy{Name: validation.NameIsDNSSubdomain, Unconditional: true, QualifiedFinalizers: true, GenerateNameOnUpdate: true},
 	}
 }
 

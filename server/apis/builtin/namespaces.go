@@ -37,7 +37,7 @@ func namespaces() Resource {
 			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
 				return validateFinalizers(obj.(*corev1.Namespace))
 			},
-			Unconditional: true, QualifiedFinalizers: true,
+			Unconditional: true, QualifiedFinalizers: true, GenerateNameOnUpdate: true,
 			Reset: ResetFields("v1", "status"),
 		},
 		Columns: []metav1.TableColumnDefinition{

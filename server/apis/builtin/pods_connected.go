@@ -13,7 +13,7 @@ import (
 // their plural name, by the plural name.
 var storedElsewhere = map[string]string{
 	"services": "/services/specs", "endpoints": "/services/endpoints", "nodes": "/minions", "replicationcontrollers": "/controllers",
-	"ingresses": "/ingress", "apiservices": "/apiregistration.k8s.io/apiservices",
+	"ingresses": "/ingress",
 }
 
 // connected adds to resources what needs several of them: eviction, which asks the
@@ -31,6 +31,9 @@ func connected(list []Resource) []Resource {
 	}
 	if budgets != nil {
 		addEviction(pods, budgets)
+	}
+	if nodes, services := find(list, corev1.Resource("nodes")), find(list, corev1.Resource("services")); nodes != nil && services != nil {
+		addConnections(pods, nodes, services)
 	}
 	var store *genericregistry.Store
 	wrap := pods.Wrap

@@ -48,7 +48,7 @@ type Resource struct {
 	// rejected. Without a flow schema, requests wait in another queue.
 	Complete bool
 	// Virtual, if not nil, serves the resource without storing objects (reviews). New
-	// must be set, NewList must not.
+	// must be set, NewList only if it is a rest.Lister.
 	Virtual rest.Storage
 	// Alias, if not empty, is the resource whose storage this one shares, in another
 	// group (events.k8s.io) or in another version (autoscaling/v1). The conversion
@@ -73,6 +73,12 @@ func (r *Resource) resource() schema.GroupResource {
 
 // stored reports whether the resource has a store of its own.
 func (r *Resource) stored() bool { return r.Virtual == nil && r.Alias.Empty() }
+
+// listed reports whether a resource that is not stored has lists.
+func (r *Resource) listed() bool {
+	_, ok := r.Virtual.(rest.Lister)
+	return ok
+}
 
 // Key is the prefix of the objects in storage, below the backend's prefix. ok is false
 // for resources that are not stored, and for aliases.
@@ -106,11 +112,16 @@ type Strategy struct {
 	WarnUpdate     func(ctx context.Context, obj, old runtime.Object) []string
 	CreateOnUpdate bool // PUT may create
 	Unconditional  bool // PUT may leave out the resourceVersion
-	// QualifiedFinalizers refuses new objects with finalizers that have no domain.
-	QualifiedFinalizers bool
+	// QualifiedFinalizers refuses objects with finalizers that have no domain, and
+	// GenerateNameOnUpdate changed ones with an invalid metadata.generateName.
+	QualifiedFinalizers, GenerateNameOnUpdate bool
+	// Orphans keeps the dependents of a deleted object, unless a client asks otherwise.
+	Orphans bool
 	// Generation reports whether to increment metadata.generation. If nil, the objects
 	// have none.
 	Generation func(obj, old runtime.Object) bool
+	// GenerationFirst has Generation see the object before Update has dropped fields.
+	GenerationFirst bool
 	// Reset is, by "group/version", the fields that this endpoint drops.
 	Reset map[string]*fieldpath.Set
 }

@@ -28,7 +28,16 @@ var (
 	_ rest.CreateUpdateResetFieldsStrategy = restStrategy{}
 	_ rest.RESTDeleteStrategy              = restStrategy{}
 	_ rest.GarbageCollectionDeleteStrategy = transient{}
+	_ rest.GarbageCollectionDeleteStrategy = orphaning{}
 )
+
+// orphaning is the strategy of objects whose dependents stay.
+type orphaning struct{ restStrategy }
+
+// DefaultGarbageCollectionPolicy implements rest.GarbageCollectionDeleteStrategy.
+func (orphaning) DefaultGarbageCollectionPolicy(context.Context) rest.GarbageCollectionPolicy {
+	return rest.OrphanDependents
+}
 
 // transient is the strategy of objects that expire: their deletion does not wait for
 // dependents.
@@ -64,10 +73,11 @@ func (s restStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object) 
 // PrepareForUpdate implements rest.RESTUpdateStrategy. The generation is that
 // of the old object already.
 func (s restStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	changed := s.strategy.GenerationFirst && s.strategy.Generation(obj, old)
 	if s.strategy.Update != nil {
 		s.strategy.Update(ctx, obj, old)
 	}
-	if s.strategy.Generation != nil && s.strategy.Generation(obj, old) {
+	if changed || !s.strategy.GenerationFirst && s.strategy.Generation != nil && s.strategy.Generation(obj, old) {
 		metaOf(obj).SetGeneration(metaOf(old).GetGeneration() + 1)
 	}
 }
@@ -88,8 +98,16 @@ func (s restStrategy) Validate(ctx context.Context, obj runtime.Object) field.Er
 // before.
 func (s restStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	var errs field.ErrorList
+	if s.strategy.QualifiedFinalizers {
+		errs = qualifiedFinalizers(obj)
+	}
+	if prefix := metaOf(obj).GetGenerateName(); s.strategy.GenerateNameOnUpdate && prefix != "" {
+		for _, text := range s.strategy.Name(prefix, true) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "generateName"), prefix, text))
+		}
+	}
 	if s.strategy.ValidateUpdate != nil {
-		errs = s.strategy.ValidateUpdate(ctx, obj, old)
+		errs = append(errs, s.strategy.ValidateUpdate(ctx, obj, old)...)
 	}
 	return s.authorize(ctx, obj, old, errs)
 }

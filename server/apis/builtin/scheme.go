@@ -163,15 +163,19 @@ func newCodecs(s *runtime.Scheme) serializer.CodecFactory {
 		serializer.WithStreamingCollectionEncodingToJSON(), serializer.WithStreamingCollectionEncodingToProtobuf())
 }
 
-// storageCodec writes protobuf and reads protobuf, JSON and YAML. What it reads
+// storageCodec writes protobuf, or JSON for types that have no protobuf, and reads protobuf, JSON and YAML. What it reads
 // does not say its kind, as it does not in Kubernetes: the items of a list would
 // repeat it.
 type storageCodec struct{ runtime.Codec }
 
-func newStorageCodec(codecs serializer.CodecFactory, version schema.GroupVersion) (runtime.Codec, error) {
-	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+func newStorageCodec(codecs serializer.CodecFactory, version schema.GroupVersion, sample runtime.Object) (runtime.Codec, error) {
+	mediaType := runtime.ContentTypeProtobuf
+	if _, ok := sample.(interface{ Marshal() ([]byte, error) }); !ok {
+		mediaType = runtime.ContentTypeJSON
+	}
+	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), mediaType)
 	if !ok {
-		return nil, fmt.Errorf("there is no serializer for %s", runtime.ContentTypeProtobuf)
+		return nil, fmt.Errorf("there is no serializer for %s", mediaType)
 	}
 	return storageCodec{codecs.CodecForVersions(info.Serializer, codecs.UniversalDeserializer(), version, internal(version.Group))}, nil
 }

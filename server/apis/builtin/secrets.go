@@ -24,11 +24,11 @@ func secrets() Resource {
 		New:     empty[corev1.Secret],
 		NewList: empty[corev1.SecretList],
 		Strategy: Strategy{
-			QualifiedFinalizers: true,
-			Name:                apivalidation.NameIsDNSSubdomain,
-			Default:             defaults(defaultSecret),
-			Warn:                warnOfSecret,
-			Unconditional:       true,
+			QualifiedFinalizers: true, GenerateNameOnUpdate: true,
+			Name:          apivalidation.NameIsDNSSubdomain,
+			Default:       defaults(defaultSecret),
+			Warn:          warnOfSecret,
+			Unconditional: true,
 		},
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,

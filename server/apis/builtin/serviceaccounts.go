@@ -20,7 +20,7 @@ func serviceAccounts() Resource {
 			Create:        func(_ context.Context, obj runtime.Object) { keepSecretNames(obj.(*corev1.ServiceAccount)) },
 			Update:        func(_ context.Context, obj, _ runtime.Object) { keepSecretNames(obj.(*corev1.ServiceAccount)) },
 			Warn:          warnOfServiceAccount,
-			Unconditional: true, QualifiedFinalizers: true,
+			Unconditional: true, QualifiedFinalizers: true, GenerateNameOnUpdate: true,
 		},
 		Wrap: returnDeleted,
 	}

@@ -22,7 +22,7 @@ func (r *Resources) addStore(one *Resource) error {
 	if !ok {
 		return nil
 	}
-	codec, err := newStorageCodec(r.codecs, one.version())
+	codec, err := newStorageCodec(r.codecs, one.version(), one.New())
 	if err != nil {
 		return err
 	}
@@ -54,6 +54,9 @@ func (r *Resources) newStore(one *Resource) *genericregistry.Store {
 		DeleteStrategy:            strategy,
 		ResetFieldsStrategy:       strategy,
 		TableConvertor:            newTable(one),
+	}
+	if one.Strategy.Orphans {
+		s.DeleteStrategy = orphaning{strategy}
 	}
 	if one.TTL != nil {
 		s.DeleteStrategy = transient{strategy}

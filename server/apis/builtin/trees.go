@@ -139,10 +139,14 @@ func fieldNamed(v reflect.Value, name string) reflect.Value {
 }
 
 // differ reports whether fields of two objects of a type differ.
-func differ(obj, old runtime.Object, paths []string) bool {
+func differ(obj, old runtime.Object, paths []string, exact bool) bool {
+	equal := equality.Semantic.DeepEqual
+	if exact {
+		equal = reflect.DeepEqual // what is empty differs from what is absent
+	}
 	for _, path := range paths {
 		a, b := at(obj, path), at(old, path)
-		if a.IsValid() != b.IsValid() || a.IsValid() && !equality.Semantic.DeepEqual(a.Interface(), b.Interface()) {
+		if a.IsValid() != b.IsValid() || a.IsValid() && !equal(a.Interface(), b.Interface()) {
 			return true
 		}
 	}

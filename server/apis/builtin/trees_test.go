@@ -100,7 +100,7 @@ func TestDiffer(t *testing.T) {
 	a, b := &corev1.Service{}, &corev1.Service{}
 	b.Labels, b.Spec.Ports = map[string]string{"a": "b"}, []corev1.ServicePort{}
 	for path, want := range map[string]bool{"spec": false, "metadata.labels": true, "spec.sessionAffinityConfig.clientIP": false} {
-		if got := differ(a, b, []string{path}); got != want {
+		if got := differ(a, b, []string{path}, false); got != want {
 			t.Errorf("%s: differ is %v", path, got)
 		}
 	}

@@ -77,7 +77,7 @@ func admissionResource(plural, singular, kind string) Resource {
 	return Resource{
 		Group: admissionv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: kind,
 		Categories: []string{"api-extensions"},
-		Strategy:   Strategy{Name: admissionName},
+		Strategy:   Strategy{Name: admissionName, GenerateNameOnUpdate: true},
 		Complete:   true, // without it, requests would be admitted that it refuses
 	}
 }

@@ -49,6 +49,16 @@ func (a *Allocator) EnsureKubernetes(ctx context.Context, client kubernetes.Inte
 	return nil
 }
 
+// CreateKubernetes creates the Service default/kubernetes if there is none. Its Endpoints
+// are for the one server that calls EnsureKubernetes.
+func (a *Allocator) CreateKubernetes(ctx context.Context, client kubernetes.Interface, server netip.AddrPort) error {
+	_, err := client.CoreV1().Services(corev1.NamespaceDefault).Get(ctx, kubernetesName, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	return a.ensureService(ctx, client, []netip.AddrPort{server})
+}
+
 func (a *Allocator) ensureCIDR(ctx context.Context, client kubernetes.Interface, _ []netip.AddrPort) error {
 	all := client.NetworkingV1().ServiceCIDRs()
 	want := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: kubernetesName}}

@@ -17,9 +17,18 @@ import (
 // change objects with the annotation
 // rbac.authorization.kubernetes.io/autoupdate=false. Any number of replicas can do this
 // at the same time. It tries all, and returns all errors.
-func EnsureDefaults(_ context.Context, client kubernetes.Interface) error {
+func EnsureDefaults(ctx context.Context, client kubernetes.Interface) error {
 	d := &defaults{clusterRoles: defaultRoles(), clusterRoleBindings: defaultBindings()}
-	return ensureAll(d.wanted(client))
+	return d.ensure(ctx, client)
+}
+
+// ensure asks for what there is at once, and writes what is missing.
+func (d *defaults) ensure(ctx context.Context, client kubernetes.Interface) error {
+	stored, err := findPresent(ctx, client)
+	if err != nil {
+		return fmt.Errorf("listing the default roles and bindings: %w", err)
+	}
+	return ensureAll(d.wanted(client, stored))
 }
 
 // ensureAll tries all, and returns all errors.

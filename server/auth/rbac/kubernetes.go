@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -30,13 +31,16 @@ type defaults struct {
 
 // EnsureKubernetesDefaults is EnsureDefaults with all roles and bindings that
 // kube-apiserver has, for servers with all its kinds.
-func EnsureKubernetesDefaults(_ context.Context, client kubernetes.Interface) error {
-	d, err := parseDefaults(kubernetesDefaults)
+func EnsureKubernetesDefaults(ctx context.Context, client kubernetes.Interface) error {
+	d, err := readKubernetes()
 	if err != nil {
 		return fmt.Errorf("parsing the default roles of Kubernetes: %w", err)
 	}
-	return ensureAll(d.wanted(client))
+	return d.ensure(ctx, client)
 }
+
+// readKubernetes reads the file once: test processes start many servers.
+var readKubernetes = sync.OnceValues(func() (*defaults, error) { return parseDefaults(kubernetesDefaults) })
 
 // parseDefaults reads roles and bindings of all four kinds.
 func parseDefaults(text []byte) (*defaults, error) {
@@ -73,11 +77,12 @@ func parseDefaults(text []byte) (*defaults, error) {
 	}
 }
 
-// wanted returns how to reconcile each.
-func (d *defaults) wanted(client kubernetes.Interface) []wanted {
+// wanted returns how to reconcile each. Clients change an object while they encode it,
+// so each gets a copy.
+func (d *defaults) wanted(client kubernetes.Interface, stored *present) []wanted {
 	var all []wanted
 	role := func(kind, name string, owner reconciliation.RuleOwner, modifier reconciliation.RuleOwnerModifier) {
-		options := reconciliation.ReconcileRoleOptions{Role: owner, Client: modifier, Confirm: true}
+		options := reconciliation.ReconcileRoleOptions{Role: owner, Client: &listedRole{modifier, stored.roles[kind+" "+name], false}, Confirm: true}
 		all = append(all, wanted{kind, name, func() (reconciliation.ReconcileOperation, bool, error) {
 			result, err := options.Run()
 			if err != nil {
@@ -87,7 +92,7 @@ func (d *defaults) wanted(client kubernetes.Interface) []wanted {
 		}})
 	}
 	binding := func(kind, name string, owner reconciliation.RoleBinding, modifier reconciliation.RoleBindingModifier) {
-		options := reconciliation.ReconcileRoleBindingOptions{RoleBinding: owner, Client: modifier, Confirm: true}
+		options := reconciliation.ReconcileRoleBindingOptions{RoleBinding: owner, Client: &listedBinding{modifier, stored.bindings[kind+" "+name], false}, Confirm: true}
 		all = append(all, wanted{kind, name, func() (reconciliation.ReconcileOperation, bool, error) {
 			result, err := options.Run()
 			if err != nil {
@@ -98,20 +103,20 @@ func (d *defaults) wanted(client kubernetes.Interface) []wanted {
 	}
 	api, namespaces := client.RbacV1(), client.CoreV1().Namespaces()
 	for i := range d.clusterRoles {
-		r := &d.clusterRoles[i]
+		r := d.clusterRoles[i].DeepCopy()
 		role(kindClusterRole, r.Name, reconciliation.ClusterRoleRuleOwner{ClusterRole: r}, reconciliation.ClusterRoleModifier{Client: api.ClusterRoles()})
 	}
 	for i := range d.clusterRoleBindings {
-		b := &d.clusterRoleBindings[i]
-		binding("ClusterRoleBinding", b.Name, reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: b}, reconciliation.ClusterRoleBindingClientAdapter{Client: api.ClusterRoleBindings()})
+		b := d.clusterRoleBindings[i].DeepCopy()
+		binding(kindClusterRoleBinding, b.Name, reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: b}, reconciliation.ClusterRoleBindingClientAdapter{Client: api.ClusterRoleBindings()})
 	}
 	for i := range d.roles {
-		r := &d.roles[i]
+		r := d.roles[i].DeepCopy()
 		role(kindRole, r.Namespace+"/"+r.Name, reconciliation.RoleRuleOwner{Role: r}, reconciliation.RoleModifier{Client: api, NamespaceClient: namespaces})
 	}
 	for i := range d.roleBindings {
-		b := &d.roleBindings[i]
-		binding("RoleBinding", b.Namespace+"/"+b.Name, reconciliation.RoleBindingAdapter{RoleBinding: b}, reconciliation.RoleBindingClientAdapter{Client: api, NamespaceClient: namespaces})
+		b := d.roleBindings[i].DeepCopy()
+		binding(kindRoleBinding, b.Namespace+"/"+b.Name, reconciliation.RoleBindingAdapter{RoleBinding: b}, reconciliation.RoleBindingClientAdapter{Client: api, NamespaceClient: namespaces})
 	}
 	return all
 }

@@ -113,16 +113,28 @@ func TestEmptied(t *testing.T) {
 func TestGrace(t *testing.T) {
 	s := start(t, 3*time.Second)
 	ns := s.namespace(t, "shop")
+	early := s.Object(t, group, "Widget", "shop", "early")
 	began := time.Now()
 	s.delete(t, ns)
-	restmappingtest.Eventually(t, "it is found empty", func() bool {
-		return s.condition(t, "shop", corev1.NamespaceContentRemaining) == "False ContentRemoved: All content successfully removed"
-	})
+	s.gone(t, early)
 	late := s.Object(t, group, "Widget", "shop", "late") // by a server that has not heard of it
 	s.gone(t, ns, late)
 	if took := time.Since(began); took < 2*time.Second { // timestamps are of whole seconds
 		t.Errorf("gone after %s", took)
 	}
+}
+
+// A client that finalizes an empty namespace itself meets no conflict.
+func TestEmptyNamespaceIsNotChanged(t *testing.T) {
+	s := start(t, 2*time.Second)
+	ns := s.namespace(t, "shop")
+	s.delete(t, ns)
+	before := s.Get(t, ns)
+	time.Sleep(500 * time.Millisecond)
+	if after := s.Get(t, ns); after == nil || before == nil || after.GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("%v has become %v", before, after)
+	}
+	s.gone(t, ns)
 }
 
 func TestFinalizers(t *testing.T) {

@@ -20,10 +20,13 @@ var factory = &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "ap
 // maxParts are a resource, a name and a subresource.
 const maxParts = 3
 
+// proxy is the subresource below which a path belongs to what the request is passed on to.
+const proxy = "proxy"
+
 // Resolver implements request.RequestInfoResolver. It never fails.
 //
 // A path that could be read in two ways is not a resource's: it has an empty
-// segment, an encoded slash, something below a subresource, or the prefix proxy/,
+// segment, an encoded slash, something below a subresource other than proxy, or the prefix proxy/,
 // or watch/ without a resource. Such a request is one for a path. The authorizer
 // decides by nonResourceURLs, and the answer is 404. One slash at the end means
 // nothing.
@@ -40,7 +43,7 @@ func (Resolver) NewRequestInfo(req *http.Request) (*request.RequestInfo, error) 
 		return pathInfo(req), nil
 	}
 	info, err := factory.NewRequestInfo(req)
-	if err != nil || len(info.Parts) > maxParts || info.IsResourceRequest && info.Verb == "proxy" {
+	if err != nil || len(info.Parts) > maxParts && info.Subresource != proxy || info.IsResourceRequest && info.Verb == "proxy" {
 		return pathInfo(req), nil
 	}
 	if !info.IsResourceRequest && underAPI(info.Path) {

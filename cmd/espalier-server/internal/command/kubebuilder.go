@@ -47,7 +47,11 @@ func asAPIServer(ctx context.Context, a *app, args []string) int {
 	for _, text := range ignored {
 		klog.Info(text)
 	}
-	return run(ctx, a, slices.Concat([]string{"serve"}, likeAPIServer, args))
+	like := likeAPIServer
+	if !slices.ContainsFunc(args, func(arg string) bool { return arg == "--controllers" || strings.HasPrefix(arg, "--controllers=") }) {
+		like = append(slices.Clone(like), "--controllers="+strings.Join(kubebuilder.Controllers, ",")) // a second list would add to the first
+	}
+	return run(ctx, a, slices.Concat([]string{"serve"}, like, args))
 }
 
 // likeTests are settings of an etcd of one member, which elects itself at once.

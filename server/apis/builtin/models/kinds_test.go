@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -77,6 +78,7 @@ type typeWriter struct{ types map[string]map[string]string }
 // special are the types that JSON does not write as structs, and what kinds call them.
 var special = map[reflect.Type]string{
 	reflect.TypeFor[resource.Quantity]():    "quantity",
+	reflect.TypeFor[corev1.ResourceList]():  "resources",
 	reflect.TypeFor[intstr.IntOrString]():   "intOrString",
 	reflect.TypeFor[metav1.Time]():          "time",
 	reflect.TypeFor[metav1.MicroTime]():     "microTime",

@@ -1,0 +1,146 @@
+//go:build unix
+
+package builtin
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	known "k8s.io/client-go/kubernetes/scheme"
+)
+
+// TestLongQuantities sends quantities of 400,000 digits in all ways, and numbers of as
+// many digits that are no quantities. The library takes seconds to read one.
+func TestLongQuantities(t *testing.T) {
+	e := start(t, Data()...)
+	digits := strings.Repeat("1", 400_000)
+	pod := func(name, cpu, value string) []byte {
+		return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q},"spec":{"containers":[{"name":"c","image":"i",`+
+			`"env":[{"name":"A","value":%q}],"resources":{"requests":{"cpu":%s}}}]}}`, name, value, cpu)
+	}
+	send := func(method, path, mediaType string, body []byte) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), method, e.URL+"/api/v1/namespaces/default/pods"+path, bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", mediaType)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(answer)
+	}
+	if code, answer := send(http.MethodPost, "", "application/json", pod("p", `"1"`, "x")); code != http.StatusCreated {
+		t.Fatal(answer)
+	}
+	// Protobuf has quantities as text of its own: the digits take the place of others.
+	short, err := runtime.Decode(known.Codecs.UniversalDeserializer(), pod("p", `"1"`, digits))
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, _ := runtime.SerializerInfoForMediaType(known.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	binary, err := runtime.Encode(known.Codecs.EncoderForVersion(info.Serializer, schema.GroupVersion{Version: "v1"}), short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoted := `"` + digits + `"`
+	patch := `{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":` + quoted + `}}}]}}`
+	for name, r := range map[string]struct {
+		method, path, mediaType string
+		body                    []byte
+	}{
+		"JSON":            {http.MethodPost, "", "application/json", pod("q", quoted, "")},
+		"a JSON number":   {http.MethodPost, "", "application/json", pod("q", digits, "")},
+		"a fraction":      {http.MethodPost, "", "application/json", pod("q", "0."+digits, "")},
+		"YAML":            {http.MethodPost, "", "application/yaml", pod("q", quoted, "")},
+		"PUT":             {http.MethodPut, "/p", "application/json", pod("p", quoted, "")},
+		"status":          {http.MethodPut, "/p/status", "application/json", pod("p", quoted, "")},
+		"strategic merge": {http.MethodPatch, "/p", "application/strategic-merge-patch+json", []byte(patch)},
+		"merge":           {http.MethodPatch, "/p", "application/merge-patch+json", []byte(patch)},
+		"JSON patch": {
+			http.MethodPatch, "/p", "application/json-patch+json",
+			[]byte(`[{"op":"replace","path":"/spec/containers/0/resources/requests/cpu","value":` + quoted + `}]`),
+		},
+		"apply": {http.MethodPatch, "/p?fieldManager=m&force=true", "application/apply-patch+yaml", pod("p", quoted, "")},
+	} {
+		before := cpuTime(t)
+		code, answer := send(r.method, r.path, r.mediaType, r.body)
+		if code < 400 || code >= 500 || !strings.Contains(answer, "quantit") {
+			t.Errorf("%s: %d %.300s", name, code, answer)
+		}
+		if took := cpuTime(t) - before; took > time.Second {
+			t.Errorf("%s took %v of CPU", name, took)
+		}
+	}
+	for name, r := range map[string]struct {
+		mediaType string
+		body      []byte
+	}{
+		"json":     {"application/json", pod("value", `"1"`, digits)},
+		"protobuf": {runtime.ContentTypeProtobuf, bytes.Replace(binary, []byte("\x01p"), []byte("\x01q"), 1)},
+	} {
+		if code, answer := send(http.MethodPost, "", r.mediaType, r.body); code != http.StatusCreated || !strings.Contains(answer, digits) {
+			t.Errorf("%s: long digits that are no quantity: %d %.300s", name, code, answer)
+		}
+	}
+}
+
+// TestLongQuantityOfProtobuf decodes protobuf, which clients of Go cannot encode with a
+// quantity like this.
+func TestLongQuantityOfProtobuf(t *testing.T) {
+	pods := resourceOf(t, "pods")
+	scheme, err := newScheme([]Resource{pods})
+	if err != nil {
+		t.Fatal(err)
+	}
+	codecs := newCodecs(scheme)
+	digits := strings.Repeat("1", 400_000)
+	field := func(number int, inner []byte) []byte {
+		return append(varint([]byte{byte(number<<3 | 2)}, len(inner)), inner...)
+	}
+	quantity := field(1, []byte(digits))
+	entry := append(field(1, []byte("cpu")), field(2, quantity)...)
+	container := append(field(1, []byte("c")), field(8, field(2, entry))...)
+	pod := append(field(1, field(1, []byte("p"))), field(2, field(2, container))...)
+	meta := append(field(1, []byte("v1")), field(2, []byte("Pod"))...)
+	body := append([]byte("k8s\x00"), append(field(1, meta), field(2, pod)...)...)
+	info, _ := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	before := cpuTime(t)
+	_, _, err = boundedQuantities{codecs}.DecoderToVersion(info.Serializer, schema.GroupVersion{Version: "v1"}).Decode(body, nil, nil)
+	if err == nil || !strings.Contains(err.Error(), "quantit") {
+		t.Errorf("the error is %v", err)
+	}
+	if took := cpuTime(t) - before; took > time.Second {
+		t.Errorf("it took %v of CPU", took)
+	}
+}
+
+func varint(to []byte, n int) []byte {
+	for ; n >= 0x80; n >>= 7 {
+		to = append(to, byte(n)|0x80)
+	}
+	return append(to, byte(n))
+}
+
+// cpuTime is that of the process: the machine may be shared.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
