@@ -54,7 +54,7 @@ verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run ev
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds controllers deploy-check envtest search-diff soak explore robustness ## Run every suite that verify leaves out (hours)
+nightly: conformance linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline controllers deploy-check envtest search-diff soak explore robustness ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -292,6 +292,11 @@ kubernetes-conformance: tools $(KUBE_APISERVER) $(E2E) ## Run Kubernetes' confor
 kinds: tools $(KUBE_APISERVER) ## Send generated objects of built-in kinds to kube-apiserver and to our server and list differences; KINDSFLAGS='-kinds pods -objects 1000' for some
 	$(call step,compare built-in kinds with kube-apiserver)
 	@cd conformance && $(GO) run ./cmd/kinds -least-equal 99.8 -least-fields 98.4 -most-refused 3 -most-accepted 0.3 $(KINDSFLAGS)
+
+.PHONY: offline
+offline: tools ## Give generated objects of built-in kinds to espalier validate and to our server and list differences; OFFLINEFLAGS='-kinds pods -objects 1000' for some
+	$(call step,compare espalier validate with the server)
+	@cd conformance && $(GO) run ./cmd/offline $(OFFLINEFLAGS)
 
 .PHONY: scenarios
 scenarios: tools ## Run kubectl, informers and a controller against the server, built with the race detector

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/espalier-dev/espalier/internal/jsondoc"
@@ -20,10 +21,15 @@ type DecodeError struct {
 	Err    error
 	Offset int    // of the value in the JSON
 	Type   string // that the value must have: string, integer, number, boolean, or empty
+
+	unrecognized bool // the kind cannot be read
 }
 
 // Error returns the text of API servers.
 func (e *DecodeError) Error() string {
+	if e.unrecognized {
+		return fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v", e.Kind.Kind, e.Err)
+	}
 	return fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", e.Kind.Kind, e.Kind.Version, e.Kind.Kind, e.Err)
 }
 
@@ -50,6 +56,10 @@ func (e *FieldError) Error() string {
 // Decode reads an object as an API server of a version of Kubernetes does. It returns
 // the fields that strict decoding refuses; the error is a [DecodeError].
 func (k *Kind) Decode(data []byte, version Version) (runtime.Object, []*FieldError, error) {
+	if _, err := serializer.DefaultMetaFactory.Interpret(data); err != nil {
+		// Servers look for the kind first, in keys of any case.
+		return nil, nil, &DecodeError{Kind: k, Err: err, unrecognized: true}
+	}
 	obj := k.New()
 	strict, err := kjson.UnmarshalStrict(data, obj)
 	if err != nil {
@@ -82,6 +92,9 @@ func (k *Kind) fieldErrors(data []byte, obj runtime.Object, strict []error, vers
 // nearest returns the field that is most like the last of a path.
 func nearest(t reflect.Type, path string) string {
 	steps := splitPath(path)
+	if len(steps) == 0 {
+		return "" // a key may be empty
+	}
 	for _, step := range steps[:len(steps)-1] {
 		switch t = pointed(t); t.Kind() {
 		case reflect.Struct:

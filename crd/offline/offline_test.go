@@ -133,6 +133,16 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// Keys can be empty, or look like paths.
+func TestStrangeKeys(t *testing.T) {
+	for _, key := range []string{"", ".", "[]", "]", "a[", ".a"} {
+		_, strict, err := mustFind(t, "", "v1", "Pod").Decode([]byte(`{"`+key+`":1,"spec":{"`+key+`":1}}`), Oldest)
+		if err != nil || len(strict) != 2 {
+			t.Errorf("%q: %v %v", key, strict, err)
+		}
+	}
+}
+
 func TestUpdate(t *testing.T) {
 	d := mustFind(t, "apps", "v1", "Deployment")
 	const text = `{"metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"a":"LABEL"}},"template":{"metadata":{"labels":{"a":"LABEL"}},"spec":{"containers":[{"name":"a","image":"b"}]}}}}`

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,15 @@ func (k *Kind) Create(obj runtime.Object, namespace string) Answer {
 	k.fill(obj)
 	m := Meta(obj)
 	answer := Answer{Warnings: request.NewMetadata(m, k.Namespaced, namespace)}
+	if s, ok := obj.(*corev1.Service); ok {
+		SyncServiceIPs(s)
+		if answer.Errors = ServiceAddressErrors(s); len(answer.Errors) == 0 && s.Spec.Type != corev1.ServiceTypeExternalName {
+			answer.Errors = ServicePolicyErrors(s)
+		}
+		if len(answer.Errors) > 0 {
+			return answer // before anything else is validated
+		}
+	}
 	k.prepare(obj, nil)
 	path := field.NewPath("metadata")
 	answer.Errors = append(validation.ValidateObjectMetaAccessor(m, k.Namespaced, k.name, path), k.validate(obj, nil, "")...)

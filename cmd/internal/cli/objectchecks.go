@@ -58,7 +58,7 @@ var objectChecks = []objectCheck{
 	{finding.New(idObjectNew, finding.Info, "Espalier validates an object without an old object as a create.", sourceAPI), nil},
 	{finding.New(idCRDMissing, finding.Error, "The API server knows a custom resource only if its CRD exists.", sourceAPI), nil},
 	{finding.New(idCRDInvalid, finding.Error, "The API server would reject the CRD of this object.", sourceStructure), nil},
-	{finding.New(idVersionUnknown, finding.Error, "The version in apiVersion must be in spec.versions of the CRD.", sourceVersions), nil},
+	{finding.New(idVersionUnknown, finding.Error, "The version in apiVersion must be one that the API server has for the kind.", sourceVersions), nil},
 	{finding.New(idVersionUnserved, finding.Error, "Clients cannot read or write a version that is not served.", sourceVersions), nil},
 	{finding.New(idVersionDeprecate, finding.Warning, "The version is deprecated. The API server serves it until the authors of the CRD remove it.", sourceVersions), nil},
 	{finding.New(idFieldUnknown, finding.Error, "The schema does not specify this field. The API server prunes it, and its value is lost.", sourcePruning), nil},

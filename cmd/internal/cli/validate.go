@@ -185,7 +185,7 @@ type validator struct {
 	options   validateOptions
 	resources resources
 	old       map[identity]*manifest.Document
-	known     atomic.Bool // there was an object of a built-in kind
+	known     atomic.Bool // there was an object that needs no CRD
 }
 
 // result collects what is found in one object.
@@ -287,6 +287,9 @@ func (v *validator) unknown(d report.Diagnostic, out *result) {
 		pointer = "/apiVersion"
 	case idObjectType:
 		out.object = ""
+	}
+	if d.Check != idCRDMissing {
+		v.known.Store(true)
 	}
 	if d.Check != idObjectSkipped {
 		out.into.subject(out.document, out.object)

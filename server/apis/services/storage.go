@@ -16,12 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
 	"k8s.io/klog/v2"
 
+	"github.com/espalier-dev/espalier/crd/offline"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
@@ -221,7 +221,7 @@ func (a *Allocator) complete(t *transaction, s, old *corev1.Service, dryRun bool
 		dropByType(s, old)
 	}
 	if external(s) {
-		return forbidIPs(s)
+		return invalid(s, offline.ServiceAddressErrors(s)...)
 	}
 	a.setFamilies(s, old)
 	if err := a.validate(s, old); err != nil {
@@ -241,22 +241,6 @@ func (a *Allocator) complete(t *transaction, s, old *corev1.Service, dryRun bool
 	ports, err := a.allocatePorts(t.ctx, s, old, dryRun)
 	t.got.ports = ports
 	return err
-}
-
-// forbidIPs rejects addresses of a Service that has none.
-func forbidIPs(s *corev1.Service) error {
-	const text = "may not be set for ExternalName services"
-	var errs field.ErrorList
-	if len(s.Spec.ClusterIPs) > 0 {
-		errs = append(errs, field.Forbidden(ipsPath, text))
-	}
-	if len(s.Spec.IPFamilies) > 0 {
-		errs = append(errs, field.Forbidden(familiesPath, text))
-	}
-	if s.Spec.IPFamilyPolicy != nil {
-		errs = append(errs, field.Forbidden(policyPath, text))
-	}
-	return invalid(s, errs...)
 }
 
 // noteOld notes what the old Service holds and the new one does not.
