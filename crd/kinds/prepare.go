@@ -18,25 +18,64 @@ type preparation struct {
 	Value       *expr  `yaml:"value"`
 }
 
-// Prepare drops, restores and sets the fields that clients may not write: those of
-// features that are off, and those that the kind's file names. Old is nil for new
-// objects. It reports whether the tree has changed. It fails only if an expression of a
-// file does.
+// Prepare drops, restores and sets the fields that clients may not write: the status, if
+// it has an endpoint of its own, those of features that are off, and those that the kind's
+// file names. Old is nil for new objects; the tree may share its values afterwards. It
+// reports whether the tree has changed. It fails only if an expression of a file does.
 func (k *Kind) Prepare(tree, old map[string]any) (changed bool, err error) {
-	return k.prepare(tree, old, "")
+	switch {
+	case k.Status && old != nil:
+		changed = restore(tree, old, "status")
+	case k.Status && !k.StatusOnCreate:
+		was, _ := tree["status"].(map[string]any)
+		changed = len(was) > 0
+		delete(tree, "status")
+	}
+	return k.prepare(tree, old, "", changed)
 }
 
-// PrepareStatus does so for writes of the status.
+// PrepareStatus does so for writes of the status, which change nothing else but parts of
+// the metadata.
 func (k *Kind) PrepareStatus(tree, old map[string]any) (changed bool, err error) {
-	return k.prepare(tree, old, "status")
+	for name := range tree {
+		switch name {
+		case "status", "metadata", "kind", "apiVersion":
+		default:
+			changed = restore(tree, old, name) || changed
+		}
+	}
+	for _, path := range k.StatusKeeps {
+		if path != "metadata" {
+			changed = restore(tree, old, path) || changed
+			continue
+		}
+		for _, part := range metadataParts {
+			changed = restore(tree, old, "metadata."+part) || changed
+		}
+	}
+	return k.prepare(tree, old, "status", changed)
 }
 
-func (k *Kind) prepare(tree, old map[string]any, subresource string) (changed bool, err error) {
+// metadataParts are what "metadata" means in StatusKeeps.
+var metadataParts = []string{"deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"}
+
+func (k *Kind) prepare(tree, old map[string]any, subresource string, before bool) (changed bool, err error) {
 	dropped := dropFeatures(k.object(), tree, old)
 	changed, err = k.take(tree, old, func(step *preparation) bool {
 		return step.Subresource == subresource && (step.When == "" || step.When == "create" && old == nil || step.When == "update" && old != nil)
 	})
-	return changed || dropped, err
+	return before || changed || dropped, err
+}
+
+// restore sets a field, as metadata.labels, to what it was, and reports whether it has
+// been another.
+func restore(tree, old map[string]any, path string) bool {
+	var value any = old
+	for _, step := range steps(path) {
+		m, _ := value.(map[string]any)
+		value = m[step.name]
+	}
+	return assign(tree, path, value)
 }
 
 // viewed returns an object as it is validated: a copy, if the kind has steps for it.

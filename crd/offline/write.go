@@ -3,8 +3,6 @@ package offline
 import (
 	"fmt"
 	"reflect"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/espalier-dev/espalier/crd/kinds"
 	"github.com/espalier-dev/espalier/crd/request"
 )
 
@@ -47,7 +46,7 @@ func (k *Kind) Create(obj runtime.Object, namespace string) Answer {
 			return answer // before anything else is validated
 		}
 	}
-	k.prepare(obj, nil)
+	k.prepare(obj, nil, (*kinds.Kind).Prepare)
 	path := field.NewPath("metadata")
 	answer.Errors = append(validation.ValidateObjectMetaAccessor(m, k.Namespaced, k.name, path), k.validate(obj, nil, "")...)
 	if len(answer.Errors) == 0 && k.data != nil {
@@ -64,9 +63,9 @@ func (k *Kind) Update(obj, old runtime.Object, subresource, namespace string) An
 	m, before := Meta(obj), Meta(old)
 	answer := Answer{Warnings: request.ChangedMetadata(m, before, k.Namespaced, namespace)}
 	if subresource == "status" {
-		k.prepareStatus(obj, old)
+		k.prepare(obj, old, (*kinds.Kind).PrepareStatus)
 	} else {
-		k.prepare(obj, old)
+		k.prepare(obj, old, (*kinds.Kind).Prepare)
 	}
 	request.KeepMetadata(m, before)
 	answer.Errors = append(request.UpdateErrors(m, before, k.Namespaced), k.validate(obj, old, subresource)...)
@@ -114,8 +113,8 @@ func (k *Kind) fill(obj runtime.Object) {
 	}
 }
 
-// prepare drops and restores what clients may not write.
-func (k *Kind) prepare(obj, old runtime.Object) {
+// prepare takes the steps of crd/kinds before validation: Prepare or PrepareStatus.
+func (k *Kind) prepare(obj, old runtime.Object, steps func(k *kinds.Kind, tree, old map[string]any) (bool, error)) {
 	if k.data == nil {
 		return
 	}
@@ -123,59 +122,11 @@ func (k *Kind) prepare(obj, old runtime.Object) {
 	if old != nil {
 		before = tree(old)
 	}
-	switch {
-	case k.Status && old != nil:
-		restore(m, before, "status")
-	case k.Status && !k.data.StatusOnCreate:
-		delete(m, "status")
-	}
-	_, err := k.data.Prepare(m, before)
+	changed, err := steps(k.data, m, before)
 	must(err)
-	assign(m, obj)
-}
-
-// prepareStatus restores what a write of the status may not change.
-func (k *Kind) prepareStatus(obj, old runtime.Object) {
-	if k.data == nil {
-		return
+	if changed {
+		assign(m, obj)
 	}
-	m, before := tree(obj), tree(old)
-	for name := range m {
-		if name != "status" && name != "metadata" && name != "kind" && name != "apiVersion" {
-			restore(m, before, name)
-		}
-	}
-	for _, path := range k.data.StatusKeeps {
-		if path != "metadata" {
-			restore(m, before, path)
-		}
-	}
-	_, err := k.data.PrepareStatus(m, before)
-	must(err)
-	assign(m, obj)
-	if slices.Contains(k.data.StatusKeeps, "metadata") {
-		metav1.ResetObjectMetaForStatus(Meta(obj), Meta(old))
-	}
-}
-
-// restore sets a field, as metadata.labels, to what it was.
-func restore(m, before map[string]any, path string) {
-	name, rest, below := strings.Cut(path, ".")
-	if !below {
-		if value, ok := before[name]; ok {
-			m[name] = value
-		} else {
-			delete(m, name)
-		}
-		return
-	}
-	inner, ok := m[name].(map[string]any)
-	if !ok {
-		inner = map[string]any{}
-		m[name] = inner
-	}
-	innerBefore, _ := before[name].(map[string]any)
-	restore(inner, innerBefore, rest)
 }
 
 // validate returns the errors of the rules of the kind.
@@ -187,19 +138,9 @@ func (k *Kind) validate(obj, old runtime.Object, subresource string) field.Error
 	if old != nil {
 		before = tree(old)
 	}
-	return append(k.data.Validate(tree(obj), before, subresource), QualifiedFinalizers(obj)...)
-}
-
-// QualifiedFinalizers returns errors for finalizers in the metadata that have no domain.
-func QualifiedFinalizers(obj runtime.Object) field.ErrorList {
-	var errs field.ErrorList
-	for i, name := range Meta(obj).GetFinalizers() {
-		if !strings.Contains(name, "/") && !slices.Contains(standardFinalizers, name) {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"))
-		}
+	errs := k.data.Validate(tree(obj), before, subresource)
+	if !k.data.AnyFinalizer {
+		errs = append(errs, request.QualifiedFinalizers(Meta(obj))...)
 	}
 	return errs
 }
-
-// standardFinalizers need no domain.
-var standardFinalizers = []string{"kubernetes", metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}

@@ -85,7 +85,7 @@ func FromData(k *kinds.Kind) Resource {
 	if k.Status {
 		r.Strategy.Reset = ResetFields(r.version().String(), "status")
 		r.Subresources = map[string]func(*genericregistry.Store) rest.Storage{"status": Part(Strategy{
-			Update: d.keepForStatus,
+			Update: d.updateStatus,
 			ValidateUpdate: func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 				return d.validate(ctx, obj, old, "status")
 			},
@@ -133,81 +133,28 @@ func (d data) warn(ctx context.Context, obj, old runtime.Object) []string {
 }
 
 func (d data) create(ctx context.Context, obj runtime.Object) {
-	w, changed := newWrite(obj, nil), false
-	if d.kind.Status && !d.kind.StatusOnCreate {
-		changed = !at(obj, "status").IsZero()
-		delete(w.tree, "status")
-	}
-	d.prepare(ctx, w, changed, d.kind.Prepare)
+	prepare(ctx, newWrite(obj, nil), d.kind.Prepare)
 }
 
 func (d data) update(ctx context.Context, obj, old runtime.Object) {
-	w, changed := newWrite(obj, old), false
-	if d.kind.Status {
-		changed = restore(w.tree, w.before, "status")
-	}
-	d.prepare(ctx, w, changed, d.kind.Prepare)
+	prepare(ctx, newWrite(obj, old), d.kind.Prepare)
 }
 
-// prepare takes the steps that a kind's file has, and sets the object to the tree if it
-// has changed.
-func (d data) prepare(ctx context.Context, w *write, changed bool, steps func(tree, old map[string]any) (bool, error)) {
-	set, err := steps(w.tree, w.before)
+func (d data) updateStatus(ctx context.Context, obj, old runtime.Object) {
+	prepare(ctx, newWrite(obj, old), d.kind.PrepareStatus)
+}
+
+// prepare takes the steps of a kind before validation, and sets the object to the tree if
+// it has changed.
+func prepare(ctx context.Context, w *write, steps func(tree, old map[string]any) (bool, error)) {
+	changed, err := steps(w.tree, w.before)
 	if err != nil {
 		panic(fmt.Sprintf("builtin: %v", err)) // a test evaluates every step
 	}
-	if changed || set {
+	if changed {
 		assign(w.tree, w.obj)
 	}
 	remember(ctx, w)
-}
-
-// keepForStatus restores what a write of the status may not change.
-func (d data) keepForStatus(ctx context.Context, obj, old runtime.Object) {
-	w, changed := newWrite(obj, old), false
-	for name := range w.tree {
-		if name != "status" && name != "metadata" && name != "kind" && name != "apiVersion" {
-			changed = restore(w.tree, w.before, name) || changed
-		}
-	}
-	keepsMetadata := false
-	for _, path := range d.kind.StatusKeeps {
-		if path == "metadata" {
-			keepsMetadata = true
-			continue
-		}
-		changed = restore(w.tree, w.before, path) || changed
-	}
-	d.prepare(ctx, w, changed, d.kind.PrepareStatus)
-	if keepsMetadata {
-		metav1.ResetObjectMetaForStatus(metaOf(obj), metaOf(old))
-		remember(ctx, nil)
-	}
-}
-
-// restore sets a field, as metadata.labels, to what it was, and reports whether it has
-// been another.
-func restore(m, before map[string]any, path string) bool {
-	name, rest, below := strings.Cut(path, ".")
-	if !below {
-		value, had := before[name]
-		if now, has := m[name]; has == had && reflect.DeepEqual(now, value) {
-			return false
-		}
-		if had {
-			m[name] = value
-		} else {
-			delete(m, name)
-		}
-		return true
-	}
-	inner, ok := m[name].(map[string]any)
-	if !ok {
-		inner = map[string]any{}
-		m[name] = inner
-	}
-	innerBefore, _ := before[name].(map[string]any)
-	return restore(inner, innerBefore, rest)
 }
 
 // pathSet is a set of paths as managed fields have them.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	storageerr "k8s.io/apiserver/pkg/storage/errors"
 	"k8s.io/apiserver/pkg/util/dryrun"
+
+	"github.com/espalier-dev/espalier/crd/request"
 )
 
 // namespaces are the namespaces. A delete marks a namespace; it is removed when
@@ -128,29 +129,10 @@ func validateFinalizers(o *corev1.Namespace) field.ErrorList {
 	for _, finalizer := range o.Spec.Finalizers {
 		name := string(finalizer)
 		errs = append(errs, apivalidation.ValidateFinalizerName(name, path)...)
-		errs = append(errs, qualifiedFinalizer(path, name)...)
+		errs = append(errs, request.QualifiedFinalizer(path, name)...)
 	}
 	return errs
 }
-
-// qualifiedFinalizers complains about finalizers in the metadata that have no domain.
-func qualifiedFinalizers(obj runtime.Object) field.ErrorList {
-	var errs field.ErrorList
-	for i, name := range metaOf(obj).GetFinalizers() {
-		errs = append(errs, qualifiedFinalizer(field.NewPath("metadata", "finalizers").Index(i), name)...)
-	}
-	return errs
-}
-
-func qualifiedFinalizer(at *field.Path, name string) field.ErrorList {
-	if strings.Contains(name, "/") || slices.Contains(standardFinalizers, name) {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(at, name, "name is neither a standard finalizer name nor is it fully qualified")}
-}
-
-// standardFinalizers are the finalizers that need no domain.
-var standardFinalizers = []string{string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
 
 // validatePhase checks that the phase agrees with the deletion timestamp.
 func validatePhase(_ context.Context, obj, _ runtime.Object) field.ErrorList {

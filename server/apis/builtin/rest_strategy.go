@@ -13,6 +13,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/espalier-dev/espalier/crd/request"
 )
 
 // restStrategy implements the strategies of k8s.io/apiserver with a [Strategy].
@@ -86,7 +88,7 @@ func (s restStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Obj
 func (s restStrategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
 	errs := s.validateMeta(obj)
 	if s.strategy.QualifiedFinalizers {
-		errs = append(errs, qualifiedFinalizers(obj)...)
+		errs = append(errs, request.QualifiedFinalizers(metaOf(obj))...)
 	}
 	if s.strategy.Validate != nil {
 		errs = append(errs, s.strategy.Validate(ctx, obj)...)
@@ -99,7 +101,7 @@ func (s restStrategy) Validate(ctx context.Context, obj runtime.Object) field.Er
 func (s restStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	var errs field.ErrorList
 	if s.strategy.QualifiedFinalizers {
-		errs = qualifiedFinalizers(obj)
+		errs = request.QualifiedFinalizers(metaOf(obj))
 	}
 	if prefix := metaOf(obj).GetGenerateName(); s.strategy.GenerateNameOnUpdate && prefix != "" {
 		for _, text := range s.strategy.Name(prefix, true) {
