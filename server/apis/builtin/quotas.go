@@ -25,7 +25,7 @@ func resourceQuotas() Resource {
 		Version: "v1", Plural: "resourcequotas", Singular: "resourcequota", Kind: "ResourceQuota", Namespaced: true, ShortNames: []string{"quota"},
 		New: empty[quota], NewList: empty[corev1.ResourceQuotaList],
 		Complete: true, // without it, there would be no limit
-		Strategy: Strategy{Name: apivalidation.NameIsDNSSubdomain, Unconditional: true, QualifiedFinalizers: true, Warn: warnOfQuota},
+		Strategy: Strategy{Name: apivalidation.NameIsDNSSubdomain, Unconditional: true, QualifiedFinalizers: true, Warn: warnOfQuota, Default: roundQuota},
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,
 			{Name: "Request", Type: "string", Description: "Request represents a minimum amount of cpu/memory that a container may consume."},
@@ -39,6 +39,17 @@ func resourceQuotas() Resource {
 	withStatus(&r, validateQuotaStatus, func(q *quota) (*corev1.ResourceQuotaSpec, *corev1.ResourceQuotaStatus) { return &q.Spec, &q.Status })
 	r.Strategy.Generation = nil // it has none
 	return r
+}
+
+// roundQuota rounds quantities up to thousandths: no component measures less.
+func roundQuota(obj runtime.Object) {
+	q := obj.(*corev1.ResourceQuota)
+	for _, list := range []corev1.ResourceList{q.Spec.Hard, q.Status.Hard, q.Status.Used} {
+		for name, quantity := range list {
+			quantity.RoundUp(resource.Milli)
+			list[name] = quantity
+		}
+	}
 }
 
 func quotaRow(q *corev1.ResourceQuota) []any {
