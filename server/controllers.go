@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -86,6 +87,7 @@ func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *cata
 	namespaces.Informer() // asked for before the informers are started
 	namespaceController := namespacecontroller.New(namespacecontroller.Config{
 		Etcd: etcd, Prefix: prefix, Kinds: all, Client: p.client, Metadata: p.metadata, Namespaces: namespaces, Unreadable: s.unreadable,
+		Off: sync.OnceValue(o.Kinds.off),
 	})
 	quotas := quota.New(quota.Config{
 		Etcd: etcd, Prefix: prefix, Transformers: c.ResourceTransformers, Kinds: all, Client: p.client,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/server/apis/apiservices"
 	"github.com/espalier-dev/espalier/server/apis/builtin"
+	"github.com/espalier-dev/espalier/server/catalog/restmapping"
 )
 
 // Kinds says which built-in resources a server has, besides customresourcedefinitions.
@@ -36,7 +37,7 @@ const KindsHelp = "Built-in resources that are served besides customresourcedefi
 	"webhook configurations, policies and resource quotas (to admit them), flow schemas and priority levels (to share them out) and leases (to elect the replica that runs controllers); and reviews, which are not stored. " +
 	"control-plane: also config maps, secrets, service accounts, events and certificate signing requests. " +
 	"all: also what needs a kubelet or a controller of Kubernetes to do anything, as data, for example pods, deployments, services and jobs. " +
-	"All replicas must have the same kinds. Example: --kinds=all."
+	"All replicas must have the same kinds. Objects of kinds that are off stay in etcd; a namespace that has some is not deleted before they are on again. Example: --kinds=all."
 
 // allKinds are the values of --kinds.
 var allKinds = []Kinds{KindsCustom, KindsControlPlane, KindsAll}
@@ -62,6 +63,30 @@ func (k Kinds) of(controlPlane []builtin.Resource, etcd func(context.Context) er
 		return append(append(controlPlane, builtin.Data()...), apiservices.Resource(), builtin.ComponentStatuses(etcd))
 	}
 	return controlPlane
+}
+
+// off are the namespaced resources that a server does not have. A server with other kinds
+// may have stored objects of them in the same etcd.
+func (k Kinds) off() []restmapping.Kind {
+	if k == KindsAll {
+		return nil
+	}
+	all := builtin.Data()
+	if k == KindsCustom {
+		for _, r := range append(builtin.Standard(), builtin.Events(0)...) {
+			if slices.Contains(optional, schema.GroupResource{Group: r.Group, Resource: r.Plural}) {
+				all = append(all, r)
+			}
+		}
+	}
+	var off []restmapping.Kind
+	for i := range all {
+		r := &all[i]
+		if key, stored := r.Key(); stored && r.Namespaced {
+			off = append(off, restmapping.Kind{Resource: schema.GroupVersionResource{Group: r.Group, Resource: r.Plural}, Kind: r.Kind, Namespaced: true, Prefix: key})
+		}
+	}
+	return off
 }
 
 // namespaces are those that exist from the beginning.

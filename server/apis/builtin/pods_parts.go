@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/espalier-dev/espalier/crd/kinds"
 )
 
 // ephemeralContainers is the strategy of the subresource by which containers are added to
@@ -23,10 +25,7 @@ func ephemeralContainers(r *Resource) Strategy {
 			})
 		},
 		ValidateUpdate: func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-			p, errs := obj.(*corev1.Pod), field.ErrorList{}
-			if r.Strategy.Validate != nil {
-				errs = below(path, r.Strategy.Validate(ctx, obj))
-			}
+			p, errs := obj.(*corev1.Pod), below(path, podRules().validate(ctx, obj, old, "ephemeralcontainers"))
 			now := map[string]*corev1.EphemeralContainer{}
 			for i := range p.Spec.EphemeralContainers {
 				now[p.Spec.EphemeralContainers[i].Name] = &p.Spec.EphemeralContainers[i]
@@ -46,6 +45,9 @@ func ephemeralContainers(r *Resource) Strategy {
 		Reset:         map[string]*fieldpath.Set{"v1": fieldpath.NewSet(fieldpath.MakePathOrDie("status"))},
 	}
 }
+
+// podRules are those of the file of pods.
+func podRules() data { return data{kinds.Find("", "v1", "pods")} }
 
 // below are the errors at or below a path.
 func below(path *field.Path, errs field.ErrorList) field.ErrorList {
@@ -80,8 +82,8 @@ func resizing(r *Resource) Strategy {
 			p, before := obj.(*corev1.Pod), old.(*corev1.Pod)
 			errs := validateResize(field.NewPath("spec", "containers"), p.Spec.Containers, before.Spec.Containers)
 			errs = append(errs, validateResize(field.NewPath("spec", "initContainers"), p.Spec.InitContainers, before.Spec.InitContainers)...)
-			if len(errs) == 0 && r.Strategy.Validate != nil {
-				errs = below(field.NewPath("spec"), r.Strategy.Validate(ctx, obj))
+			if len(errs) == 0 {
+				errs = below(field.NewPath("spec"), podRules().validate(ctx, obj, old, "resize"))
 			}
 			if was := qosClass(before); qosClass(p) != was {
 				errs = append(errs, field.Invalid(field.NewPath("spec"), was, "Pod QOS Class may not change as a result of resizing"))

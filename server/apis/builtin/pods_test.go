@@ -422,3 +422,25 @@ func TestPrefixes(t *testing.T) {
 		t.Errorf("got %d resources", len(list))
 	}
 }
+
+// Pods with the rules of their file get ephemeral containers and are resized.
+func TestPodPartsWithRules(t *testing.T) {
+	pods := start(t, Data()...).client("application/json").CoreV1().Pods("default")
+	p, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "d", Image: "x"}}}
+	if p, err = pods.UpdateEphemeralContainers(t.Context(), "p", p, metav1.UpdateOptions{}); err != nil || len(p.Spec.EphemeralContainers) != 1 {
+		t.Fatalf("got %v, %v", p, err)
+	}
+	p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("2")
+	if p, err = pods.UpdateResize(t.Context(), "p", p, metav1.UpdateOptions{}); err != nil || p.Spec.Containers[0].Resources.Requests.Cpu().Value() != 2 {
+		t.Fatalf("got %v, %v", p, err)
+	}
+	p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Image: "x"}})
+	_, err = pods.UpdateEphemeralContainers(t.Context(), "p", p, metav1.UpdateOptions{})
+	failsWith(t, "no name", err, "spec.ephemeralContainers[1].name: Required value")
+}

@@ -2,6 +2,7 @@ package namespace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -48,6 +49,9 @@ func (nc *Controller) empty(ctx context.Context, namespace string) (*remains, er
 	var all []restmapping.Kind
 	for k := range nc.config.Kinds.Namespaced() {
 		all = append(all, k)
+	}
+	if nc.config.Off != nil {
+		all = append(all, nc.config.Off()...)
 	}
 	r := &remains{count: map[string]int64{}, finalizers: map[string]int{}, unknown: nc.config.Kinds.Unknown()}
 	for _, u := range r.unknown {
@@ -142,6 +146,9 @@ func (nc *Controller) delete(ctx context.Context, namespace string, c counted, r
 }
 
 func (nc *Controller) deleteCollection(ctx context.Context, namespace string, k restmapping.Kind) error {
+	if nc.config.Off != nil && slices.Contains(nc.config.Off(), k) {
+		return errors.New("this server does not serve the kind, so that its objects cannot be deleted: start it with --kinds=all")
+	}
 	if !k.Served() {
 		return fmt.Errorf("no version is served, so that its objects cannot be deleted: serve a version of the CRD")
 	}

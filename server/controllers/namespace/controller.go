@@ -51,6 +51,9 @@ type Config struct {
 	// namespace that cannot be read, and so are not deleted; nil if there are none. It is
 	// asked after the objects have been listed.
 	Unreadable func(ctx context.Context, k restmapping.Kind, namespace string) error
+	// Off, if not nil, returns the built-in kinds that the server does not serve. A
+	// namespace with objects of them is kept: they would come back with it.
+	Off func() []restmapping.Kind
 	// Grace is how long a namespace is kept at least; 0 is DefaultGrace.
 	Grace time.Duration
 }

@@ -3,6 +3,7 @@ package namespace
 import (
 	"context"
 	"fmt"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 
@@ -26,22 +28,26 @@ const group = "example.com/v1"
 // site is a server whose namespaces are emptied.
 type site struct{ *restmappingtest.Server }
 
-func start(t *testing.T, grace time.Duration) *site {
+func start(t *testing.T, grace time.Duration, change ...func(*Config)) *site {
 	t.Helper()
 	s := &site{restmappingtest.Start(t, restmappingtest.Options{})}
 	s.Define(t, restmappingtest.CRD("widgets", "example.com", true))
-	s.runController(t, grace)
+	s.runController(t, grace, change...)
 	return s
 }
 
 // runController empties namespaces until the test ends.
-func (s *site) runController(t *testing.T, grace time.Duration) {
+func (s *site) runController(t *testing.T, grace time.Duration, change ...func(*Config)) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(s.Client, 0)
-	v := New(Config{
+	config := Config{
 		Etcd: s.Backend.Client(), Prefix: s.Prefix, Kinds: s.Kinds, Client: s.Client, Metadata: s.Metadata,
 		Namespaces: factory.Core().V1().Namespaces(), Grace: grace,
-	})
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	v := New(config)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = v.Run(ctx) }()
@@ -133,6 +139,28 @@ func TestEmptyNamespaceIsNotChanged(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	if after := s.Get(t, ns); after == nil || before == nil || after.GetResourceVersion() != before.GetResourceVersion() {
 		t.Errorf("%v has become %v", before, after)
+	}
+	s.gone(t, ns)
+}
+
+// A namespace stays while it has objects of a kind that the server does not serve: they
+// would belong to the next namespace of this name.
+func TestKindsThatAreOff(t *testing.T) {
+	pods := restmapping.Kind{Resource: schema.GroupVersionResource{Resource: "pods"}, Kind: "Pod", Namespaced: true, Prefix: "/pods"}
+	s := start(t, time.Millisecond, func(c *Config) { c.Off = func() []restmapping.Kind { return []restmapping.Kind{pods} } })
+	ns, etcd, key := s.namespace(t, "shop"), s.Backend.Client(), path.Join("/", s.Prefix, "pods/shop/p")
+	if _, err := etcd.Put(t.Context(), key, "x"); err != nil {
+		t.Fatal(err)
+	}
+	s.delete(t, ns)
+	restmappingtest.Eventually(t, "the condition says what to do", func() bool {
+		return strings.Contains(s.condition(t, "shop", corev1.NamespaceDeletionContentFailure), "pods: this server does not serve the kind, so that its objects cannot be deleted: start it with --kinds=all")
+	})
+	if answer, err := etcd.Get(t.Context(), key); err != nil || answer.Count != 1 || s.Get(t, ns) == nil {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	if _, err := etcd.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
 	}
 	s.gone(t, ns)
 }
