@@ -110,7 +110,7 @@ func dropPlugins(flags *pflag.FlagSet) []string {
 // what belongs to them. Without them nothing is allowed here that would not be.
 var aboutPods = strings.Fields(`AlwaysAdmit AlwaysPullImages CertificateApproval CertificateSigning CertificateSubjectRestriction
 	ClusterTrustBundleAttest DefaultIngressClass DefaultStorageClass DefaultTolerationSeconds DenyServiceExternalIPs ExtendedResourceToleration
-	ImagePolicyWebhook JobValidation LimitPodHardAntiAffinityTopology LimitRanger NodeDeclaredFeatureValidator NodeRestriction
+	ImagePolicyWebhook JobValidation LimitPodHardAntiAffinityTopology NodeDeclaredFeatureValidator NodeRestriction
 	PersistentVolumeClaimResize PersistentVolumeLabel PodGroupProtection PodGroupWorkloadExists PodNodeSelector PodResizeValidator PodSecurity
 	PodSecurityPolicy PodTolerationRestriction PodTopologyLabels Priority SecurityContextDeny ServiceAccount
 	StorageObjectInUseProtection TaintNodesByCondition`)

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
+	"github.com/espalier-dev/espalier/server/admission/limitranger"
 	"github.com/espalier-dev/espalier/server/admission/quota"
 	"github.com/espalier-dev/espalier/server/admission/runtimeclass"
 )
@@ -23,12 +24,13 @@ func NewFlags() *genericoptions.AdmissionOptions {
 	o := genericoptions.NewAdmissionOptions()
 	o.Plugins.Register(ownersName, newOwners)
 	after := slices.Index(o.RecommendedPluginOrder, lifecycle.PluginName) + 1
+	o.Plugins.Register(limitranger.PluginName, limitranger.NewPlugin)
 	o.Plugins.Register(runtimeclass.PluginName, runtimeclass.NewPlugin)
-	o.RecommendedPluginOrder = slices.Insert(o.RecommendedPluginOrder, after, ownersName, runtimeclass.PluginName)
+	o.RecommendedPluginOrder = slices.Insert(o.RecommendedPluginOrder, after, ownersName, limitranger.PluginName, runtimeclass.PluginName)
 	o.Plugins.Register(quota.PluginName, quota.NewPlugin)
 	o.RecommendedPluginOrder = append(o.RecommendedPluginOrder, quota.PluginName)
 	return o
 }
 
 // direct are the plugins that need no conversion of objects.
-var direct = []string{lifecycle.PluginName, ownersName, runtimeclass.PluginName, quota.PluginName}
+var direct = []string{lifecycle.PluginName, ownersName, limitranger.PluginName, runtimeclass.PluginName, quota.PluginName}

@@ -95,6 +95,9 @@ type Folder struct {
 	Name string
 	// Revision is the latest in the folder that the cache has; 0 if it has no key there.
 	Revision int64
+	// Unmarked says that the keys count in place of marks: every change of them is one that
+	// others have to know of.
+	Unmarked bool
 	// Newer is called if there are newer marks, with the names of their keys in the
 	// folder. It returns what to rely on instead, or the error for the client. Nothing has
 	// been written.
@@ -126,7 +129,12 @@ func (f *Folder) condition(prefix string) (condition clientv3.Cmp, newer clientv
 }
 
 // marks is what the keys of the marks in the folder begin with.
-func (f *Folder) marks(prefix string) string { return path.Join("/", prefix, markFolder, f.Name) + "/" }
+func (f *Folder) marks(prefix string) string {
+	if f.Unmarked {
+		return path.Join("/", prefix, f.Name) + "/"
+	}
+	return path.Join("/", prefix, markFolder, f.Name) + "/"
+}
 
 // again asks what to rely on instead, because of newer marks.
 func (f *Folder) again(ctx context.Context, prefix string, marks []*mvccpb.KeyValue) (*Folder, error) {

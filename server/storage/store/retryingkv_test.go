@@ -345,9 +345,10 @@ func TestRequireFolder(t *testing.T) {
 	}
 	const unprepared = "in a context that is not prepared"
 	for name, c := range map[string]struct {
-		there  func(folder string) (known int64)
-		answer error
-		asked  int
+		there    func(folder string) (known int64)
+		answer   error
+		asked    int
+		unmarked bool
 	}{
 		"empty":            {there: func(string) int64 { return 0 }},
 		"another folder":   {there: func(folder string) int64 { put(folder+"-other/x", true); return 0 }},
@@ -363,7 +364,9 @@ func TestRequireFolder(t *testing.T) {
 			put(folder+"/x", true)
 			return known
 		}, answer: refusal, asked: 1},
-		unprepared: {there: func(folder string) int64 { put(folder+"/x", true); return 0 }},
+		unprepared:           {there: func(folder string) int64 { put(folder+"/x", true); return 0 }},
+		"keys, all known":    {there: func(folder string) int64 { put(folder+"/x", false); return put(folder+"/y", false) }, unmarked: true},
+		"keys, one is newer": {there: func(folder string) int64 { known := put(folder+"/y", false); put(folder+"/x", false); return known }, answer: refusal, asked: 1, unmarked: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key, folder, asked := prefix+"/"+name, "folder/"+name, 0
@@ -374,7 +377,7 @@ func TestRequireFolder(t *testing.T) {
 			} else if Mark(ctx, true) == nil {
 				t.Error("a mark is lost")
 			}
-			RequireFolder(ctx, Folder{Name: folder, Revision: known, Newer: func(_ context.Context, marked []string) (Folder, error) {
+			RequireFolder(ctx, Folder{Name: folder, Revision: known, Unmarked: c.unmarked, Newer: func(_ context.Context, marked []string) (Folder, error) {
 				if asked++; !slices.Equal(marked, []string{"x"}) {
 					t.Errorf("the marks of %v are newer", marked)
 				}
