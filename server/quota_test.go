@@ -36,18 +36,18 @@ type limited struct {
 
 // startLimited runs replicas on one etcd and waits until all know the quota: they
 // refuse what it allows none of.
-func startLimited(t *testing.T, replicas int, hard corev1.ResourceList) *limited {
+func startLimited(t *testing.T, replicas int, hard corev1.ResourceList, change ...func(*server.Options)) *limited {
 	t.Helper()
-	return startLimitedAt(t, etcdtest.Prefix(t), replicas, hard)
+	return startLimitedAt(t, etcdtest.Prefix(t), replicas, hard, change...)
 }
 
-func startLimitedAt(t *testing.T, prefix string, replicas int, hard corev1.ResourceList) *limited {
+func startLimitedAt(t *testing.T, prefix string, replicas int, hard corev1.ResourceList, change ...func(*server.Options)) *limited {
 	t.Helper()
 	l, keys := &limited{}, t.TempDir() // where the key of tokens is, which replicas must share
 	for range replicas {
-		r := start(t, func(o *server.Options) {
+		r := start(t, append(change, func(o *server.Options) {
 			o.Etcd.StorageConfig.Prefix, o.Serving.ServerCert.CertDirectory = prefix, keys
-		})
+		})...)
 		l.replicas, l.typed, l.dynamic = append(l.replicas, r), append(l.typed, r.typed(t)), append(l.dynamic, r.dynamic(t))
 	}
 	define(t, l.dynamic[0])
@@ -82,17 +82,23 @@ func (l *limited) count(t *testing.T) int {
 // used waits until the status of the quota says so.
 func (l *limited) used(t *testing.T, name corev1.ResourceName, want int64) {
 	t.Helper()
+	l.usedExactly(t, name, *resource.NewQuantity(want, resource.DecimalSI))
+}
+
+// usedExactly waits until a quota has counted an amount.
+func (l *limited) usedExactly(t *testing.T, name corev1.ResourceName, want resource.Quantity) {
+	t.Helper()
 	var got resource.Quantity
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		q, err := l.typed[0].CoreV1().ResourceQuotas("default").Get(t.Context(), "q", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got = q.Status.Used[name]; got.Value() == want {
+		if got = q.Status.Used[name]; got.Cmp(want) == 0 {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%s: %s is used, not %d", name, got.String(), want)
+			t.Fatalf("%s: %s is used, not %s", name, got.String(), want.String())
 		}
 	}
 }

@@ -3,15 +3,12 @@ package quota
 import (
 	"context"
 	"errors"
-	"iter"
-	"maps"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	quotav1 "k8s.io/apiserver/pkg/quota/v1"
@@ -29,6 +26,9 @@ const (
 	workers = 2
 	// pause is between two counts of one quota that changes give reason for.
 	pause = 100 * time.Millisecond
+	// rest is how many times as long as a count the pause is at least: objects are read
+	// for their contents.
+	rest = 4
 	// DefaultResync is how often all quotas are counted, even without changes.
 	DefaultResync = 5 * time.Minute
 	// margin is how long after its deadline a request may still be written: etcd times
@@ -119,9 +119,14 @@ func newQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {
 		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "quota"})
 }
 
-// soon queues a quota to be counted. Rapid changes are counted together.
+// soon queues a quota to be counted. Rapid changes are counted together, the more the
+// longer it takes to count. The caller has the lock.
 func (c *Controller) soon(namespace, name string) {
-	c.queue.AddAfter(types.NamespacedName{Namespace: namespace, Name: name}, pause)
+	after := pause
+	if l := c.ledgers[namespace][name]; l != nil {
+		after = max(after, rest*l.took)
+	}
+	c.queue.AddAfter(types.NamespacedName{Namespace: namespace, Name: name}, after)
 }
 
 func (c *Controller) work(ctx context.Context) {
@@ -163,7 +168,7 @@ func (c *Controller) sync(ctx context.Context, item types.NamespacedName) error 
 		return nil
 	}
 	written, err := c.update(ctx, q, reserved, bytes)
-	if err != nil || written == nil || !isUncounted(written, maps.Keys(written.Status.Hard)) {
+	if err != nil || written == nil || !isUncounted(written, anything) {
 		return err
 	}
 	if q, reserved, bytes = c.look(item); q == nil {
@@ -176,28 +181,40 @@ func (c *Controller) sync(ctx context.Context, item types.NamespacedName) error 
 // update counts what a quota limits and writes its status, on the condition that the
 // quota is as given. Names that are not in force yet get no count. It returns nothing
 // if there was nothing to write, or if the quota is gone.
-func (c *Controller) update(ctx context.Context, q *corev1.ResourceQuota, reserved map[corev1.ResourceName]int64, bytes int64) (*corev1.ResourceQuota, error) {
+func (c *Controller) update(ctx context.Context, q *corev1.ResourceQuota, reserved corev1.ResourceList, bytes int64) (*corev1.ResourceQuota, error) {
+	began := time.Now()
 	used, err := c.count(ctx, q, 0)
 	if err != nil {
 		return nil, err
 	}
-	used[StorageBytes] = bytes
+	took := time.Since(began)
+	if !scoped(q) {
+		used[StorageBytes] = number(int(bytes))
+	}
 	updated := q.DeepCopy()
 	updated.Status = corev1.ResourceQuotaStatus{Hard: q.Spec.Hard.DeepCopy(), Used: corev1.ResourceList{}}
 	for name := range q.Spec.Hard {
 		if _, inForce := q.Status.Hard[name]; !inForce {
 			continue
 		}
-		n := used[name] + reserved[name]
+		stored := used[name]
+		n := number(0)
+		n.Add(stored)
+		n.Add(reserved[name])
 		// An object that was stored in the meantime is counted twice: as used and as
 		// reserved. status.used covers everything that passed admission, so n need not be
 		// higher. This does not hold for a name without a count in status.used: it may have
 		// been limited, and reserved, before.
-		if was, counted := q.Status.Used[name]; counted && used[name] <= was.Value() {
-			n = min(n, was.Value())
+		if was, counted := q.Status.Used[name]; counted && stored.Cmp(was) <= 0 && n.Cmp(was) > 0 {
+			n = was
 		}
-		updated.Status.Used[name] = *resource.NewQuantity(n, resource.DecimalSI)
+		updated.Status.Used[name] = n
 	}
+	c.mu.Lock()
+	if l := c.ledgers[q.Namespace][q.Name]; l != nil {
+		l.took = took
+	}
+	c.mu.Unlock()
 	if quotav1.Equals(updated.Status.Hard, q.Status.Hard) && quotav1.Equals(updated.Status.Used, q.Status.Used) {
 		return nil, nil
 	}
@@ -216,22 +233,22 @@ func (c *Controller) update(ctx context.Context, q *corev1.ResourceQuota, reserv
 	return written, nil
 }
 
-// isUncounted reports whether a quota limits one of the names and nothing is counted for
-// it yet.
-func isUncounted(q *corev1.ResourceQuota, names iter.Seq[corev1.ResourceName]) bool {
-	for name := range names {
-		if _, limited := q.Status.Hard[name]; limited {
-			if _, counted := q.Status.Used[name]; !counted {
-				return true
-			}
+// isUncounted reports whether a quota limits something that is asked for and nothing is
+// counted for it yet.
+func isUncounted(q *corev1.ResourceQuota, asked func(corev1.ResourceName) bool) bool {
+	for name := range q.Status.Hard {
+		if _, counted := q.Status.Used[name]; !counted && asked(name) {
+			return true
 		}
 	}
 	return false
 }
 
+func anything(corev1.ResourceName) bool { return true }
+
 // look returns a quota as it was last seen, what is reserved of it, and the bytes of
 // its namespace, all as of one moment of the watch.
-func (c *Controller) look(item types.NamespacedName) (q *corev1.ResourceQuota, reserved map[corev1.ResourceName]int64, bytes int64) {
+func (c *Controller) look(item types.NamespacedName) (q *corev1.ResourceQuota, reserved corev1.ResourceList, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.ledgers[item.Namespace][item.Name]
@@ -239,9 +256,10 @@ func (c *Controller) look(item types.NamespacedName) (q *corev1.ResourceQuota, r
 		return nil, nil, 0
 	}
 	now, life := time.Now(), c.config.RequestTimeout+margin
-	reserved = map[corev1.ResourceName]int64{}
+	reserved = corev1.ResourceList{}
 	for name := range l.quota.Spec.Hard {
-		if reserved[name] = l.pending(name, now.Add(-life)); reserved[name] > 0 {
+		pending := l.pending(name, now.Add(-life))
+		if reserved[name] = pending; !pending.IsZero() {
 			c.queue.AddAfter(item, life) // what was reserved in vain is given back then
 		}
 	}
@@ -251,8 +269,7 @@ func (c *Controller) look(item types.NamespacedName) (q *corev1.ResourceQuota, r
 	return l.quota, reserved, bytes
 }
 
-// scoped reports whether a quota has scopes. They are about pods: nothing here is in
-// one.
+// scoped reports whether a quota has scopes. It is about pods and claims then.
 func scoped(q *corev1.ResourceQuota) bool {
 	return len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil && len(q.Spec.ScopeSelector.MatchExpressions) > 0
 }

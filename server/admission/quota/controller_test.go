@@ -30,11 +30,11 @@ func writes(answer func(n int, q *corev1.ResourceQuota) (*corev1.ResourceQuota, 
 	return client, n
 }
 
-// quotaOfPods has a limit that nothing is read from etcd for.
-func quotaOfPods(revision string) *corev1.ResourceQuota {
+// quotaOfNothing has a limit that nothing is read from etcd for.
+func quotaOfNothing(revision string) *corev1.ResourceQuota {
 	return &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "n", UID: "u", ResourceVersion: revision},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("3")}},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"example.com/nothing": resource.MustParse("3")}},
 	}
 }
 
@@ -49,7 +49,7 @@ func TestFailedWritesAreRepeatedLessAndLessOften(t *testing.T) {
 	client, n := writes(func(int, *corev1.ResourceQuota) (*corev1.ResourceQuota, error) {
 		return nil, apierrors.NewGenericServerResponse(507, "update", quotas, "q", "etcd is full", 0, false)
 	})
-	c := controllerOf(client, quotaOfPods("1"))
+	c := controllerOf(client, quotaOfNothing("1"))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); c.work(ctx) }()
@@ -68,8 +68,8 @@ func TestFailedWritesAreRepeatedLessAndLessOften(t *testing.T) {
 func TestLimitComesIntoForceAtOnce(t *testing.T) {
 	var last *corev1.ResourceQuota
 	client, n := writes(func(n int, q *corev1.ResourceQuota) (*corev1.ResourceQuota, error) {
-		_, limited := q.Status.Hard["pods"]
-		_, counted := q.Status.Used["pods"]
+		_, limited := q.Status.Hard["example.com/nothing"]
+		_, counted := q.Status.Used["example.com/nothing"]
 		if !limited || counted != (n == 2) || q.ResourceVersion != []string{"", "1", "2"}[n] {
 			t.Errorf("write %d: %+v", n, q)
 		}
@@ -77,7 +77,7 @@ func TestLimitComesIntoForceAtOnce(t *testing.T) {
 		last = q
 		return q, nil
 	})
-	c := controllerOf(client, quotaOfPods("1"))
+	c := controllerOf(client, quotaOfNothing("1"))
 	item := types.NamespacedName{Namespace: "n", Name: "q"}
 	if err := c.sync(t.Context(), item); err != nil || n.Load() != 2 || c.queue.Len() != 0 {
 		t.Fatalf("%v after %d writes, %d to do", err, n.Load(), c.queue.Len())
@@ -101,14 +101,14 @@ func TestLimitComesIntoForceAtOnce(t *testing.T) {
 func TestReservationsOutliveTheirLimit(t *testing.T) {
 	var used resource.Quantity
 	client, _ := writes(func(_ int, q *corev1.ResourceQuota) (*corev1.ResourceQuota, error) {
-		used = q.Status.Used["pods"]
+		used = q.Status.Used["example.com/nothing"]
 		return q, nil
 	})
-	one, none, again := quotaOfPods("1"), quotaOfPods("2"), quotaOfPods("3")
-	one.Status = corev1.ResourceQuotaStatus{Hard: one.Spec.Hard, Used: corev1.ResourceList{"pods": resource.MustParse("0")}}
+	one, none, again := quotaOfNothing("1"), quotaOfNothing("2"), quotaOfNothing("3")
+	one.Status = corev1.ResourceQuotaStatus{Hard: one.Spec.Hard, Used: corev1.ResourceList{"example.com/nothing": resource.MustParse("0")}}
 	c := controllerOf(client, one)
 	reserved := one.DeepCopy()
-	reserved.ResourceVersion, reserved.Status.Used = "1.5", corev1.ResourceList{"pods": resource.MustParse("1")}
+	reserved.ResourceVersion, reserved.Status.Used = "1.5", corev1.ResourceList{"example.com/nothing": resource.MustParse("1")}
 	none.Spec.Hard = nil
 	again.Status.Hard = again.Spec.Hard
 	l := c.ledgers["n"]["q"]

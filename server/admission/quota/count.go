@@ -7,9 +7,14 @@ import (
 	"path"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	quotav1 "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 const (
@@ -21,27 +26,105 @@ const (
 	page = 100
 )
 
-// count returns how many objects there are of what a quota counts, at a revision or,
-// if that is 0, now: etcd counts keys without reading values.
-func (c *Controller) count(ctx context.Context, q *corev1.ResourceQuota, revision int64) (map[corev1.ResourceName]int64, error) {
-	used := map[corev1.ResourceName]int64{}
-	if scoped(q) {
-		return used, nil
-	}
+// count returns what objects take of what a quota limits, at a revision or, if that is 0,
+// now. etcd counts keys without reading values; objects are read for their contents only.
+func (c *Controller) count(ctx context.Context, q *corev1.ResourceQuota, revision int64) (corev1.ResourceList, error) {
+	used := corev1.ResourceList{}
 	var names []corev1.ResourceName
 	var folders []string
 	for name := range q.Spec.Hard {
-		if resource, ok := counted(name); ok {
+		if resource, ok := counted(name); ok && !scoped(q) {
 			if prefix := c.config.Kinds.Prefix(resource); prefix != "" {
 				names, folders = append(names, name), append(folders, c.folder(prefix, q.Namespace))
 			}
 		}
 	}
 	counts, err := c.countKeys(ctx, folders, revision)
-	for i, n := range counts {
-		used[names[i]] = n
+	if err != nil {
+		return nil, err
 	}
-	return used, err
+	for i, n := range counts {
+		used[names[i]] = number(int(n))
+	}
+	for resource := range measured {
+		r := readingOf(resource, q)
+		if r == nil {
+			continue
+		}
+		prefix := c.config.Kinds.Prefix(resource)
+		if prefix == "" {
+			continue
+		}
+		if err := c.values(ctx, c.folder(prefix, q.Namespace), revision, func(kv *mvccpb.KeyValue) {
+			obj := c.object(ctx, resource, kv)
+			used = quotav1.Add(used, r.taken(obj))
+			// A pod that is being deleted takes nothing after a time, without an event. What
+			// ends later is counted with all quotas.
+			if end, ok := endOf(obj); ok {
+				if left := time.Until(end); left > 0 && left < c.config.Resync {
+					c.queue.AddAfter(types.NamespacedName{Namespace: q.Namespace, Name: q.Name}, left+pause)
+				}
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return used, nil
+}
+
+// reading is what a quota limits that objects of a resource are read for.
+type reading struct {
+	*evaluator
+	quota *corev1.ResourceQuota
+	names []corev1.ResourceName
+}
+
+// readingOf returns nil if no object need be read. The number of objects in a scope is
+// counted by reading them, and so are their bytes.
+func readingOf(resource schema.GroupResource, q *corev1.ResourceQuota) *reading {
+	e := newEvaluator(resource)
+	r := &reading{evaluator: e, quota: q}
+	if e.contents == nil {
+		return nil
+	}
+	for name := range q.Spec.Hard {
+		if e.reads(name) || scoped(q) && e.takes(name) {
+			r.names = append(r.names, name)
+		}
+	}
+	if len(r.names) == 0 {
+		return nil
+	}
+	return r
+}
+
+// taken returns what an object takes of the quota now; nothing if there is none.
+func (r *reading) taken(obj runtime.Object) corev1.ResourceList {
+	if obj == nil || !r.within(obj, scopesOf(r.quota)) {
+		return nil
+	}
+	used, err := r.Usage(obj)
+	if err != nil {
+		return nil
+	}
+	return quotav1.Mask(used, r.names)
+}
+
+// object returns the object that is stored under a key, or nil if it cannot be read: it
+// takes nothing that could be known.
+func (c *Controller) object(ctx context.Context, resource schema.GroupResource, kv *mvccpb.KeyValue) runtime.Object {
+	if kv == nil || len(kv.Value) == 0 {
+		return nil
+	}
+	data, err := c.plain(ctx, resource, kv)
+	if err != nil {
+		return nil
+	}
+	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
+	if err != nil {
+		return nil
+	}
+	return obj
 }
 
 // folder is what the keys of the objects of a resource in a namespace begin with.
@@ -114,7 +197,7 @@ func (c *Controller) prepare(ctx context.Context, item types.NamespacedName) err
 	}
 	if bytewise {
 		t.scanned(revision, bytes)
-		there[StorageBytes] = bytes
+		there[StorageBytes] = number(int(bytes))
 	}
 	if !l.complete {
 		l.before(q, there, now)
@@ -149,25 +232,35 @@ func (c *Controller) measure(ctx context.Context, namespace string, revision int
 
 // sizes returns the sum of the values below a folder at a revision.
 func (c *Controller) sizes(ctx context.Context, folder string, revision int64) (sum int64, err error) {
+	err = c.values(ctx, folder, revision, func(kv *mvccpb.KeyValue) { sum += int64(len(kv.Value)) })
+	return sum, err
+}
+
+// values calls a function for all that is stored below a folder, at a revision or, if that
+// is 0, now.
+func (c *Controller) values(ctx context.Context, folder string, revision int64, f func(*mvccpb.KeyValue)) error {
 	end := clientv3.GetPrefixRangeEnd(folder)
 	for key := folder; ; {
 		answer, err := c.config.Etcd.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
 		if err != nil {
-			return 0, fmt.Errorf("failed to read the sizes of objects below %s: %w", folder, err)
+			return fmt.Errorf("failed to read objects below %s: %w", folder, err)
+		}
+		if revision == 0 {
+			revision = answer.Header.Revision // for all pages
 		}
 		for _, kv := range answer.Kvs {
-			sum += int64(len(kv.Value))
+			f(kv)
 		}
 		if !answer.More || len(answer.Kvs) == 0 {
-			return sum, nil
+			return nil
 		}
 		key = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
 	}
 }
 
-// limitsBytes reports whether a quota is about updates as well.
+// limitsBytes reports whether a quota limits the bytes of all objects of a namespace.
 func limitsBytes(q *corev1.ResourceQuota) bool {
 	_, wanted := q.Spec.Hard[StorageBytes]
 	_, inForce := q.Status.Hard[StorageBytes]
-	return wanted || inForce
+	return (wanted || inForce) && !scoped(q)
 }

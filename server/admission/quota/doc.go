@@ -1,5 +1,6 @@
 // Package quota limits what a namespace holds: the number of objects of any
-// resource, and the bytes that objects take in etcd.
+// resource, the bytes that objects take in etcd, and what pods, services and
+// claims take.
 //
 //	request ─▶ Plugin ──── no quota in the namespace ────────────────────▶ admitted
 //	             │                                                             ▲
@@ -15,6 +16,14 @@
 // replicationcontrollers, persistentvolumeclaims and resourcequotas. [StorageBytes] is the sum of the sizes of the values in etcd, of
 // all objects of the namespace but its ResourceQuotas, whose own status would
 // change it. Other names that Kubernetes has are accepted, and count nothing.
+//
+// Contents are read from objects: of pods that have not ended, pods, cpu, memory,
+// ephemeral-storage, hugepages-<size>, the same and extended resources with requests.,
+// the first three with limits.; of services, services.nodeports and
+// services.loadbalancers; of claims, requests.storage, and
+// <class>.storageclass.storage.k8s.io/ before requests.storage or persistentvolumeclaims.
+// A quota with scopes counts the pods or claims in all of them. Admission and the
+// controller measure an object with the same evaluator.
 //
 // # Invariants
 //

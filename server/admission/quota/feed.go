@@ -12,7 +12,9 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	quotav1 "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
@@ -172,6 +174,9 @@ func (c *Controller) apply(ctx context.Context, event *clientv3.Event) error {
 		return fmt.Errorf("etcd has no former value of %s", event.Kv.Key)
 	}
 	c.applyObject(event, resource, namespace)
+	if measured[resource] != nil {
+		c.applyContents(ctx, event, resource, namespace)
+	}
 	return nil
 }
 
@@ -210,7 +215,10 @@ func (c *Controller) applyObject(event *clientv3.Event, resource schema.GroupRes
 		for name, l := range c.ledgers[namespace] {
 			// An object that shrinks frees quota. One that grows beyond all reservations has
 			// used more: deletion marks and encryption do that. pause bounds the counting.
-			if l.settle(StorageBytes, bytes) != 0 && limitsBytes(l.quota) {
+			if !limitsBytes(l.quota) {
+				continue
+			}
+			if rest := l.settle(StorageBytes, number(int(bytes))); !rest.IsZero() {
 				c.soon(namespace, name)
 			}
 		}
@@ -221,13 +229,39 @@ func (c *Controller) applyObject(event *clientv3.Event, resource schema.GroupRes
 func (c *Controller) applyCount(resource schema.GroupResource, namespace string, event *clientv3.Event) {
 	for _, count := range countNames(resource) {
 		for name, l := range c.ledgers[namespace] {
-			if _, limited := l.quota.Spec.Hard[count]; !limited {
+			if _, limited := l.quota.Spec.Hard[count]; !limited || scoped(l.quota) {
 				continue
 			}
 			if event.Type == clientv3.EventTypeDelete {
 				c.soon(namespace, name)
 			} else if event.IsCreate() {
-				l.settle(count, 1)
+				l.settle(count, number(1))
+			}
+		}
+	}
+}
+
+// applyContents notes that an object takes more or less than before. What was reserved
+// for it is settled; anything else gives reason to count.
+func (c *Controller) applyContents(ctx context.Context, event *clientv3.Event, resource schema.GroupResource, namespace string) {
+	var now, before runtime.Object
+	decoded := false
+	for name, l := range c.ledgers[namespace] {
+		r := readingOf(resource, l.quota)
+		if r == nil {
+			continue
+		}
+		if !decoded {
+			now, before, decoded = c.object(ctx, resource, event.Kv), c.object(ctx, resource, event.PrevKv), true
+		}
+		for what, amount := range quotav1.Subtract(r.taken(now), r.taken(before)) {
+			if rest := l.settle(what, amount); !rest.IsZero() {
+				c.soon(namespace, name)
+			}
+		}
+		if _, ends := endOf(now); ends {
+			if _, ended := endOf(before); !ended {
+				c.soon(namespace, name) // and once more at the end
 			}
 		}
 	}
@@ -235,14 +269,9 @@ func (c *Controller) applyCount(resource schema.GroupResource, namespace string,
 
 // decode returns the quota that is stored under a key.
 func (c *Controller) decode(ctx context.Context, kv *mvccpb.KeyValue) (*corev1.ResourceQuota, error) {
-	data := kv.Value
-	if c.config.Transformers != nil {
-		if t := c.config.Transformers.TransformerForResource(quotas); t != nil {
-			var err error
-			if data, _, err = t.TransformFromStorage(ctx, data, value.DefaultContext(kv.Key)); err != nil {
-				return nil, err
-			}
-		}
+	data, err := c.plain(ctx, quotas, kv)
+	if err != nil {
+		return nil, err
 	}
 	q := &corev1.ResourceQuota{}
 	if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, q); err != nil {
@@ -250,4 +279,17 @@ func (c *Controller) decode(ctx context.Context, kv *mvccpb.KeyValue) (*corev1.R
 	}
 	q.ResourceVersion = strconv.FormatInt(kv.ModRevision, 10)
 	return q, nil
+}
+
+// plain returns a value as it is before encryption.
+func (c *Controller) plain(ctx context.Context, resource schema.GroupResource, kv *mvccpb.KeyValue) ([]byte, error) {
+	if c.config.Transformers == nil {
+		return kv.Value, nil
+	}
+	t := c.config.Transformers.TransformerForResource(resource)
+	if t == nil {
+		return kv.Value, nil
+	}
+	data, _, err := t.TransformFromStorage(ctx, kv.Value, value.DefaultContext(kv.Key))
+	return data, err
 }

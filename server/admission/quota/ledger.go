@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	quotav1 "k8s.io/apiserver/pkg/quota/v1"
 )
 
@@ -30,12 +32,14 @@ type ledger struct {
 	mine [2]string
 	// complete says that reservations of before the watch are in the queue.
 	complete bool
+	// took is how long it took to count what the quota limits.
+	took time.Duration
 }
 
 // reservation is how much status.used was raised by one write.
 type reservation struct {
 	at       time.Time
-	amount   int64
+	amount   resource.Quantity
 	revision string
 }
 
@@ -54,17 +58,17 @@ func (l *ledger) see(q *corev1.ResourceQuota, now time.Time) (changed bool) {
 	}
 	for name := range q.Status.Hard {
 		used, counted := q.Status.Used[name]
-		was := before.Status.Used[name]
-		switch delta := used.Value() - was.Value(); {
+		more := less(used, before.Status.Used[name])
+		switch {
 		case !counted:
 			changed = true // also if it was 0
-		case delta > 0:
-			l.reserved[name] = append(l.reserved[name], reservation{now, delta, q.ResourceVersion})
-		case delta < 0:
+		case more.Sign() > 0:
+			l.reserved[name] = append(l.reserved[name], reservation{now, more, q.ResourceVersion})
+		case more.Sign() < 0:
 			changed = true
 		}
 	}
-	return changed || !quotav1.Equals(before.Spec.Hard, q.Spec.Hard) || !quotav1.Equals(q.Status.Hard, q.Spec.Hard)
+	return changed || !equality.Semantic.DeepEqual(before.Spec, q.Spec) || !quotav1.Equals(q.Status.Hard, q.Spec.Hard)
 }
 
 // wrote notes that a revision is the controller's own, which the watch may have
@@ -79,12 +83,15 @@ func (l *ledger) wrote(revision string) {
 // settle removes an amount that objects now use from the oldest reservations. It
 // returns the rest of the amount, which was not reserved. If objects have become
 // smaller, amount and rest are negative.
-func (l *ledger) settle(name corev1.ResourceName, amount int64) (rest int64) {
+func (l *ledger) settle(name corev1.ResourceName, amount resource.Quantity) (rest resource.Quantity) {
 	queue := l.reserved[name]
-	for amount > 0 && len(queue) > 0 {
-		taken := min(amount, queue[0].amount)
-		amount -= taken
-		if queue[0].amount -= taken; queue[0].amount == 0 {
+	for amount.Sign() > 0 && len(queue) > 0 {
+		taken := amount
+		if queue[0].amount.Cmp(taken) < 0 {
+			taken = queue[0].amount
+		}
+		amount = less(amount, taken)
+		if queue[0].amount = less(queue[0].amount, taken); queue[0].amount.IsZero() {
 			queue = queue[1:]
 		}
 	}
@@ -96,17 +103,24 @@ func (l *ledger) settle(name corev1.ResourceName, amount int64) (rest int64) {
 }
 
 // pending drops the reservations from before since, and returns the sum of the others.
-func (l *ledger) pending(name corev1.ResourceName, since time.Time) int64 {
+func (l *ledger) pending(name corev1.ResourceName, since time.Time) resource.Quantity {
 	queue := l.reserved[name]
 	for len(queue) > 0 && queue[0].at.Before(since) {
 		queue = queue[1:]
 	}
 	l.reserved[name] = queue
-	sum := int64(0)
+	sum := number(0)
 	for _, r := range queue {
-		sum += r.amount
+		sum.Add(r.amount)
 	}
 	return sum
+}
+
+// less returns a quantity without another; both stay as they are.
+func less(a, b resource.Quantity) resource.Quantity {
+	a = a.DeepCopy()
+	a.Sub(b)
+	return a
 }
 
 // A tally is the bytes of the objects of a namespace: those of a scan, and those of
@@ -146,16 +160,16 @@ func (t *tally) scanned(revision, total int64) {
 //
 // q is the quota, and there has the amounts of the stored objects, both as of now.
 // status.used of q includes the reservations that the watch has delivered until now.
-func (l *ledger) before(q *corev1.ResourceQuota, there map[corev1.ResourceName]int64, now time.Time) {
+func (l *ledger) before(q *corev1.ResourceQuota, there corev1.ResourceList, now time.Time) {
 	l.complete = true
 	for name, used := range q.Status.Used {
-		unknown := used.Value() - there[name]
+		unknown := less(used, there[name])
 		for _, r := range l.reserved[name] {
 			if !r.at.After(now) {
-				unknown -= r.amount
+				unknown.Sub(r.amount)
 			}
 		}
-		if unknown > 0 {
+		if unknown.Sign() > 0 {
 			l.reserved[name] = append(l.reserved[name], reservation{at: now, amount: unknown})
 		}
 	}

@@ -45,7 +45,7 @@ func TestPendingCoversRequests(t *testing.T) {
 				for i := 0; i < len(ends); i++ {
 					if ends[i] <= now || random.IntN(4) == 0 {
 						ends = append(ends[:i], ends[i+1:]...)
-						l.settle("count/a", 1)
+						l.settle("count/a", number(1))
 						break
 					}
 				}
@@ -53,16 +53,16 @@ func TestPendingCoversRequests(t *testing.T) {
 			for i := 0; i < len(ends); i++ { // none takes longer than its life
 				if ends[i] < now {
 					ends = append(ends[:i], ends[i+1:]...)
-					l.settle("count/a", 1)
+					l.settle("count/a", number(1))
 					i--
 				}
 			}
-			if got := l.pending("count/a", at.Add(-life*time.Second)); got < int64(len(ends)) {
-				t.Fatalf("seed %d, step %d: %d are pending and %d requests on their way", seed, step, got, len(ends))
+			if got := l.pending("count/a", at.Add(-life*time.Second)); got.Value() < int64(len(ends)) {
+				t.Fatalf("seed %d, step %d: %d are pending and %d requests on their way", seed, step, got.Value(), len(ends))
 			}
 		}
-		if got := l.pending("count/a", start.Add(time.Duration(now+life+1)*time.Second)); got != 0 {
-			t.Errorf("seed %d: %d are pending at the end", seed, got)
+		if got := l.pending("count/a", start.Add(time.Duration(now+life+1)*time.Second)); !got.IsZero() {
+			t.Errorf("seed %d: %d are pending at the end", seed, got.Value())
 		}
 	}
 }
@@ -75,14 +75,14 @@ func TestOwnWritesReserveNothing(t *testing.T) {
 	l.see(quotaOf(1, 5), now)
 	l.wrote("2")
 	l.see(quotaOf(2, 7), now)
-	if n := l.pending("count/a", now.Add(-time.Minute)); n != 0 {
-		t.Errorf("the answer first: %d", n)
+	if n := l.pending("count/a", now.Add(-time.Minute)); !n.IsZero() {
+		t.Errorf("the answer first: %d", n.Value())
 	}
 	l.see(quotaOf(3, 9), now)
 	l.see(quotaOf(4, 10), now)
 	l.wrote("3")
-	if n := l.pending("count/a", now.Add(-time.Minute)); n != 1 {
-		t.Errorf("the watch first: %d", n)
+	if n := l.pending("count/a", now.Add(-time.Minute)); n.Value() != 1 {
+		t.Errorf("the watch first: %d", n.Value())
 	}
 	if l.see(quotaOf(5, 11), now) {
 		t.Error("a reservation gives reason to count")
@@ -105,9 +105,35 @@ func TestReservationsBeforeTheWatch(t *testing.T) {
 	l := &ledger{}
 	l.see(quotaOf(1, 5), now)
 	l.see(quotaOf(2, 6), now)
-	l.before(l.quota, map[corev1.ResourceName]int64{"count/a": 3}, now)
-	if n := l.pending("count/a", now.Add(-time.Minute)); n != 3 || !l.complete {
-		t.Errorf("%d are pending", n)
+	l.before(l.quota, corev1.ResourceList{"count/a": number(3)}, now)
+	if n := l.pending("count/a", now.Add(-time.Minute)); n.Value() != 3 || !l.complete {
+		t.Errorf("%d are pending", n.Value())
+	}
+}
+
+// TestPartsOfUnits: amounts are exact, whatever their units.
+func TestPartsOfUnits(t *testing.T) {
+	now, amount := time.Now(), resource.MustParse
+	used := func(revision int, text string) *corev1.ResourceQuota {
+		q := quotaOf(revision, 0)
+		q.Status.Used["count/a"] = amount(text)
+		return q
+	}
+	l := &ledger{}
+	for i, text := range []string{"100m", "350m", "1"} {
+		l.see(used(i, text), now)
+	}
+	if rest := l.settle("count/a", amount("300m")); !rest.IsZero() {
+		t.Errorf("%s is left of what was reserved", rest.String())
+	}
+	if n := l.pending("count/a", now.Add(-time.Minute)); n.Cmp(amount("600m")) != 0 {
+		t.Errorf("%s is pending", n.String())
+	}
+	if rest := l.settle("count/a", amount("601m")); rest.Cmp(amount("1m")) != 0 {
+		t.Errorf("%s was not reserved", rest.String())
+	}
+	if rest := l.settle("count/a", amount("-5m")); rest.Cmp(amount("-5m")) != 0 {
+		t.Errorf("%s is free", rest.String())
 	}
 }
 

@@ -117,8 +117,8 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return mark(ctx, a)
 	}
 	whole := wholeOf(ctx, a)
-	names := namesOf(whole)
-	if len(names) == 0 {
+	e := evaluatorOf(whole)
+	if e == nil {
 		return nil
 	}
 	known, revision, listed, err := p.quotas.heard(ctx, a.GetNamespace())
@@ -127,10 +127,10 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	}
 	// The informer of this replica may be behind, above all after it was cut off from
 	// etcd. So the write has a condition that etcd checks.
-	limits, unheard := limitsOf(known, names), store.Folder{Name: quotas.Resource + "/" + a.GetNamespace(), Revision: revision}
+	limits, unheard := limitsOf(known, e), store.Folder{Name: quotas.Resource + "/" + a.GetNamespace(), Revision: revision}
 	if !a.IsDryRun() {
 		unheard.Newer = func(ctx context.Context, marked []string) (store.Folder, error) {
-			return p.again(ctx, whole, limits, names, marked)
+			return p.again(ctx, whole, limits, marked)
 		}
 	}
 	if len(limits) > 0 || len(p.config.LimitedResources) > 0 {
@@ -198,19 +198,20 @@ func mark(ctx context.Context, a admission.Attributes) error {
 // and then does not count earlier reservations. It returns the condition of the write: that
 // there are no further such quotas. Earlier reservations are made twice, and the controller
 // releases them.
-func (p *Plugin) again(ctx context.Context, a admission.Attributes, known map[limit]bool, names []corev1.ResourceName, marked []string) (store.Folder, error) {
+func (p *Plugin) again(ctx context.Context, a admission.Attributes, known map[limit]bool, marked []string) (store.Folder, error) {
 	heard := store.Folder{Name: quotas.Resource + "/" + a.GetNamespace()}
 	all, revision, err := p.quotas.list(ctx, a.GetNamespace())
 	if err != nil {
 		return heard, err
 	}
-	now := limitsOf(all, names)
+	e := evaluatorOf(a)
+	now := limitsOf(all, e)
 	heard.Revision = revision
 	heard.Newer = func(ctx context.Context, marked []string) (store.Folder, error) {
-		return p.again(ctx, a, now, names, marked)
+		return p.again(ctx, a, now, marked)
 	}
 	for _, q := range all {
-		for l := range limitsOf([]*corev1.ResourceQuota{q}, names) {
+		for l := range limitsOf([]*corev1.ResourceQuota{q}, e) {
 			if !known[l] || slices.Contains(marked, q.Name) {
 				return heard, p.evaluate(ctx, a, all)
 			}
@@ -219,34 +220,18 @@ func (p *Plugin) again(ctx context.Context, a admission.Attributes, known map[li
 	return heard, nil
 }
 
-// namesOf are the names of what a request may add to.
-func namesOf(a admission.Attributes) []corev1.ResourceName {
-	e := evaluatorOf(a)
-	switch {
-	case !e.Handles(a):
-		return nil
-	case a.GetOperation() == admission.Update:
-		return byteNames(a.GetResource().GroupResource())
-	}
-	return e.names
-}
-
-func evaluatorOf(a admission.Attributes) evaluator {
-	return registry{}.Get(a.GetResource().GroupResource()).(evaluator)
-}
-
 // limit is that a quota limits something.
 type limit struct {
 	quota types.UID
 	name  corev1.ResourceName
 }
 
-// limitsOf are the limits of something that are in force.
-func limitsOf(all []*corev1.ResourceQuota, names []corev1.ResourceName) map[limit]bool {
+// limitsOf are the limits in force of what a request may add to.
+func limitsOf(all []*corev1.ResourceQuota, e *evaluator) map[limit]bool {
 	var limits map[limit]bool // mostly none
 	for _, q := range all {
-		for _, name := range names {
-			if _, limited := q.Status.Hard[name]; limited {
+		for name := range q.Status.Hard {
+			if e.takes(name) {
 				if limits == nil {
 					limits = map[limit]bool{}
 				}
@@ -270,10 +255,19 @@ func wholeOf(ctx context.Context, a admission.Attributes) admission.Attributes {
 	if o, old, ok := object.Stored(ctx); ok {
 		return whole{a, o, old}
 	}
-	if a.GetSubresource() == "status" {
+	switch a.GetSubresource() {
+	case "status", "resize", "ephemeralcontainers":
 		return whole{a, a.GetObject(), a.GetOldObject()}
 	}
 	return a
+}
+
+// subresourceOf returns the subresource that was written.
+func subresourceOf(a admission.Attributes) string {
+	if w, ok := a.(whole); ok {
+		return w.Attributes.GetSubresource()
+	}
+	return a.GetSubresource()
 }
 
 // GetSubresource implements admission.Attributes.
@@ -419,10 +413,10 @@ func (q *accessor) list(ctx context.Context, namespace string) (all []*corev1.Re
 // counted waits until the controller has counted all that the evaluator is going to look
 // at for a request.
 func (q *accessor) counted(ctx context.Context, a admission.Attributes) error {
-	names := evaluatorOf(a).names
+	e := evaluatorOf(a)
 	for {
 		known, _, listed, err := q.heard(ctx, a.GetNamespace())
-		i := slices.IndexFunc(known, func(one *corev1.ResourceQuota) bool { return isUncounted(one, slices.Values(names)) })
+		i := slices.IndexFunc(known, func(one *corev1.ResourceQuota) bool { return isUncounted(one, e.takes) })
 		if i < 0 && ctx.Err() == nil {
 			return err
 		}

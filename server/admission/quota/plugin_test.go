@@ -138,7 +138,7 @@ func TestLimitsThatWereMarkedSince(t *testing.T) {
 			return true, &corev1.ResourceQuotaList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1.ResourceQuota{*q}}, nil
 		})
 		p, a := pluginOf(t, client, q), creation("n")
-		folder, err := p.again(t.Context(), a, map[limit]bool{{q.UID, name}: c.known}, namesOf(a), c.marked)
+		folder, err := p.again(t.Context(), a, map[limit]bool{{q.UID, name}: c.known}, c.marked)
 		if err != nil || folder.Revision != 7 || written.Load() != c.reserving {
 			t.Errorf("%s: %d reservations, %+v, %v", c.what, written.Load(), folder, err)
 		}
