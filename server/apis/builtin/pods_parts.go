@@ -24,8 +24,8 @@ func ephemeralContainers(r *Resource) Strategy {
 		},
 		ValidateUpdate: func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 			p, errs := obj.(*corev1.Pod), field.ErrorList{}
-			if r.Strategy.Validate != nil {
-				errs = below(path, r.Strategy.Validate(ctx, obj))
+			if r.Strategy.ValidateUpdate != nil {
+				errs = below(path, r.Strategy.ValidateUpdate(ctx, obj, old))
 			}
 			now := map[string]*corev1.EphemeralContainer{}
 			for i := range p.Spec.EphemeralContainers {
