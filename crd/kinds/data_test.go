@@ -77,7 +77,7 @@ func TestKinds(t *testing.T) {
 
 // TestExpressions checks the types of all expressions.
 func TestExpressions(t *testing.T) {
-	loadTypes()
+	loadAll(t)
 	c := newChecker(t)
 	for _, k := range All() {
 		root := types.NewObjectType(k.Type)

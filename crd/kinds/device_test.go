@@ -57,7 +57,7 @@ func TestDeviceNames(t *testing.T) {
 
 // TestCost evaluates an expression whose cost Kubernetes' environment guesses too high.
 func TestCost(t *testing.T) {
-	loadTypes()
+	loadAll(t)
 	attributes := map[string]any{}
 	for _, name := range []string{"a", "b", "c d"} {
 		attributes[name] = map[string]any{"int": int64(1)}

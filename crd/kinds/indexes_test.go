@@ -62,7 +62,7 @@ func TestAmount(t *testing.T) {
 }
 
 func TestEqualBut(t *testing.T) {
-	loadTypes()
+	loadAll(t)
 	pod := readTypes()["core/v1.PodSpec"]
 	spec := func(image, cpu, node string) *object {
 		return &object{pod, map[string]any{

@@ -65,6 +65,8 @@ type Kind struct {
 	Selectors ordered[expr] `yaml:"selectors"`
 	// Prepares are the steps of Prepare.
 	Prepares []preparation `yaml:"prepare"`
+
+	once sync.Once // see load
 }
 
 // All returns the kinds of all files, ordered by file. They must not be changed.
@@ -111,98 +113,4 @@ func read(name string) []byte {
 		panic(fmt.Sprintf("kinds: reading %s failed: %v", name, err))
 	}
 	return b
-}
-
-// load reads what the files say about types, once for all kinds.
-func (k *Kind) load() *Kind {
-	loadTypes()
-	return k
-}
-
-// object is the type of the kind's objects.
-func (k *Kind) object() *objectType {
-	k.load()
-	return readTypes()[k.Type]
-}
-
-var loadTypes = sync.OnceFunc(func() {
-	all := readTypes()
-	for _, name := range files() {
-		var f file
-		if err := yaml.Unmarshal(read(name), &f); err != nil {
-			panic(fmt.Sprintf("kinds: reading %s failed: %v", name, err))
-		}
-		for _, one := range f.Types {
-			t := all[one.name]
-			if t == nil {
-				panic(fmt.Sprintf("kinds: %s describes %s, which types.json does not have", name, one.name))
-			}
-			t.describe(one.value)
-		}
-	}
-	seen := map[*objectType]bool{}
-	for _, t := range all {
-		t.sum(seen)
-	}
-})
-
-// describe adds what a file says about a type.
-func (t *objectType) describe(data *typeData) {
-	if t.data == nil {
-		t.data = &typeData{}
-	}
-	t.data.Fields = append(t.data.Fields, data.Fields...)
-	t.data.Unions = append(t.data.Unions, data.unions()...)
-	t.data.Rules = append(t.data.Rules, data.Rules...)
-	t.data.Warnings = append(t.data.Warnings, data.Warnings...)
-	for _, field := range data.Fields {
-		if t.fields[field.name] == nil {
-			panic(fmt.Sprintf("kinds: %s has no field %s", t.name, field.name))
-		}
-	}
-}
-
-// unions are those of a type.
-func (d *typeData) unions() []*union {
-	if d.Union != nil {
-		return append([]*union{d.Union}, d.Unions...)
-	}
-	return d.Unions
-}
-
-// field is what the files say about a field, nil if nothing.
-func (t *objectType) field(name string) *fieldData {
-	if t.data == nil {
-		return nil
-	}
-	return t.data.Fields.get(name)
-}
-
-// sum finds out what there is to do for values of a type and of those below it. No type
-// is below itself.
-func (t *objectType) sum(seen map[*objectType]bool) {
-	if seen[t] {
-		return
-	}
-	seen[t] = true
-	if d := t.data; d != nil {
-		t.validates = true
-		t.warns = t.warns || len(d.Warnings) > 0
-		for _, f := range d.Fields {
-			t.defaults = t.defaults || f.value.Default != nil || f.value.DefaultExpression != nil
-			t.warns = t.warns || len(f.value.Warnings) > 0 || f.value.Items != nil && len(f.value.Items.Warnings) > 0
-			t.drops = t.drops || f.value.Feature != ""
-			t.dropsWhole = t.dropsWhole || f.value.Feature == "whole"
-		}
-	}
-	for _, ft := range t.fields {
-		t.defaults = t.defaults || ft.resources
-		if below := ft.below(); below != nil {
-			below.sum(seen)
-			t.validates = t.validates || below.validates
-			t.defaults = t.defaults || below.defaults
-			t.warns = t.warns || below.warns
-			t.drops = t.drops || below.drops
-		}
-	}
 }

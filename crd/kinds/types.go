@@ -51,6 +51,8 @@ type objectType struct {
 	// type or of those below it.
 	validates, defaults, warns, drops bool
 
+	loaded bool // see load
+
 	// dropsWhole tells whether an object that has nothing but dropped fields is
 	// dropped itself.
 	dropsWhole bool
