@@ -58,14 +58,18 @@ func (a *Arguments) Set(flag string, values ...string) *Arguments {
 	return a
 }
 
-// Append gives a flag these values, too.
+// Append gives a flag these values, too, besides those that it has by default:
+// --disable-admission-plugins has ServiceAccount, as in envtest.
 func (a *Arguments) Append(flag string, values ...string) *Arguments {
-	return a.Set(flag, append(a.values[flag], values...)...)
+	if _, given := a.values[flag]; !given && flag == "disable-admission-plugins" {
+		values = slices.Concat(kubebuilder.DisabledPlugins, values)
+	}
+	return a.AppendNoDefaults(flag, values...)
 }
 
-// AppendNoDefaults is Append: a flag has no values but those that it is given.
+// AppendNoDefaults gives a flag these values, besides those that it was given.
 func (a *Arguments) AppendNoDefaults(flag string, values ...string) *Arguments {
-	return a.Append(flag, values...)
+	return a.Set(flag, append(a.values[flag], values...)...)
 }
 
 // Enable gives a flag without a value.

@@ -18,6 +18,7 @@ import (
 
 	admission "k8s.io/api/admission/v1"
 	admissionregistration "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbac "k8s.io/api/rbac/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +31,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 
 	"github.com/espalier-dev/espalier/server/espaliertest"
 )
@@ -336,11 +338,20 @@ func TestEnvironmentFlags(t *testing.T) {
 	e := &espaliertest.Environment{CRDDirectoryPaths: []string{file(t, "pear.yaml", pear)}}
 	flags := e.ControlPlane.GetAPIServer().Configure()
 	flags.Set("field-validation", "strict").Enable("allow-privileged").Append("enable-admission-plugins", "PodSecurity").
-		AppendNoDefaults("disable-admission-plugins", "ServiceAccount").Set("bark", "yes").Disable("bark")
+		Append("disable-admission-plugins", "RuntimeClass").Set("bark", "yes").Disable("bark")
 	(&espaliertest.Etcd{}).Configure().Set("quota-backend-bytes", "1")
 	config := begin(t, e)
 	if _, err := create(t, config, map[string]any{"colour": "green"}); err == nil || !strings.Contains(err.Error(), `strict decoding error: unknown field "spec.colour"`) {
 		t.Errorf("the flag has no effect: %v", err)
+	}
+	// Neither of the two plugins is on: there is no such class, and no account.
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{RuntimeClassName: ptr.To("none"), Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	if pod, err = client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil || pod.Spec.ServiceAccountName != "" {
+		t.Errorf("%v %v", pod.Spec, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/espalier-dev/espalier/server"
 	"github.com/espalier-dev/espalier/server/crdinstall"
+	"github.com/espalier-dev/espalier/server/kubebuilder"
 	"github.com/espalier-dev/espalier/server/local"
 )
 
@@ -150,11 +152,13 @@ func (s *settings) read() ([]crdinstall.Definition, error) {
 
 // apply configures a test server: all kinds, CRDs can be deleted with their objects, no
 // API Priority and Fairness, no waiting for watches at the end. Controllers that write
-// at a time of their own are off: a seed must repeat the order of all events.
+// at a time of their own are off: a seed must repeat the order of all events. Pods need no
+// service account, as in envtest.
 func (s *settings) apply(o *server.Options) {
 	o.Kinds = server.KindsAll
 	o.ProtectInstances = false
 	o.Controllers = []string{"*", "-root-ca-certificate-publisher-controller", "-kubernetes-service-controller"}
+	o.Admission.DisablePlugins = slices.Clone(kubebuilder.DisabledPlugins)
 	o.Feature.EnablePriorityAndFairness = false
 	o.Run.ShutdownWatchTerminationGracePeriod = 0
 	for _, change := range s.configure {

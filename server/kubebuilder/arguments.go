@@ -14,6 +14,10 @@ import (
 // "default" themselves, and count config maps.
 var Controllers = []string{"*", "-root-ca-certificate-publisher-controller", "-serviceaccount-controller"}
 
+// DisabledPlugins are the admission plugins that envtest turns off: no namespace has a
+// service account.
+var DisabledPlugins = []string{"ServiceAccount"}
+
 // Arguments returns kube-apiserver's arguments as this server takes them, and what it
 // dropped from them. It is for tests that were written for kube-apiserver: it drops
 // plugins, feature gates and modes that this server does not have.

@@ -85,7 +85,7 @@ func (f *ignoredFlag) Type() string {
 }
 
 // dropPlugins removes plugins that only kube-apiserver has from
-// --disable-admission-plugins: envtest disables ServiceAccount.
+// --disable-admission-plugins.
 func dropPlugins(flags *pflag.FlagSet) []string {
 	const name = "disable-admission-plugins"
 	flag := flags.Lookup(name)
@@ -112,7 +112,7 @@ var aboutPods = strings.Fields(`AlwaysAdmit AlwaysPullImages CertificateApproval
 	ClusterTrustBundleAttest DefaultIngressClass DefaultStorageClass DefaultTolerationSeconds DenyServiceExternalIPs ExtendedResourceToleration
 	ImagePolicyWebhook JobValidation LimitPodHardAntiAffinityTopology NodeDeclaredFeatureValidator NodeRestriction
 	PersistentVolumeClaimResize PersistentVolumeLabel PodGroupProtection PodGroupWorkloadExists PodNodeSelector PodResizeValidator PodSecurity
-	PodSecurityPolicy PodTolerationRestriction PodTopologyLabels Priority SecurityContextDeny ServiceAccount
+	PodSecurityPolicy PodTolerationRestriction PodTopologyLabels Priority SecurityContextDeny
 	StorageObjectInUseProtection TaintNodesByCondition`)
 
 // elsewhere are the plugins that only kube-apiserver has. Disabling one has no effect here.

@@ -38,14 +38,11 @@ func TestEnvtestsFlags(t *testing.T) {
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
-		"--allow-privileged is ignored: no pod runs",
-		"--disable-admission-plugins: ServiceAccount is ignored: this server does not have it",
-	}
+	want := []string{"--allow-privileged is ignored: no pod runs"}
 	if got := ignored(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	if len(o.Admission.DisablePlugins) != 0 || o.Serving.BindPort != 6443 {
+	if !slices.Equal(o.Admission.DisablePlugins, []string{"ServiceAccount"}) || o.Serving.BindPort != 6443 {
 		t.Errorf("%v, port %d", o.Admission.DisablePlugins, o.Serving.BindPort)
 	}
 	if errs := o.Admission.Validate(); len(errs) > 0 {

@@ -19,8 +19,9 @@ import (
 // quiet turns API priority and fairness off: its controller writes to FlowSchemas while they are compared.
 const quiet = "--enable-priority-and-fairness=false"
 
-// data has our server serve all kinds as data, without controllers that kube-apiserver does not have.
-const data = "--kinds=all --controllers= " + quiet
+// data has our server serve all kinds as data, without controllers that kube-apiserver does not have. None creates service accounts,
+// so that both servers run without the plugin that pods need them for.
+const data = "--kinds=all --controllers= --disable-admission-plugins=ServiceAccount " + quiet
 
 var (
 	only     = flag.String("kinds", "", "kinds to compare, separated by commas: plural, plural.group or plural.version.group (default: all)")

@@ -74,7 +74,7 @@ func server(ctx context.Context, dir string) (*kinds.Client, func(), error) {
 		return nil, nil, err
 	}
 	s, err := launch.StartServer(ctx, launch.Spec{Kind: launch.Espalier, Binary: binary, Etcd: etcd.URL, Prefix: "/offline",
-		Flags: []string{"--kinds=all", "--controllers=", "--enable-priority-and-fairness=false"}})
+		Flags: []string{"--kinds=all", "--controllers=", "--disable-admission-plugins=ServiceAccount", "--enable-priority-and-fairness=false"}})
 	if err != nil {
 		etcd.Stop()
 		return nil, nil, err

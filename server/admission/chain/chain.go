@@ -42,21 +42,26 @@ func (s *steps) handle(operation admission.Operation) bool {
 		slices.ContainsFunc(s.validating, func(p admission.ValidationInterface) bool { return p.Handles(operation) })
 }
 
-// Admit implements admission.MutationInterface. If a plugin has changed the
-// object, plugins with a reinvocation policy are called again.
-func (c *Chain) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if err := c.direct.admit(ctx, a, o); err != nil {
+// Admit implements admission.MutationInterface. If a webhook or a policy has changed the
+// object, all plugins are called again, so that a container that it has added to a pod
+// gets what every container gets. Those that ask it say in their configuration whether
+// they want to be.
+func (c *Chain) Admit(ctx context.Context, first admission.Attributes, given admission.ObjectInterfaces) error {
+	if err := c.direct.admit(ctx, first, given); err != nil {
 		return err
 	}
 	if c.Idle() {
 		return nil
 	}
-	a, o = shown(a, o)
+	a, o := shown(first, given)
 	if err := c.asking.admit(ctx, a, o); err != nil {
 		return err
 	}
 	if again := a.GetReinvocationContext(); again.ShouldReinvoke() {
 		again.SetIsReinvoke()
+		if err := c.direct.admit(ctx, first, given); err != nil {
+			return err
+		}
 		if err := c.asking.admit(ctx, a, o); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/espalier-dev/espalier/server/admission/limitranger"
 	"github.com/espalier-dev/espalier/server/admission/quota"
 	"github.com/espalier-dev/espalier/server/admission/runtimeclass"
+	"github.com/espalier-dev/espalier/server/admission/serviceaccount"
 )
 
 // NewFlags returns the flags of admission: --enable-admission-plugins,
@@ -25,12 +26,13 @@ func NewFlags() *genericoptions.AdmissionOptions {
 	o.Plugins.Register(ownersName, newOwners)
 	after := slices.Index(o.RecommendedPluginOrder, lifecycle.PluginName) + 1
 	o.Plugins.Register(limitranger.PluginName, limitranger.NewPlugin)
+	o.Plugins.Register(serviceaccount.PluginName, serviceaccount.NewPlugin)
 	o.Plugins.Register(runtimeclass.PluginName, runtimeclass.NewPlugin)
-	o.RecommendedPluginOrder = slices.Insert(o.RecommendedPluginOrder, after, ownersName, limitranger.PluginName, runtimeclass.PluginName)
+	o.RecommendedPluginOrder = slices.Insert(o.RecommendedPluginOrder, after, ownersName, limitranger.PluginName, serviceaccount.PluginName, runtimeclass.PluginName)
 	o.Plugins.Register(quota.PluginName, quota.NewPlugin)
 	o.RecommendedPluginOrder = append(o.RecommendedPluginOrder, quota.PluginName)
 	return o
 }
 
 // direct are the plugins that need no conversion of objects.
-var direct = []string{lifecycle.PluginName, ownersName, limitranger.PluginName, runtimeclass.PluginName, quota.PluginName}
+var direct = []string{lifecycle.PluginName, ownersName, limitranger.PluginName, serviceaccount.PluginName, runtimeclass.PluginName, quota.PluginName}
