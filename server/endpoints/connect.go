@@ -6,6 +6,9 @@ import (
 	"net/url"
 	"slices"
 
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/espalier-dev/espalier/server/endpoints/reply"
@@ -16,6 +19,9 @@ import (
 type Connecter interface {
 	// Verbs are those of the requests that would connect.
 	Verbs() []string
+	// Commands reports whether the connection runs something. Web sockets begin with GET,
+	// so that a get needs the right to create, too.
+	Commands() bool
 	Connect(ctx context.Context, name string, query url.Values) error
 }
 
@@ -28,6 +34,12 @@ func (e *Endpoint) connect(verb string) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		ctx := req.Context()
 		info, _ := request.RequestInfoFrom(ctx) // it led here
+		if verb == "get" && s.Commands() {
+			if err := e.mayCreate(ctx); err != nil {
+				reply.Error(w, req, err)
+				return
+			}
+		}
 		if err := s.Connect(request.WithNamespace(ctx, info.Namespace), info.Name, req.URL.Query()); err != nil {
 			reply.Error(w, req, err)
 			return
@@ -35,3 +47,26 @@ func (e *Endpoint) connect(verb string) http.HandlerFunc {
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
+
+// mayCreate returns an error for a user who may not create what the request gets.
+func (e *Endpoint) mayCreate(ctx context.Context) error {
+	a, err := filters.GetAuthorizerAttributes(ctx)
+	if err != nil {
+		return err
+	}
+	create := creation{a}
+	decision, reason, err := e.Scope.Authorizer.Authorize(ctx, create)
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
+		return err
+	}
+	return responsewriters.ForbiddenStatusError(create, reason)
+}
+
+// creation are the attributes of a request with another verb.
+type creation struct{ authorizer.Attributes }
+
+// GetVerb implements authorizer.Attributes.
+func (creation) GetVerb() string { return "create" }

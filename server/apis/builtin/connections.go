@@ -26,6 +26,7 @@ import (
 // does before it has a connection.
 type connection struct {
 	verbs   []string
+	command bool // that runs something
 	options func() runtime.Object
 	connect func(ctx context.Context, name string, query url.Values) error
 }
@@ -40,6 +41,9 @@ func (connection) Destroy() {}
 
 // Verbs implements endpoints.Connecter.
 func (c connection) Verbs() []string { return c.verbs }
+
+// Commands implements endpoints.Connecter.
+func (c connection) Commands() bool { return c.command }
 
 // Connect implements endpoints.Connecter.
 func (c connection) Connect(ctx context.Context, name string, query url.Values) error {
@@ -61,7 +65,7 @@ func addConnections(pods, nodes, services *Resource) {
 	var nodeStore *genericregistry.Store
 	subresource(nodes, "proxy", func(s *genericregistry.Store) rest.Storage {
 		nodeStore = s
-		return connection{proxyVerbs, empty[corev1.NodeProxyOptions], func(ctx context.Context, name string, _ url.Values) error {
+		return connection{proxyVerbs, false, empty[corev1.NodeProxyOptions], func(ctx context.Context, name string, _ url.Values) error {
 			_, node, _, ok := utilnet.SplitSchemeNamePort(name)
 			if !ok {
 				return apierrors.NewBadRequest(fmt.Sprintf("invalid node request %q", name))
@@ -70,7 +74,7 @@ func addConnections(pods, nodes, services *Resource) {
 		}}
 	})
 	subresource(services, "proxy", func(*genericregistry.Store) rest.Storage {
-		return connection{proxyVerbs, empty[corev1.ServiceProxyOptions], func(_ context.Context, name string, _ url.Values) error {
+		return connection{proxyVerbs, false, empty[corev1.ServiceProxyOptions], func(_ context.Context, name string, _ url.Values) error {
 			_, service, _, ok := utilnet.SplitSchemeNamePort(name)
 			if !ok {
 				return apierrors.NewBadRequest(fmt.Sprintf("invalid service request %q", name))
@@ -79,7 +83,7 @@ func addConnections(pods, nodes, services *Resource) {
 		}}
 	})
 	subresource(pods, "proxy", func(s *genericregistry.Store) rest.Storage {
-		return connection{proxyVerbs, empty[corev1.PodProxyOptions], func(ctx context.Context, name string, _ url.Values) error {
+		return connection{proxyVerbs, false, empty[corev1.PodProxyOptions], func(ctx context.Context, name string, _ url.Values) error {
 			_, pod, _, ok := utilnet.SplitSchemeNamePort(name)
 			if !ok {
 				return apierrors.NewBadRequest(fmt.Sprintf("invalid pod request %q", name))
@@ -96,7 +100,7 @@ func addConnections(pods, nodes, services *Resource) {
 	})
 	command := func(name string, options func() runtime.Object, verbs []string, containers bool, before func(string, url.Values) error) {
 		subresource(pods, name, func(s *genericregistry.Store) rest.Storage {
-			return connection{verbs, options, func(ctx context.Context, pod string, query url.Values) error {
+			return connection{verbs, name != "log", options, func(ctx context.Context, pod string, query url.Values) error {
 				if before != nil {
 					if err := before(pod, query); err != nil {
 						return err

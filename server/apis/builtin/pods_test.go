@@ -444,3 +444,13 @@ func TestPodPartsWithRules(t *testing.T) {
 	_, err = pods.UpdateEphemeralContainers(t.Context(), "p", p, metav1.UpdateOptions{})
 	failsWith(t, "no name", err, "spec.ephemeralContainers[1].name: Required value")
 }
+
+// No pod runs here, so that there is no cluster policy against privileged ones.
+func TestPrivilegedPods(t *testing.T) {
+	pods := start(t, Data()...).client("application/json").CoreV1().Pods("default")
+	if _, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "c", Image: "i", SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)}}},
+	}}, metav1.CreateOptions{}); err != nil {
+		t.Error(err)
+	}
+}
