@@ -15,7 +15,9 @@ require (
 
 require (
 	github.com/google/cel-go v0.29.2 // indirect
+	github.com/google/uuid v1.6.0 // indirect
 	github.com/prometheus/client_golang v1.24.0 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	go.opentelemetry.io/otel v1.45.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
