@@ -47,7 +47,7 @@ func unasked(r *request) bool {
 		return slices.Equal(r.cli.infos, []string{"object-skipped"})
 	}
 	switch r.cli.errors[0].rule {
-	case "crd-missing", "version-unknown", "version-unserved":
+	case "crd-missing", "kind-unknown", "version-unknown", "version-unserved":
 		return len(r.cli.errors) == 1
 	}
 	return false
