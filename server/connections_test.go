@@ -19,7 +19,7 @@ func TestCommandsNeedTheRightToCreate(t *testing.T) {
 	}
 	for part, want := range map[string]int{"exec": http.StatusForbidden, "attach": http.StatusForbidden, "portforward": http.StatusForbidden, "proxy": http.StatusNotFound} {
 		path := r.url + "/api/v1/namespaces/default/pods/p/" + part
-		if code, body := get(t, r.member(t, "readers"), path); code != want || want == http.StatusForbidden && !strings.Contains(string(body), `cannot create resource \"pods/`+part+`\"`) {
+		if code, body := get(t, r.member(t, "readers"), path); code != want || want == http.StatusForbidden && !strings.Contains(body, `cannot create resource \"pods/`+part+`\"`) {
 			t.Errorf("%s with the right to get: %d %s", part, code, body)
 		}
 		if code, body := get(t, r.member(t, "debuggers"), path); code != http.StatusNotFound {
