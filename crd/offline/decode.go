@@ -11,6 +11,7 @@ import (
 	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/espalier-dev/espalier/crd/kinds"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/spelling"
 )
@@ -60,10 +61,18 @@ func (k *Kind) Decode(data []byte, version Version) (runtime.Object, []*FieldErr
 		// Servers look for the kind first, in keys of any case.
 		return nil, nil, &DecodeError{Kind: k, Err: err, unrecognized: true}
 	}
+	if err := kinds.LongQuantity(data, func(short []byte) error {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(short, k.New()); err != nil {
+			return k.decodeError(short, err)
+		}
+		return nil
+	}); err != nil {
+		return nil, nil, err
+	}
 	obj := k.New()
 	strict, err := kjson.UnmarshalStrict(data, obj)
 	if err != nil {
-		return nil, nil, k.decodeError(data, obj, err)
+		return nil, nil, k.decodeError(data, err)
 	}
 	return obj, k.fieldErrors(data, obj, strict, version), nil
 }
@@ -83,7 +92,7 @@ func (k *Kind) fieldErrors(data []byte, obj runtime.Object, strict []error, vers
 		}
 		list = append(list, one)
 	}
-	if version.before(Latest) {
+	if version < Latest {
 		list = append(list, newer(data, obj, version)...)
 	}
 	return list
@@ -127,7 +136,7 @@ func splitPath(path string) []string {
 }
 
 // decodeError finds where an error of the decoder is.
-func (k *Kind) decodeError(data []byte, obj runtime.Object, err error) *DecodeError {
+func (k *Kind) decodeError(data []byte, err error) *DecodeError {
 	e := &DecodeError{Kind: k, Err: err}
 	doc, parseErr := jsondoc.Parse(data, jsondoc.Limits{})
 	if parseErr != nil {
@@ -141,7 +150,7 @@ func (k *Kind) decodeError(data []byte, obj runtime.Object, err error) *DecodeEr
 		return e
 	}
 	f := finder{doc: doc, text: err.Error()}
-	if v, ok := f.find(jsondoc.Root, reflect.TypeOf(obj).Elem()); ok {
+	if v, ok := f.find(jsondoc.Root, reflect.TypeOf(k.New()).Elem()); ok {
 		e.Offset = doc.Offset(v)
 	}
 	return e

@@ -46,9 +46,7 @@ var All = sync.OnceValue(func() []*Kind {
 		all = append(all, k)
 	}
 	for i := range typed {
-		if one := &typed[i]; !slices.ContainsFunc(all, func(k *Kind) bool { return k.GroupVersionKind == one.GroupVersionKind }) {
-			all = append(all, one)
-		}
+		all = append(all, &typed[i])
 	}
 	slices.SortFunc(all, func(a, b *Kind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))

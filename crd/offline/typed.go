@@ -65,7 +65,6 @@ var typed = []Kind{
 	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"), Status: true, name: apivalidation.NameIsDNSSubdomain},
 	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"), name: apivalidation.NameIsDNSSubdomain},
 	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), name: apivalidation.NameIsDNSSubdomain},
-	{GroupVersionKind: autoscalingv1.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), Namespaced: true, Status: true, name: apivalidation.NameIsDNSSubdomain},
 	{GroupVersionKind: certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), Status: true, name: kinds.PathSegmentName},
 	{GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Namespaced: true, name: apivalidation.NameIsDNSSubdomain},
 	{GroupVersionKind: eventsv1.SchemeGroupVersion.WithKind("Event"), Namespaced: true, name: kinds.PathSegmentName},

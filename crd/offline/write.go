@@ -2,12 +2,9 @@ package offline
 
 import (
 	"fmt"
-	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -22,20 +19,11 @@ type Answer struct {
 	Warnings []string
 }
 
-// Meta is the metadata of an object of k8s.io/api. All of them have metadata.
-func Meta(obj runtime.Object) metav1.Object {
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		panic(fmt.Sprintf("offline: a %T has no metadata: %v", obj, err))
-	}
-	return m
-}
-
 // Create validates a new object. Namespace is the one of the request. The object is
 // changed to what a server stores.
 func (k *Kind) Create(obj runtime.Object, namespace string) Answer {
 	k.fill(obj)
-	m := Meta(obj)
+	m := kinds.Metadata(obj)
 	answer := Answer{Warnings: request.NewMetadata(m, k.Namespaced, namespace)}
 	if s, ok := obj.(*corev1.Service); ok {
 		SyncServiceIPs(s)
@@ -46,11 +34,10 @@ func (k *Kind) Create(obj runtime.Object, namespace string) Answer {
 			return answer // before anything else is validated
 		}
 	}
-	k.prepare(obj, nil, (*kinds.Kind).Prepare)
-	path := field.NewPath("metadata")
-	answer.Errors = append(validation.ValidateObjectMetaAccessor(m, k.Namespaced, k.name, path), k.validate(obj, nil, "")...)
-	if len(answer.Errors) == 0 && k.data != nil {
-		answer.Warnings = append(answer.Warnings, k.data.Warnings(tree(obj), nil)...)
+	w := k.prepare(obj, nil, (*kinds.Kind).Prepare)
+	answer.Errors = append(validation.ValidateObjectMetaAccessor(m, k.Namespaced, k.name, field.NewPath("metadata")), w.errors("")...)
+	if len(answer.Errors) == 0 {
+		answer.Warnings = append(answer.Warnings, w.warnings()...)
 	}
 	return answer
 }
@@ -60,37 +47,19 @@ func (k *Kind) Create(obj runtime.Object, namespace string) Answer {
 func (k *Kind) Update(obj, old runtime.Object, subresource, namespace string) Answer {
 	k.fill(obj)
 	k.fill(old)
-	m, before := Meta(obj), Meta(old)
+	m, before := kinds.Metadata(obj), kinds.Metadata(old)
 	answer := Answer{Warnings: request.ChangedMetadata(m, before, k.Namespaced, namespace)}
+	steps := (*kinds.Kind).Prepare
 	if subresource == "status" {
-		k.prepare(obj, old, (*kinds.Kind).PrepareStatus)
-	} else {
-		k.prepare(obj, old, (*kinds.Kind).Prepare)
+		steps = (*kinds.Kind).PrepareStatus
 	}
+	w := k.prepare(obj, old, steps)
 	request.KeepMetadata(m, before)
-	answer.Errors = append(request.UpdateErrors(m, before, k.Namespaced), k.validate(obj, old, subresource)...)
-	if len(answer.Errors) == 0 && k.data != nil {
-		answer.Warnings = append(answer.Warnings, k.data.Warnings(tree(obj), tree(old))...)
+	answer.Errors = append(request.UpdateErrors(m, before, k.Namespaced), w.errors(subresource)...)
+	if len(answer.Errors) == 0 {
+		answer.Warnings = append(answer.Warnings, w.warnings()...)
 	}
 	return answer
-}
-
-// tree is an object as crd/kinds has it.
-func tree(obj runtime.Object) map[string]any {
-	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		panic(fmt.Sprintf("offline: a %T cannot be converted to a tree: %v", obj, err)) // all types of k8s.io/api can
-	}
-	return m
-}
-
-// assign sets an object to a tree that was made of one like it.
-func assign(m map[string]any, obj runtime.Object) {
-	fresh := reflect.New(reflect.TypeOf(obj).Elem())
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m, fresh.Interface()); err != nil {
-		panic(fmt.Sprintf("offline: a tree cannot be converted to a %T: %v", obj, err))
-	}
-	reflect.ValueOf(obj).Elem().Set(fresh.Elem())
 }
 
 // must is for expressions of the files of crd/kinds: a test evaluates all of them.
@@ -105,42 +74,55 @@ func (k *Kind) fill(obj runtime.Object) {
 	if k.data == nil {
 		return
 	}
-	m := tree(obj)
+	m := kinds.Tree(obj)
 	changed, err := k.data.Default(m)
 	must(err)
 	if changed {
-		assign(m, obj)
+		kinds.Assign(m, obj)
 	}
+}
+
+// write is a prepared write as the rules read it.
+type write struct {
+	kind         *Kind
+	obj          runtime.Object
+	tree, before map[string]any // nil if the rules are not known; before is nil for new objects
 }
 
 // prepare takes the steps of crd/kinds before validation: Prepare or PrepareStatus.
-func (k *Kind) prepare(obj, old runtime.Object, steps func(k *kinds.Kind, tree, old map[string]any) (bool, error)) {
+func (k *Kind) prepare(obj, old runtime.Object, steps func(k *kinds.Kind, tree, old map[string]any) (bool, error)) write {
+	w := write{kind: k, obj: obj}
 	if k.data == nil {
-		return
+		return w
 	}
-	m, before := tree(obj), map[string]any(nil)
+	w.tree = kinds.Tree(obj)
 	if old != nil {
-		before = tree(old)
+		w.before = kinds.Tree(old)
 	}
-	changed, err := steps(k.data, m, before)
+	changed, err := steps(k.data, w.tree, w.before)
 	must(err)
 	if changed {
-		assign(m, obj)
+		kinds.Assign(w.tree, obj)
 	}
+	return w
 }
 
-// validate returns the errors of the rules of the kind.
-func (k *Kind) validate(obj, old runtime.Object, subresource string) field.ErrorList {
-	if k.data == nil {
+// errors returns the errors of the rules of the kind.
+func (w write) errors(subresource string) field.ErrorList {
+	if w.tree == nil {
 		return nil
 	}
-	var before map[string]any
-	if old != nil {
-		before = tree(old)
-	}
-	errs := k.data.Validate(tree(obj), before, subresource)
-	if !k.data.AnyFinalizer {
-		errs = append(errs, request.QualifiedFinalizers(Meta(obj))...)
+	errs := w.kind.data.Validate(w.tree, w.before, subresource)
+	if !w.kind.data.AnyFinalizer {
+		errs = append(errs, request.QualifiedFinalizers(kinds.Metadata(w.obj))...)
 	}
 	return errs
+}
+
+// warnings returns the texts for the client.
+func (w write) warnings() []string {
+	if w.tree == nil {
+		return nil
+	}
+	return w.kind.data.Warnings(w.tree, w.before)
 }
