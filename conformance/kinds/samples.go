@@ -61,7 +61,10 @@ func (k *Kind) finish(object map[string]any) bool {
 	object["apiVersion"], object["kind"] = k.apiVersion(), k.Resource.Kind
 	meta, ok := object["metadata"].(map[string]any)
 	if !ok {
-		return object["metadata"] == nil
+		return object["metadata"] == nil && k.Resource.Kind != "Event"
+	}
+	if k.Resource.Kind == "Event" && (meta["namespace"] == nil || meta["namespace"] == "") {
+		meta["namespace"] = k.namespace() // the rules compare it with that of the object it is about
 	}
 	if generated, ok := meta["generateName"].(string); ok && generated != "" && (meta["name"] == nil || meta["name"] == "") {
 		meta["name"] = "generated"

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	kjson "sigs.k8s.io/json"
 
@@ -23,7 +24,8 @@ type DecodeError struct {
 	Offset int    // of the value in the JSON
 	Type   string // that the value must have: string, integer, number, boolean, or empty
 
-	unrecognized bool // the kind cannot be read
+	said         schema.GroupVersionKind // that the object says; empty if it is that of Kind
+	unrecognized bool                    // the kind cannot be read
 }
 
 // Error returns the text of API servers.
@@ -31,7 +33,11 @@ func (e *DecodeError) Error() string {
 	if e.unrecognized {
 		return fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v", e.Kind.Kind, e.Err)
 	}
-	return fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", e.Kind.Kind, e.Kind.Version, e.Kind.Kind, e.Err)
+	said := e.said
+	if said.Empty() {
+		said = e.Kind.GroupVersionKind
+	}
+	return fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", said.Kind, said.Version, e.Kind.Kind, e.Err)
 }
 
 // Unwrap returns the error of the decoder.
@@ -57,9 +63,14 @@ func (e *FieldError) Error() string {
 // Decode reads an object as an API server of a version of Kubernetes does. It returns
 // the fields that strict decoding refuses; the error is a [DecodeError].
 func (k *Kind) Decode(data []byte, version Version) (runtime.Object, []*FieldError, error) {
-	if _, err := serializer.DefaultMetaFactory.Interpret(data); err != nil {
-		// Servers look for the kind first, in keys of any case.
+	// Servers look for the kind first, in keys of any case: the last of them counts.
+	said, err := serializer.DefaultMetaFactory.Interpret(data)
+	if err != nil {
 		return nil, nil, &DecodeError{Kind: k, Err: err, unrecognized: true}
+	}
+	if *said != k.GroupVersionKind && said.Kind != "" && said.Version != "" {
+		err := runtime.NewNotRegisteredErrForKind(scheme(k.GroupVersion()).Name(), *said)
+		return nil, nil, &DecodeError{Kind: k, Err: err, said: *said}
 	}
 	if err := kinds.LongQuantity(data, func(short []byte) error {
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(short, k.New()); err != nil {

@@ -134,6 +134,15 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// Servers find the version in keys of any case.
+func TestOtherVersion(t *testing.T) {
+	_, _, err := mustFind(t, "", "v1", "Pod").Decode([]byte(`{"kind":"Pod","apiVersion":"v1","apiversion":"v2"}`), Latest)
+	const want = `Pod in version "v2" cannot be handled as a Pod: no kind "Pod" is registered for version "v2" in scheme "pkg/runtime/scheme.go:111"`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
 // Keys can be empty, or look like paths.
 func TestStrangeKeys(t *testing.T) {
 	for _, key := range []string{"", ".", "[]", "]", "a[", ".a"} {

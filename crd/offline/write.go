@@ -34,8 +34,9 @@ func (k *Kind) Create(obj runtime.Object, namespace string) Answer {
 			return answer // before anything else is validated
 		}
 	}
-	w := k.prepare(obj, nil, (*kinds.Kind).Prepare)
-	answer.Errors = append(validation.ValidateObjectMetaAccessor(m, k.Namespaced, k.name, field.NewPath("metadata")), w.errors("")...)
+	w := k.prepare(obj, nil, "")
+	answer.Errors = validation.ValidateObjectMetaAccessor(m, k.Namespaced, k.name, field.NewPath("metadata"))
+	answer.Errors = append(answer.Errors, w.errors()...)
 	if len(answer.Errors) == 0 {
 		answer.Warnings = append(answer.Warnings, w.warnings()...)
 	}
@@ -49,13 +50,9 @@ func (k *Kind) Update(obj, old runtime.Object, subresource, namespace string) An
 	k.fill(old)
 	m, before := kinds.Metadata(obj), kinds.Metadata(old)
 	answer := Answer{Warnings: request.ChangedMetadata(m, before, k.Namespaced, namespace)}
-	steps := (*kinds.Kind).Prepare
-	if subresource == "status" {
-		steps = (*kinds.Kind).PrepareStatus
-	}
-	w := k.prepare(obj, old, steps)
+	w := k.prepare(obj, old, subresource)
 	request.KeepMetadata(m, before)
-	answer.Errors = append(request.UpdateErrors(m, before, k.Namespaced), w.errors(subresource)...)
+	answer.Errors = append(request.UpdateErrors(m, before, k.Namespaced), w.errors()...)
 	if len(answer.Errors) == 0 {
 		answer.Warnings = append(answer.Warnings, w.warnings()...)
 	}
@@ -71,58 +68,103 @@ func must(err error) {
 
 // fill sets defaults.
 func (k *Kind) fill(obj runtime.Object) {
-	if k.data == nil {
-		return
-	}
-	m := kinds.Tree(obj)
-	changed, err := k.data.Default(m)
-	must(err)
-	if changed {
-		kinds.Assign(m, obj)
+	switch {
+	case k.data != nil:
+		m := kinds.Tree(obj)
+		changed, err := k.data.Default(m)
+		must(err)
+		if changed {
+			kinds.Assign(m, obj)
+		}
+	case k.code != nil && k.code.Default != nil:
+		k.code.Default(obj)
 	}
 }
 
-// write is a prepared write as the rules read it.
+// write is a prepared write.
 type write struct {
 	kind         *Kind
-	obj          runtime.Object
-	tree, before map[string]any // nil if the rules are not known; before is nil for new objects
+	subresource  string
+	obj, old     runtime.Object // old is nil for new objects
+	tree, before map[string]any // as crd/kinds reads them, nil if it does not describe the kind
 }
 
-// prepare takes the steps of crd/kinds before validation: Prepare or PrepareStatus.
-func (k *Kind) prepare(obj, old runtime.Object, steps func(k *kinds.Kind, tree, old map[string]any) (bool, error)) write {
-	w := write{kind: k, obj: obj}
-	if k.data == nil {
-		return w
-	}
-	w.tree = kinds.Tree(obj)
-	if old != nil {
-		w.before = kinds.Tree(old)
-	}
-	changed, err := steps(k.data, w.tree, w.before)
-	must(err)
-	if changed {
-		kinds.Assign(w.tree, obj)
+// prepare drops and sets the fields that clients may not set.
+func (k *Kind) prepare(obj, old runtime.Object, subresource string) write {
+	w := write{kind: k, subresource: subresource, obj: obj, old: old}
+	switch {
+	case k.data != nil:
+		w.tree = kinds.Tree(obj)
+		if old != nil {
+			w.before = kinds.Tree(old)
+		}
+		steps := k.data.Prepare
+		if subresource == "status" {
+			steps = k.data.PrepareStatus
+		}
+		changed, err := steps(w.tree, w.before)
+		must(err)
+		if changed {
+			kinds.Assign(w.tree, obj)
+		}
+	case k.code == nil:
+	case subresource == "status":
+		k.code.Status.Prepare(obj, old)
+	case k.code.Prepare != nil:
+		k.code.Prepare(obj, old)
 	}
 	return w
 }
 
 // errors returns the errors of the rules of the kind.
-func (w write) errors(subresource string) field.ErrorList {
-	if w.tree == nil {
-		return nil
+func (w write) errors() field.ErrorList {
+	var errs field.ErrorList
+	k := w.kind
+	if k.qualifiedFinalizers(w.subresource) {
+		errs = request.QualifiedFinalizers(kinds.Metadata(w.obj))
 	}
-	errs := w.kind.data.Validate(w.tree, w.before, subresource)
-	if !w.kind.data.AnyFinalizer {
-		errs = append(errs, request.QualifiedFinalizers(kinds.Metadata(w.obj))...)
+	if w.old != nil && k.strictGenerateName(w.subresource) {
+		errs = append(errs, request.GenerateNameErrors(kinds.Metadata(w.obj), k.name)...)
+	}
+	switch {
+	case k.data != nil:
+		errs = append(errs, k.data.Validate(w.tree, w.before, w.subresource)...)
+	case k.code == nil:
+	case w.subresource == "status":
+		errs = append(errs, k.code.Status.Validate(w.obj, w.old)...)
+	case k.code.Validate != nil:
+		errs = append(errs, k.code.Validate(w.obj, w.old)...)
 	}
 	return errs
 }
 
+// qualifiedFinalizers reports whether finalizers need a domain.
+func (k *Kind) qualifiedFinalizers(subresource string) bool {
+	if k.data != nil {
+		return !k.data.AnyFinalizer
+	}
+	return k.code != nil && !k.code.AnyFinalizer && subresource == ""
+}
+
+// strictGenerateName reports whether metadata.generateName of changed objects is validated.
+func (k *Kind) strictGenerateName(subresource string) bool {
+	if subresource != "" {
+		return false
+	}
+	if k.data != nil {
+		return k.data.GenerateName == "always"
+	}
+	return k.code != nil && !k.code.LooseGenerateName
+}
+
 // warnings returns the texts for the client.
 func (w write) warnings() []string {
-	if w.tree == nil {
-		return nil
+	switch k := w.kind; {
+	case w.subresource != "":
+	case k.data != nil:
+		return k.data.Warnings(w.tree, w.before)
+	case k.code != nil && k.code.Warn != nil:
+		return k.code.Warn(w.obj)
 	}
-	return w.kind.data.Warnings(w.tree, w.before)
+	return nil
 }

@@ -92,10 +92,8 @@ func (s restStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Objec
 	if s.strategy.QualifiedFinalizers {
 		errs = request.QualifiedFinalizers(kinds.Metadata(obj))
 	}
-	if prefix := kinds.Metadata(obj).GetGenerateName(); s.strategy.GenerateNameOnUpdate && prefix != "" {
-		for _, text := range s.strategy.Name(prefix, true) {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "generateName"), prefix, text))
-		}
+	if s.strategy.GenerateNameOnUpdate {
+		errs = append(errs, request.GenerateNameErrors(kinds.Metadata(obj), s.strategy.Name)...)
 	}
 	if s.strategy.ValidateUpdate != nil {
 		errs = append(errs, s.strategy.ValidateUpdate(ctx, obj, old)...)
