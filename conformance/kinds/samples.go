@@ -73,6 +73,9 @@ func (k *Kind) finish(object map[string]any) bool {
 	return !set || namespace == nil || namespace == "" || namespace == k.namespace()
 }
 
+// OpenAPI returns the OpenAPI v3 document that has the schema of a kind.
+func (c *Client) OpenAPI(ctx context.Context, k *Kind) ([]byte, error) { return c.read(ctx, k.document()) }
+
 // Create asks whether a server would create a sample. Fields says what it does with unknown and duplicate fields: Strict or Ignore.
 func (c *Client) Create(ctx context.Context, s Sample, fields string) (*answer.Answer, error) {
 	body, err := json.Marshal(s.Object)

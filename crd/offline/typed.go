@@ -23,11 +23,14 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	apiregistrationv1 "github.com/espalier-dev/espalier/crd/apiregistration/v1"
 )
 
 // packages register the Go types of the stable versions.
 var packages = map[schema.GroupVersion]func(*runtime.Scheme) error{
 	admissionregistrationv1.SchemeGroupVersion: admissionregistrationv1.AddToScheme,
+	apiregistrationv1.SchemeGroupVersion:       apiregistrationv1.AddToScheme,
 	appsv1.SchemeGroupVersion:                  appsv1.AddToScheme,
 	autoscalingv1.SchemeGroupVersion:           autoscalingv1.AddToScheme,
 	autoscalingv2.SchemeGroupVersion:           autoscalingv2.AddToScheme,

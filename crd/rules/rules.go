@@ -39,7 +39,7 @@ type StatusRules struct {
 func All() []*Rules {
 	return []*Rules{
 		&ConfigMap, &Secret, &ServiceAccount, &Namespace, &ResourceQuota, &CoreEvent, &Event, &Lease,
-		&Role, &RoleBinding, &ClusterRole, &ClusterRoleBinding, &FlowSchema, &PriorityLevelConfiguration, &CertificateSigningRequest,
+		&Role, &RoleBinding, &ClusterRole, &ClusterRoleBinding, &FlowSchema, &PriorityLevelConfiguration, &CertificateSigningRequest, &APIService,
 	}
 }
 

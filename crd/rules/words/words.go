@@ -70,6 +70,7 @@ func (u Unique) Add(at *field.Path, value string) field.ErrorList {
 	return nil
 }
 
+// AtLeastOne complains about an empty list.
 func AtLeastOne[T any](at *field.Path, values []T) field.ErrorList {
 	if len(values) > 0 {
 		return nil

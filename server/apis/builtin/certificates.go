@@ -29,7 +29,7 @@ func CertificateSigningRequests() (r Resource, approval, status Strategy) {
 		ShortNames: []string{"csr"},
 		New:        empty[csr],
 		NewList:    empty[certificatesv1.CertificateSigningRequestList],
-		Strategy: ruled(&rules.CertificateSigningRequest, Strategy{
+		Strategy: Ruled(&rules.CertificateSigningRequest, Strategy{
 			Create:        func(ctx context.Context, obj runtime.Object) { requestedBy(ctx, obj.(*csr)) },
 			Unconditional: true,
 			Reset:         ResetFields("certificates.k8s.io/v1", "spec", "status"),
@@ -44,8 +44,8 @@ func CertificateSigningRequests() (r Resource, approval, status Strategy) {
 		Row:    row(csrRow),
 		Fields: func(obj runtime.Object) fields.Set { return fields.Set{"spec.signerName": obj.(*csr).Spec.SignerName} },
 	}
-	approval = partRuled(&rules.CertificateApproval, Strategy{Unconditional: true, Reset: resetCSR("certificate")})
-	status = partRuled(rules.CertificateSigningRequest.Status, Strategy{Unconditional: true, Reset: resetCSR("conditions")})
+	approval = PartRuled(&rules.CertificateApproval, Strategy{Unconditional: true, Reset: resetCSR("certificate")})
+	status = PartRuled(rules.CertificateSigningRequest.Status, Strategy{Unconditional: true, Reset: resetCSR("conditions")})
 	return r, approval, status
 }
 

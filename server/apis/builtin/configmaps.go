@@ -12,7 +12,7 @@ func configMaps() Resource {
 		Version: "v1", Plural: "configmaps", Singular: "configmap", Kind: "ConfigMap", Namespaced: true, ShortNames: []string{"cm"},
 		New:      empty[corev1.ConfigMap],
 		NewList:  empty[corev1.ConfigMapList],
-		Strategy: ruled(&rules.ConfigMap, Strategy{Unconditional: true}),
+		Strategy: Ruled(&rules.ConfigMap, Strategy{Unconditional: true}),
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,
 			{Name: "Data", Type: "string", Description: corev1.ConfigMap{}.SwaggerDoc()["data"]},

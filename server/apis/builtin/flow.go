@@ -28,7 +28,7 @@ func priorityLevelConfigurations() Resource {
 func flowResource(plural, singular string, all *rules.Rules) Resource {
 	r := Resource{
 		Group: flowv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: all.Kind,
-		Strategy: ruled(all, Strategy{Unconditional: true}),
+		Strategy: Ruled(all, Strategy{Unconditional: true}),
 	}
 	withStatus(&r, all.Status)
 	return r

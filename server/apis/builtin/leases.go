@@ -13,7 +13,7 @@ func leases() Resource {
 		Group: "coordination.k8s.io", Version: "v1", Plural: "leases", Singular: "lease", Kind: "Lease", Namespaced: true,
 		New:      empty[coordinationv1.Lease],
 		NewList:  empty[coordinationv1.LeaseList],
-		Strategy: ruled(&rules.Lease, Strategy{CreateOnUpdate: true}),
+		Strategy: Ruled(&rules.Lease, Strategy{CreateOnUpdate: true}),
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,
 			{Name: "Holder", Type: "string", Description: coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]},

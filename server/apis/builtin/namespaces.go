@@ -29,7 +29,7 @@ func namespaces() Resource {
 		Version: "v1", Plural: "namespaces", Singular: "namespace", Kind: "Namespace", ShortNames: []string{"ns"},
 		New:      empty[corev1.Namespace],
 		NewList:  empty[corev1.NamespaceList],
-		Strategy: ruled(&rules.Namespace, Strategy{Unconditional: true, Reset: ResetFields("v1", "status")}),
+		Strategy: Ruled(&rules.Namespace, Strategy{Unconditional: true, Reset: ResetFields("v1", "status")}),
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,
 			{Name: "Status", Type: "string", Description: "The status of the namespace"},
@@ -44,7 +44,7 @@ func namespaces() Resource {
 		},
 		Wrap: newNamespaceStorage,
 		Subresources: map[string]func(*genericregistry.Store) rest.Storage{
-			"status": Part(partRuled(rules.Namespace.Status, Strategy{Unconditional: true, Reset: ResetFields("v1", "spec")})),
+			"status": Part(PartRuled(rules.Namespace.Status, Strategy{Unconditional: true, Reset: ResetFields("v1", "spec")})),
 			"finalize": Replaced(Strategy{
 				Update: func(_ context.Context, obj, old runtime.Object) {
 					obj.(*corev1.Namespace).Status = old.(*corev1.Namespace).Status

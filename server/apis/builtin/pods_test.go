@@ -54,7 +54,7 @@ func statusOnly[P interface {
 	metav1.Object
 }, Spec, Status any](r *Resource, parts func(obj P) (*Spec, *Status)) {
 	all := rules.WithStatus(rules.Rules{Name: apivalidation.NameIsDNSSubdomain}, func(*Status) field.ErrorList { return nil }, parts)
-	r.Strategy = ruled(&all, r.Strategy)
+	r.Strategy = Ruled(&all, r.Strategy)
 	withStatus(r, all.Status)
 }
 

@@ -39,7 +39,7 @@ func validatingAdmissionPolicies() Resource {
 	}, validateValidatingPolicyStatus, func(p *policy) (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.ValidatingAdmissionPolicyStatus) {
 		return &p.Spec, &p.Status
 	})
-	r.Strategy = ruled(&all, r.Strategy)
+	r.Strategy = Ruled(&all, r.Strategy)
 	r.Strategy.Generation = counted(func(p *policy) any { return p.Spec })
 	withStatus(&r, all.Status)
 	return r

@@ -20,7 +20,7 @@ func resourceQuotas() Resource {
 		Version: "v1", Plural: "resourcequotas", Singular: "resourcequota", Kind: "ResourceQuota", Namespaced: true, ShortNames: []string{"quota"},
 		New: empty[quota], NewList: empty[corev1.ResourceQuotaList],
 		Complete: true, // without it, there would be no limit
-		Strategy: ruled(&rules.ResourceQuota, Strategy{Unconditional: true}),
+		Strategy: Ruled(&rules.ResourceQuota, Strategy{Unconditional: true}),
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,
 			{Name: "Request", Type: "string", Description: "Request represents a minimum amount of cpu/memory that a container may consume."},

@@ -52,7 +52,7 @@ func clusterRoleBindings() Resource {
 func rbacResource(plural, singular string, r *rules.Rules) Resource {
 	return Resource{
 		Group: rbacv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: r.Kind, Namespaced: r.Namespaced,
-		Strategy: ruled(r, Strategy{CreateOnUpdate: true, Unconditional: true}),
+		Strategy: Ruled(r, Strategy{CreateOnUpdate: true, Unconditional: true}),
 	}
 }
 

@@ -17,7 +17,7 @@ func secrets() Resource {
 		Version: "v1", Plural: "secrets", Singular: "secret", Kind: "Secret", Namespaced: true,
 		New:      empty[corev1.Secret],
 		NewList:  empty[corev1.SecretList],
-		Strategy: ruled(&rules.Secret, Strategy{Unconditional: true}),
+		Strategy: Ruled(&rules.Secret, Strategy{Unconditional: true}),
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,
 			{Name: "Type", Type: "string", Description: corev1.Secret{}.SwaggerDoc()["type"]},

@@ -13,7 +13,7 @@ func serviceAccounts() Resource {
 		Version: "v1", Plural: "serviceaccounts", Singular: "serviceaccount", Kind: "ServiceAccount", Namespaced: true, ShortNames: []string{"sa"},
 		New:      empty[corev1.ServiceAccount],
 		NewList:  empty[corev1.ServiceAccountList],
-		Strategy: ruled(&rules.ServiceAccount, Strategy{Unconditional: true}),
+		Strategy: Ruled(&rules.ServiceAccount, Strategy{Unconditional: true}),
 		Wrap:     returnDeleted,
 	}
 }

@@ -61,9 +61,9 @@ func counted[P runtime.Object](part func(obj P) any) func(obj, old runtime.Objec
 	}
 }
 
-// ruled fills a strategy with the rules of a kind. A function that the strategy already
+// Ruled fills a strategy with the rules of a kind. A function that the strategy already
 // has stays.
-func ruled(r *rules.Rules, s Strategy) Strategy {
+func Ruled(r *rules.Rules, s Strategy) Strategy {
 	s.Name, s.QualifiedFinalizers, s.GenerateNameOnUpdate = r.Name, !r.AnyFinalizer, !r.LooseGenerateName
 	s.Default = r.Default
 	if r.Prepare != nil {
@@ -82,8 +82,8 @@ func ruled(r *rules.Rules, s Strategy) Strategy {
 	return s
 }
 
-// partRuled fills the strategy of a subresource.
-func partRuled(r *rules.StatusRules, s Strategy) Strategy {
+// PartRuled fills the strategy of a subresource.
+func PartRuled(r *rules.StatusRules, s Strategy) Strategy {
 	s.Update = func(_ context.Context, obj, old runtime.Object) { r.Prepare(obj, old) }
 	s.ValidateUpdate = func(_ context.Context, obj, old runtime.Object) field.ErrorList { return r.Validate(obj, old) }
 	return s
@@ -92,7 +92,7 @@ func partRuled(r *rules.StatusRules, s Strategy) Strategy {
 // withStatus gives a resource the subresource status.
 func withStatus(r *Resource, of *rules.StatusRules) {
 	r.Strategy.Reset = ResetFields(r.version().String(), "status")
-	r.Subresources = map[string]func(*genericregistry.Store) rest.Storage{"status": Part(partRuled(of, Strategy{
+	r.Subresources = map[string]func(*genericregistry.Store) rest.Storage{"status": Part(PartRuled(of, Strategy{
 		Unconditional: r.Strategy.Unconditional, Reset: ResetFields(r.version().String(), "metadata", "spec"),
 	}))}
 }
