@@ -1,14 +1,16 @@
 package crd
 
 import (
+	"cmp"
 	"crypto/x509"
 	"encoding/pem"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	dns "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-dev/espalier/crd/rules/words"
 )
 
 // conversion checks how versions are converted into each other. Servers name
@@ -56,59 +58,17 @@ func (c *checker) client(x *Webhook, s spot) {
 }
 
 func (c *checker) url(text string, s spot) {
-	const form = "; desired format: https://host[/path]"
-	u, err := url.Parse(text)
-	if err != nil {
-		c.required(conversionURL, s, "url must be a valid URL: "+err.Error()+form)
-		return
-	}
-	if u.Scheme != "https" {
-		c.invalid(conversionURL, s, u.Scheme, "'https' is the only allowed URL scheme"+form)
-	}
-	if u.Host == "" {
-		c.invalid(conversionURL, s, u.Host, "host must be specified"+form)
-	}
-	if u.User != nil {
-		c.invalid(conversionURL, s, u.User.String(), "user information is not permitted in the URL")
-	}
-	if u.Fragment != "" {
-		c.invalid(conversionURL, s, u.Fragment, "fragments are not permitted in the URL")
-	}
-	if u.RawQuery != "" {
-		c.invalid(conversionURL, s, u.RawQuery, "query parameters are not permitted in the URL")
+	for _, e := range words.URL(nil, text) {
+		c.add(conversionURL, s, e.Type, e.BadValue, e.Detail)
 	}
 }
 
 func (c *checker) service(x *Service, s spot) {
-	// Servers mistake the one for the other.
-	if x.Namespace == "" {
-		c.required(conversionService, s.to("namespace").as(s.path+".name"), "")
-	}
-	if x.Name == "" {
-		c.required(conversionService, s.to("name").as(s.path+".namespace"), "")
-	}
-	if errs := dns.IsValidPortNum(int(x.Port)); len(errs) > 0 {
-		c.invalid(conversionService, s.to("port"), x.Port, "port is not valid: "+strings.Join(errs, ", "))
-	}
-	if x.Path == nil || *x.Path == "" || *x.Path == "/" {
-		return
-	}
-	path, at := *x.Path, s.to("path")
-	if path == "//" {
-		c.invalid(conversionService, at, path, "segment[0] may not be empty")
-		return
-	}
-	if path[0] != '/' {
-		c.invalid(conversionService, at, path, "must start with a '/'")
-	}
-	for i, step := range strings.Split(strings.TrimSuffix(path[1:], "/"), "/") {
-		if step == "" {
-			c.invalid(conversionService, at, path, "segment["+strconv.Itoa(i)+"] may not be empty")
-			continue
-		}
-		for _, problem := range dns.IsDNS1123Subdomain(step) {
-			c.invalid(conversionService, at, path, "segment["+strconv.Itoa(i)+"]: "+problem)
-		}
+	// Servers mistake the name for the namespace: errors name the field that is not missing.
+	missing := map[string]string{"name": "namespace", "namespace": "name"}
+	for _, e := range words.Service(field.NewPath("service"), x.Namespace, x.Name, x.Path, x.Port) {
+		name := strings.TrimPrefix(e.Field, "service.")
+		c.add(conversionService, s.to(cmp.Or(missing[name], name)).as(s.path+"."+name), e.Type, e.BadValue, e.Detail)
 	}
 }
 

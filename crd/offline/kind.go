@@ -20,14 +20,12 @@ type Kind struct {
 	// Status is whether spec and status are written through different endpoints.
 	Status bool
 
-	data *kinds.Kind  // nil if crd/kinds does not describe it
-	code *rules.Rules // nil if crd/rules does not have it
+	// One of them has the rules.
+	data *kinds.Kind
+	code *rules.Rules
+
 	name func(name string, prefix bool) []string
 }
-
-// Complete reports whether all rules of the kind are known. Of other kinds the fields,
-// their types and metadata are checked.
-func (k *Kind) Complete() bool { return k.data != nil || k.code != nil }
 
 // Deprecated is the warning that every request for the kind gets, mostly none.
 func (k *Kind) Deprecated() string {
@@ -49,9 +47,6 @@ var All = sync.OnceValue(func() []*Kind {
 	}
 	for _, c := range rules.All() {
 		all = append(all, &Kind{GroupVersionKind: c.GroupVersionKind, Namespaced: c.Namespaced, Status: c.Status != nil, code: c, name: c.Name})
-	}
-	for i := range fieldsOnly {
-		all = append(all, &fieldsOnly[i])
 	}
 	slices.SortFunc(all, func(a, b *Kind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))

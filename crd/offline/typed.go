@@ -20,7 +20,6 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	storagemigrationv1 "k8s.io/api/storagemigration/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -49,15 +48,4 @@ var packages = map[schema.GroupVersion]func(*runtime.Scheme) error{
 	schedulingv1.SchemeGroupVersion:            schedulingv1.AddToScheme,
 	storagev1.SchemeGroupVersion:               storagev1.AddToScheme,
 	storagemigrationv1.SchemeGroupVersion:      storagemigrationv1.AddToScheme,
-}
-
-// fieldsOnly are the kinds whose rules only a server has: it compiles their expressions.
-// Their fields are known by their Go types.
-var fieldsOnly = []Kind{
-	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy"), name: apivalidation.NameIsDNSSubdomain},
-	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyBinding"), name: apivalidation.NameIsDNSSubdomain},
-	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"), name: apivalidation.NameIsDNSSubdomain},
-	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"), Status: true, name: apivalidation.NameIsDNSSubdomain},
-	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"), name: apivalidation.NameIsDNSSubdomain},
-	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), name: apivalidation.NameIsDNSSubdomain},
 }

@@ -76,7 +76,7 @@ func (k *Kind) fill(obj runtime.Object) {
 		if changed {
 			kinds.Assign(m, obj)
 		}
-	case k.code != nil && k.code.Default != nil:
+	case k.code.Default != nil:
 		k.code.Default(obj)
 	}
 }
@@ -86,7 +86,7 @@ type write struct {
 	kind         *Kind
 	subresource  string
 	obj, old     runtime.Object // old is nil for new objects
-	tree, before map[string]any // as crd/kinds reads them, nil if it does not describe the kind
+	tree, before map[string]any // as crd/kinds reads them, nil if crd/rules has the rules
 }
 
 // prepare drops and sets the fields that clients may not set.
@@ -107,7 +107,6 @@ func (k *Kind) prepare(obj, old runtime.Object, subresource string) write {
 		if changed {
 			kinds.Assign(w.tree, obj)
 		}
-	case k.code == nil:
 	case subresource == "status":
 		k.code.Status.Prepare(obj, old)
 	case k.code.Prepare != nil:
@@ -129,7 +128,6 @@ func (w write) errors() field.ErrorList {
 	switch {
 	case k.data != nil:
 		errs = append(errs, k.data.Validate(w.tree, w.before, w.subresource)...)
-	case k.code == nil:
 	case w.subresource == "status":
 		errs = append(errs, k.code.Status.Validate(w.obj, w.old)...)
 	case k.code.Validate != nil:
@@ -143,7 +141,7 @@ func (k *Kind) qualifiedFinalizers(subresource string) bool {
 	if k.data != nil {
 		return !k.data.AnyFinalizer
 	}
-	return k.code != nil && !k.code.AnyFinalizer && subresource == ""
+	return !k.code.AnyFinalizer && subresource == ""
 }
 
 // strictGenerateName reports whether metadata.generateName of changed objects is validated.
@@ -154,7 +152,7 @@ func (k *Kind) strictGenerateName(subresource string) bool {
 	if k.data != nil {
 		return k.data.GenerateName == "always"
 	}
-	return k.code != nil && !k.code.LooseGenerateName
+	return !k.code.LooseGenerateName
 }
 
 // warnings returns the texts for the client.
@@ -163,7 +161,7 @@ func (w write) warnings() []string {
 	case w.subresource != "":
 	case k.data != nil:
 		return k.data.Warnings(w.tree, w.before)
-	case k.code != nil && k.code.Warn != nil:
+	case k.code.Warn != nil:
 		return k.code.Warn(w.obj)
 	}
 	return nil

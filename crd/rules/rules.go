@@ -40,6 +40,8 @@ func All() []*Rules {
 	return []*Rules{
 		&ConfigMap, &Secret, &ServiceAccount, &Namespace, &ResourceQuota, &CoreEvent, &Event, &Lease,
 		&Role, &RoleBinding, &ClusterRole, &ClusterRoleBinding, &FlowSchema, &PriorityLevelConfiguration, &CertificateSigningRequest, &APIService,
+		&ValidatingAdmissionPolicy, &ValidatingAdmissionPolicyBinding, &ValidatingWebhookConfiguration,
+		&MutatingAdmissionPolicy, &MutatingAdmissionPolicyBinding, &MutatingWebhookConfiguration,
 	}
 }
 

@@ -1,21 +1,47 @@
-package rules_test
+package rules
 
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	flowv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/espalier-dev/espalier/crd/offline"
-	"github.com/espalier-dev/espalier/crd/rules"
+	apiregistrationv1 "github.com/espalier-dev/espalier/crd/apiregistration/v1"
+
+	"k8s.io/apimachinery/pkg/runtime"
 )
+
+// made returns an empty object of a kind.
+func made(tb testing.TB, r *Rules) runtime.Object {
+	tb.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		admissionv1.AddToScheme, apiregistrationv1.AddToScheme, certificatesv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme,
+		flowv1.AddToScheme, rbacv1.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	obj, err := s.New(r.GroupVersionKind)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return obj
+}
 
 // Clients can leave out everything. What a kind with a status keeps and drops is the same
 // for all.
 func TestEmptyObjects(t *testing.T) {
-	for _, r := range rules.All() {
+	for _, r := range All() {
 		t.Run(r.GroupVersionKind.String(), func(t *testing.T) {
 			empty := func() runtime.Object {
-				obj := offline.Find(r.GroupVersionKind).New()
+				obj := made(t, r)
 				if r.Default != nil {
 					r.Default(obj)
 				}

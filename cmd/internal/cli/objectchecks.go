@@ -27,7 +27,6 @@ const (
 	idNoSubresource    finding.ID = "subresource-missing"
 	idScale            finding.ID = "value-scale"
 	idKindUnknown      finding.ID = "kind-unknown"
-	idFieldsOnly       finding.ID = "object-fields-only"
 	idServerWarning    finding.ID = "server-warning"
 	idInvalid          finding.ID = "value-invalid"
 )
@@ -51,7 +50,6 @@ const (
 var objectChecks = []objectCheck{
 	{finding.New(idObjectType, finding.Error, "An object must have apiVersion and kind.", sourceAPI), nil},
 	{finding.New(idObjectSkipped, finding.Info, "Espalier does not validate files that configure tools, and versions of built-in kinds that are off by default.", sourceAPI), nil},
-	{finding.New(idFieldsOnly, finding.Info, "Of this built-in kind, Espalier validates fields, types and metadata. The API server has more rules.", sourceAPI), nil},
 	{finding.New(idKindUnknown, finding.Error, "The API server must have the kind.", sourceAPI), nil},
 	{finding.New(idServerWarning, finding.Warning, "The API server accepts the object, and sends this warning to the client.", "KEP-1693"), nil},
 	{finding.New(idInvalid, finding.Error, "Objects of a built-in kind must satisfy the rules of the kind.", sourceAPI), nil},

@@ -39,9 +39,6 @@ func (v *validator) builtin(meta typeMeta, out *result) bool {
 	if text := kind.Deprecated(); text != "" {
 		out.add(report.Diagnostic{Check: idVersionDeprecate, Message: text, Pointer: "/apiVersion", Place: out.of("/apiVersion")})
 	}
-	if !kind.Complete() {
-		out.add(report.Diagnostic{Check: idFieldsOnly, Message: fmt.Sprintf("%s: fields, types and metadata were validated; the other rules of %s are not known", out.object, kind.Kind), Pointer: "/kind", Place: out.of("/kind")})
-	}
 	status := v.options.subresource == "status"
 	if status && !kind.Status {
 		out.add(report.Diagnostic{Check: idNoSubresource, Pointer: "/apiVersion", Place: out.of("/apiVersion"), Message: "the server could not find the requested resource"})

@@ -185,8 +185,8 @@ func compare(ctx context.Context, client *kinds.Client, samples []kinds.Sample, 
 	if failed != nil {
 		return nil, failed
 	}
-	fmt.Printf("offline: %d kinds, %d objects, %d refused by the server: %d same, %d same as far as the rules are known, %d decided by the cluster, %d differences\n",
-		len(seen), len(samples), len(refused), counts[offline.Same], counts[offline.Partial], counts[offline.Cluster], counts[offline.Differs])
+	fmt.Printf("offline: %d kinds, %d objects, %d refused by the server: %d same, %d decided by the cluster, %d differences\n",
+		len(seen), len(samples), len(refused), counts[offline.Same], counts[offline.Cluster], counts[offline.Differs])
 	if counts[offline.Differs] > 0 {
 		return refused, errors.New("espalier validate and the server differ")
 	}

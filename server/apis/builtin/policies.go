@@ -3,8 +3,6 @@ package builtin
 import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier/crd/rules"
 )
@@ -19,89 +17,49 @@ import (
 
 func validatingAdmissionPolicies() Resource {
 	type policy = admissionv1.ValidatingAdmissionPolicy
-	r := admissionResource("validatingadmissionpolicies", "validatingadmissionpolicy", "ValidatingAdmissionPolicy")
+	r := admissionResource("validatingadmissionpolicies", "validatingadmissionpolicy", &rules.ValidatingAdmissionPolicy)
 	r.New, r.NewList = empty[policy], empty[admissionv1.ValidatingAdmissionPolicyList]
 	r.Columns = policyColumns("Validations", "Validations indicates the number of validation rules defined in this configuration")
 	r.Row = row(func(p *policy) []any {
 		return []any{p.Name, int64(len(p.Spec.Validations)), kindCell(p.Spec.ParamKind), created(p)}
 	})
-	all := rules.WithStatus(rules.Rules{
-		Name: admissionName, AnyFinalizer: true,
-		Default: func(obj runtime.Object) {
-			p := obj.(*policy)
-			rules.DefaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
-			defaultMatchResources(p.Spec.MatchConstraints)
-		},
-		Validate: func(obj, old runtime.Object) field.ErrorList {
-			before, _ := old.(*policy)
-			return validateValidatingPolicy(obj.(*policy), before)
-		},
-	}, validateValidatingPolicyStatus, func(p *policy) (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.ValidatingAdmissionPolicyStatus) {
-		return &p.Spec, &p.Status
-	})
-	r.Strategy = Ruled(&all, r.Strategy)
 	r.Strategy.Generation = counted(func(p *policy) any { return p.Spec })
-	withStatus(&r, all.Status)
+	withStatus(&r, rules.ValidatingAdmissionPolicy.Status)
 	return r
 }
 
 func mutatingAdmissionPolicies() Resource {
 	type policy = admissionv1.MutatingAdmissionPolicy
-	r := admissionResource("mutatingadmissionpolicies", "mutatingadmissionpolicy", "MutatingAdmissionPolicy")
+	r := admissionResource("mutatingadmissionpolicies", "mutatingadmissionpolicy", &rules.MutatingAdmissionPolicy)
 	r.New, r.NewList = empty[policy], empty[admissionv1.MutatingAdmissionPolicyList]
 	r.Columns = policyColumns("Mutations", "Mutation indicates the number of mutations rules defined in this configuration")
 	r.Row = row(func(p *policy) []any {
 		return []any{p.Name, int64(len(p.Spec.Mutations)), kindCell(p.Spec.ParamKind), created(p)}
 	})
-	// The reinvocation policy has no default: authors must choose one.
-	r.Strategy.Default = defaults(func(p *policy) {
-		rules.DefaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
-		defaultMatchResources(p.Spec.MatchConstraints)
-	})
-	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateMutatingPolicy)
 	r.Strategy.Generation = counted(func(p *policy) any { return p.Spec })
 	return r
 }
 
 func validatingAdmissionPolicyBindings() Resource {
 	type binding = admissionv1.ValidatingAdmissionPolicyBinding
-	r := admissionResource("validatingadmissionpolicybindings", "validatingadmissionpolicybinding", "ValidatingAdmissionPolicyBinding")
+	r := admissionResource("validatingadmissionpolicybindings", "validatingadmissionpolicybinding", &rules.ValidatingAdmissionPolicyBinding)
 	r.New, r.NewList = empty[binding], empty[admissionv1.ValidatingAdmissionPolicyBindingList]
 	r.Columns, r.Row = policyBindingColumns, row(func(b *binding) []any {
 		return []any{b.Name, b.Spec.PolicyName, paramCell(b.Spec.ParamRef), created(b)}
 	})
-	r.Strategy.Default = defaults(func(b *binding) { defaultMatchResources(b.Spec.MatchResources) })
-	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validateValidatingPolicyBinding)
 	r.Strategy.Generation = counted(func(b *binding) any { return b.Spec })
 	return r
 }
 
 func mutatingAdmissionPolicyBindings() Resource {
 	type binding = admissionv1.MutatingAdmissionPolicyBinding
-	r := admissionResource("mutatingadmissionpolicybindings", "mutatingadmissionpolicybinding", "MutatingAdmissionPolicyBinding")
+	r := admissionResource("mutatingadmissionpolicybindings", "mutatingadmissionpolicybinding", &rules.MutatingAdmissionPolicyBinding)
 	r.New, r.NewList = empty[binding], empty[admissionv1.MutatingAdmissionPolicyBindingList]
 	r.Columns, r.Row = policyBindingColumns, row(func(b *binding) []any {
 		return []any{b.Name, b.Spec.PolicyName, paramCell(b.Spec.ParamRef), created(b)}
 	})
-	r.Strategy.Default = defaults(func(b *binding) { defaultMatchResources(b.Spec.MatchResources) })
-	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validateMutatingPolicyBinding)
 	r.Strategy.Generation = counted(func(b *binding) any { return b.Spec })
 	return r
-}
-
-func defaultMatchResources(m *admissionv1.MatchResources) {
-	if m == nil {
-		return
-	}
-	rules.DefaultPointer(&m.MatchPolicy, admissionv1.Equivalent)
-	rules.DefaultPointer(&m.NamespaceSelector, metav1.LabelSelector{})
-	rules.DefaultPointer(&m.ObjectSelector, metav1.LabelSelector{})
-	for i := range m.ResourceRules {
-		rules.DefaultPointer(&m.ResourceRules[i].Scope, admissionv1.AllScopes)
-	}
-	for i := range m.ExcludeResourceRules {
-		rules.DefaultPointer(&m.ExcludeResourceRules[i].Scope, admissionv1.AllScopes)
-	}
 }
 
 func policyColumns(name, description string) []metav1.TableColumnDefinition {

@@ -29,31 +29,6 @@ func row[P runtime.Object](cells func(obj P) []any) func(runtime.Object) []any {
 	return func(obj runtime.Object) []any { return cells(obj.(P)) }
 }
 
-// defaults is a value for Strategy.Default.
-func defaults[P runtime.Object](fill func(obj P)) func(runtime.Object) {
-	return func(obj runtime.Object) { fill(obj.(P)) }
-}
-
-// The types of Strategy.Validate and Strategy.ValidateUpdate.
-type (
-	onCreate = func(ctx context.Context, obj runtime.Object) field.ErrorList
-	onUpdate = func(ctx context.Context, obj, old runtime.Object) field.ErrorList
-)
-
-// validated are values for Strategy.Validate and Strategy.ValidateUpdate. What an
-// object was before does not matter.
-func validated[P runtime.Object](validate func(obj P) field.ErrorList) (onCreate, onUpdate) {
-	return compared(func(obj, _ P) field.ErrorList { return validate(obj) })
-}
-
-// compared are values for Strategy.Validate and Strategy.ValidateUpdate. A new object
-// is compared with nil.
-func compared[P runtime.Object](validate func(obj, old P) field.ErrorList) (onCreate, onUpdate) {
-	var none P
-	return func(_ context.Context, obj runtime.Object) field.ErrorList { return validate(obj.(P), none) },
-		func(_ context.Context, obj, old runtime.Object) field.ErrorList { return validate(obj.(P), old.(P)) }
-}
-
 // counted is a value for Strategy.Generation: it counts the changes of a part.
 func counted[P runtime.Object](part func(obj P) any) func(obj, old runtime.Object) bool {
 	return func(obj, old runtime.Object) bool {

@@ -14,7 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
 )
 
 // clientOf is what the clients of all kinds have.
@@ -108,17 +110,18 @@ func TestRolesThroughClients(t *testing.T) {
 
 func TestAdmissionThroughClients(t *testing.T) {
 	withClients(t, func(t *testing.T, _ *env, c kubernetes.Interface) {
-		hooks := strings.Replace(webhooksOf(goodHook), "{", "{metadata: {name: w}, ", 1)
+		hooks := `{metadata: {name: w}, webhooks: [{name: a.b.c, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {url: "https://example.com/x"}}]}`
 		life(t, c.AdmissionregistrationV1().MutatingWebhookConfigurations(), mutatingWebhookConfigurations(), hooks,
 			func(w *admissionv1.MutatingWebhookConfiguration) { w.Webhooks[0].Name = "x.y.z" },
 			func(w *admissionv1.MutatingWebhookConfiguration) { w.Webhooks[0].SideEffects = nil }, "webhooks[0].sideEffects: Required value")
 		life(t, c.AdmissionregistrationV1().ValidatingWebhookConfigurations(), validatingWebhookConfigurations(), hooks,
 			func(w *admissionv1.ValidatingWebhookConfiguration) { w.Webhooks[0].Name = "x.y.z" },
 			func(w *admissionv1.ValidatingWebhookConfiguration) { w.Webhooks[0].SideEffects = nil }, "webhooks[0].sideEffects: Required value")
-		life(t, c.AdmissionregistrationV1().ValidatingAdmissionPolicies(), validatingAdmissionPolicies(), policyOf(goodConstraints, goodValidation),
+		const constraints = `matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]}, `
+		life(t, c.AdmissionregistrationV1().ValidatingAdmissionPolicies(), validatingAdmissionPolicies(), "{metadata: {name: p}, spec: {"+constraints+`validations: [{expression: "true"}]}}`,
 			func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Expression = "false" },
 			func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Expression = "1" }, "must evaluate to bool but got int")
-		life(t, c.AdmissionregistrationV1().MutatingAdmissionPolicies(), mutatingAdmissionPolicies(), policyOf(goodConstraints, "reinvocationPolicy: Never", goodMutation),
+		life(t, c.AdmissionregistrationV1().MutatingAdmissionPolicies(), mutatingAdmissionPolicies(), "{metadata: {name: p}, spec: {"+constraints+`reinvocationPolicy: Never, mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{}"}}]}}`,
 			func(p *admissionv1.MutatingAdmissionPolicy) {
 				p.Spec.ReinvocationPolicy = admissionv1.IfNeededReinvocationPolicy
 			},
@@ -142,7 +145,8 @@ func TestFlowThroughClients(t *testing.T) {
 			"{metadata: {name: a}, spec: {type: Limited, limited: {limitResponse: {type: Reject}}}}",
 			func(l *flowv1.PriorityLevelConfiguration) { *l.Spec.Limited.NominalConcurrencyShares = 0 },
 			func(l *flowv1.PriorityLevelConfiguration) { *l.Spec.Limited.NominalConcurrencyShares = -1 }, "must be a non-negative integer")
-		schemas, levels := bootstrapObjects()
+		schemas := slices.Concat(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas)
+		levels := slices.Concat(bootstrap.MandatoryPriorityLevelConfigurations, bootstrap.SuggestedPriorityLevelConfigurations)
 		for _, s := range schemas {
 			accepted(t, c.FlowcontrolV1().FlowSchemas(), s, func(got *flowv1.FlowSchema) bool { return equality.Semantic.DeepEqual(got.Spec, s.Spec) })
 		}
@@ -250,4 +254,17 @@ func TestOurTables(t *testing.T) {
 		"Name,PriorityLevel,MatchingPrecedence,DistinguisherMethod,Age,MissingPL", "f", "l", 1000.0, "ByUser", "*", "?")
 	show(flow+"prioritylevelconfigurations", `{"metadata":{"name":"l"},"spec":{"type":"Limited","limited":{"limitResponse":{"type":"Queue","queuing":{}}}}}`,
 		"Name,Type,NominalConcurrencyShares,Queues,HandSize,QueueLengthLimit,Age", "l", "Limited", 30.0, 64.0, 8.0, 50.0, "*")
+}
+
+// read makes an object of YAML, and fills in the defaults.
+func read(tb testing.TB, r Resource, object string) runtime.Object {
+	tb.Helper()
+	obj := r.New()
+	if err := yaml.UnmarshalStrict([]byte(object), obj); err != nil {
+		tb.Fatal(err)
+	}
+	if r.Strategy.Default != nil {
+		r.Strategy.Default(obj)
+	}
+	return obj
 }

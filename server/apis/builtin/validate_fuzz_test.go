@@ -9,6 +9,8 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 // FuzzValidate passes every resource arbitrary decoded objects. Defaults, validation, rows
@@ -25,8 +27,11 @@ func FuzzValidate(f *testing.F) {
 		}
 	}
 	seed(`{}`)
-	seed(webhooksOf(hookWith("rules", `[{operations: ["*"], resources: ["*/*", a/]}], matchConditions: [{name: a, expression: "[1].map(x, {x: x})"}]`)))
-	seed(policyOf(goodConstraints, goodValidation, goodMutation, `variables: [{name: a, expression: "{object: object}"}, {name: b, expression: "{variables.a: variables.a}"}]`))
+	seed(`{webhooks: [{name: a.b.c, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {url: "https://example.com/x"},
+		rules: [{operations: ["*"], resources: ["*/*", a/]}], matchConditions: [{name: a, expression: "[1].map(x, {x: x})"}]}]}`)
+	seed(`{metadata: {name: p}, spec: {matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]},
+		validations: [{expression: "true"}], mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{}"}}],
+		variables: [{name: a, expression: "{object: object}"}, {name: b, expression: "{variables.a: variables.a}"}]}}`)
 	seed(`{status: {typeChecking: {expressionWarnings: [{fieldRef: "spec.validations[?(@.a==1)].expression", warning: w}]}, conditions: [{type: A}]}}`)
 	seed(`{roleRef: {kind: Role}, subjects: [{kind: User}], rules: [{nonResourceURLs: ["*"]}], aggregationRule: {clusterRoleSelectors: [{}]}}`)
 	for _, schema := range bootstrap.MandatoryFlowSchemas {
@@ -54,8 +59,8 @@ func FuzzValidate(f *testing.F) {
 			_ = r.Strategy.ValidateUpdate(context.Background(), old, obj)
 			_ = r.Strategy.ValidateUpdate(context.Background(), obj, obj)
 		}
-		if p, ok := obj.(*admissionv1.ValidatingAdmissionPolicy); ok {
-			_ = validateValidatingPolicyStatus(&p.Status).ToAggregate()
+		if _, ok := obj.(*admissionv1.ValidatingAdmissionPolicy); ok {
+			_ = rules.ValidatingAdmissionPolicy.Status.Validate(obj, old).ToAggregate()
 		}
 		_ = newTable(&r).row(obj)
 		if took := time.Since(began); took > 20*time.Second {

@@ -1,4 +1,4 @@
-package builtin
+package rules
 
 import (
 	"fmt"
@@ -12,13 +12,63 @@ import (
 	formats "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
-	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
-	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/espalier-dev/espalier/crd/kinds"
 	"github.com/espalier-dev/espalier/crd/rules/words"
 )
+
+// The rules of admission policies and their bindings.
+var (
+	ValidatingAdmissionPolicy = WithStatus(Rules{
+		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"),
+		Name:             admissionName, AnyFinalizer: true,
+		Default: filled(func(p *admissionv1.ValidatingAdmissionPolicy) {
+			DefaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
+			defaultMatchResources(p.Spec.MatchConstraints)
+		}),
+		Validate: compared(validateValidatingPolicy),
+	}, validateValidatingPolicyStatus, func(p *admissionv1.ValidatingAdmissionPolicy) (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.ValidatingAdmissionPolicyStatus) {
+		return &p.Spec, &p.Status
+	})
+	MutatingAdmissionPolicy = Rules{
+		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy"),
+		Name:             admissionName, AnyFinalizer: true,
+		// The reinvocation policy has no default: authors must choose one.
+		Default: filled(func(p *admissionv1.MutatingAdmissionPolicy) {
+			DefaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
+			defaultMatchResources(p.Spec.MatchConstraints)
+		}),
+		Validate: compared(validateMutatingPolicy),
+	}
+	ValidatingAdmissionPolicyBinding = Rules{
+		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
+		Name:             admissionName, AnyFinalizer: true,
+		Default:  filled(func(b *admissionv1.ValidatingAdmissionPolicyBinding) { defaultMatchResources(b.Spec.MatchResources) }),
+		Validate: validated(validateValidatingPolicyBinding),
+	}
+	MutatingAdmissionPolicyBinding = Rules{
+		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyBinding"),
+		Name:             admissionName, AnyFinalizer: true,
+		Default:  filled(func(b *admissionv1.MutatingAdmissionPolicyBinding) { defaultMatchResources(b.Spec.MatchResources) }),
+		Validate: validated(validateMutatingPolicyBinding),
+	}
+)
+
+func defaultMatchResources(m *admissionv1.MatchResources) {
+	if m == nil {
+		return
+	}
+	DefaultPointer(&m.MatchPolicy, admissionv1.Equivalent)
+	DefaultPointer(&m.NamespaceSelector, metav1.LabelSelector{})
+	DefaultPointer(&m.ObjectSelector, metav1.LabelSelector{})
+	for i := range m.ResourceRules {
+		DefaultPointer(&m.ResourceRules[i].Scope, admissionv1.AllScopes)
+	}
+	for i := range m.ExcludeResourceRules {
+		DefaultPointer(&m.ExcludeResourceRules[i].Scope, admissionv1.AllScopes)
+	}
+}
 
 const (
 	maxAuditAnnotations = 20
@@ -171,8 +221,7 @@ func (p *policy) declare(at *field.Path, cel *expressions) field.ErrorList {
 			errs = append(errs, field.Required(here.Child("expression"), "expression is not specified"))
 			continue
 		}
-		variable := &validating.Variable{Name: v.Name, Expression: v.Expression}
-		errs = append(errs, cel.declare(here.Child("expression"), variable, p.declarations())...)
+		errs = append(errs, cel.declare(here.Child("expression"), variableOf(v), p.declarations())...)
 	}
 	return errs
 }
@@ -183,7 +232,7 @@ func (p *policy) validateValidation(at *field.Path, cel *expressions, v *admissi
 		errs = append(errs, field.Required(at.Child("expression"), "expression is not specified"))
 	} else {
 		// Not trimmed, so that the compiler's columns are those of the author.
-		errs = append(errs, cel.compose(at.Child("expression"), &validating.ValidationCondition{Expression: v.Expression}, p.declarations())...)
+		errs = append(errs, cel.compose(at.Child("expression"), expression{v.Expression, boolean}, p.declarations())...)
 	}
 	switch blank := strings.TrimSpace(v.MessageExpression) == ""; {
 	case v.MessageExpression != "" && blank:
@@ -191,7 +240,7 @@ func (p *policy) validateValidation(at *field.Path, cel *expressions, v *admissi
 	case !blank:
 		message := p.declarations()
 		message.HasAuthorizer = false
-		errs = append(errs, cel.compose(at.Child("messageExpression"), &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}, message)...)
+		errs = append(errs, cel.compose(at.Child("messageExpression"), expression{v.MessageExpression, text}, message)...)
 	}
 	switch message := strings.TrimSpace(v.Message); {
 	case v.Message != "" && message == "":
@@ -215,13 +264,13 @@ func (p *policy) validateAudit(at *field.Path, cel *expressions, policyName stri
 		} else {
 			errs = append(errs, qualified(key, policyName+"/"+a.Key)...)
 		}
-		switch expression := strings.TrimSpace(a.ValueExpression); {
-		case expression == "":
+		switch source := strings.TrimSpace(a.ValueExpression); {
+		case source == "":
 			errs = append(errs, field.Required(value, "valueExpression is not specified"))
-		case len(expression) > maxAuditExpression:
+		case len(source) > maxAuditExpression:
 			errs = append(errs, field.Required(value, fmt.Sprintf("must not exceed %d bytes in length", maxAuditExpression)))
 		default:
-			errs = append(errs, cel.compose(value, &validating.AuditAnnotationCondition{ValueExpression: expression}, p.declarations())...)
+			errs = append(errs, cel.compose(value, expression{source, optionalText}, p.declarations())...)
 		}
 		errs = append(errs, keys.Add(key, a.Key)...)
 	}
@@ -238,15 +287,13 @@ func (p *policy) validateMutation(at *field.Path, cel *expressions, m *admission
 		if m.ApplyConfiguration == nil {
 			return append(errs, field.Required(apply, "must be specified when patchType is ApplyConfiguration"))
 		}
-		expression := &patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}
-		return append(errs, p.validatePatch(apply.Child("expression"), cel, expression)...)
+		return append(errs, p.validatePatch(apply.Child("expression"), cel, expression{m.ApplyConfiguration.Expression, applyConfiguration})...)
 	case admissionv1.PatchTypeJSONPatch:
 		errs := unwanted(apply, m.ApplyConfiguration != nil, "{applyConfiguration}", m.PatchType)
 		if m.JSONPatch == nil {
 			return append(errs, field.Required(jsonPatch, "must be specified when patchType is JSONPatch"))
 		}
-		expression := &patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}
-		return append(errs, p.validatePatch(jsonPatch.Child("expression"), cel, expression)...)
+		return append(errs, p.validatePatch(jsonPatch.Child("expression"), cel, expression{m.JSONPatch.Expression, jsonPatches})...)
 	}
 	return words.OneOf(at.Child("patchType"), m.PatchType, mutationTypes...)
 }
@@ -258,13 +305,13 @@ func unwanted(at *field.Path, present bool, value string, patchType admissionv1.
 	return field.ErrorList{field.Invalid(at, value, fmt.Sprintf("must not be specified when patchType is %s", patchType))}
 }
 
-func (p *policy) validatePatch(at *field.Path, cel *expressions, expression plugincel.ExpressionAccessor) field.ErrorList {
-	if strings.TrimSpace(expression.GetExpression()) == "" {
+func (p *policy) validatePatch(at *field.Path, cel *expressions, x expression) field.ErrorList {
+	if strings.TrimSpace(x.source) == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
 	declarations := p.declarations()
 	declarations.HasPatchTypes = true
-	return cel.compose(at, expression, declarations)
+	return cel.compose(at, x, declarations)
 }
 
 func validateParamKind(at *field.Path, kind *admissionv1.ParamKind) field.ErrorList {

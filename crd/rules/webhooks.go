@@ -1,4 +1,4 @@
-package builtin
+package rules
 
 import (
 	"fmt"
@@ -7,15 +7,95 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/apiserver/pkg/admission/plugin/manifest"
 	"k8s.io/utils/ptr"
 
 	"github.com/espalier-dev/espalier/crd/rules/words"
 )
+
+// The rules of webhook configurations.
+var (
+	MutatingWebhookConfiguration = withHooks("MutatingWebhookConfiguration",
+		func(c *admissionv1.MutatingWebhookConfiguration) []admissionv1.MutatingWebhook { return c.Webhooks }, mutatingHook, defaultMutatingWebhook)
+	ValidatingWebhookConfiguration = withHooks("ValidatingWebhookConfiguration",
+		func(c *admissionv1.ValidatingWebhookConfiguration) []admissionv1.ValidatingWebhook { return c.Webhooks }, validatingHook, defaultValidatingWebhook)
+)
+
+// withHooks are the rules of configurations P that list webhooks W.
+func withHooks[P interface {
+	comparable
+	runtime.Object
+}, W any](kind string, list func(P) []W, hookOf func(*W) hook, fill func(*W)) Rules {
+	hooks := func(c P) []hook {
+		all := make([]hook, len(list(c)))
+		for i := range all {
+			all[i] = hookOf(&list(c)[i])
+		}
+		return all
+	}
+	return Rules{
+		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind(kind),
+		Name:             admissionName, AnyFinalizer: true,
+		Default: filled(func(c P) {
+			for i := range list(c) {
+				fill(&list(c)[i])
+			}
+		}),
+		Validate: compared(func(c, old P) field.ErrorList {
+			var none P
+			if old == none {
+				return validateHooks(hooks(c), nil)
+			}
+			return validateHooks(hooks(c), hooks(old))
+		}),
+	}
+}
+
+// admissionName rejects the names that are reserved for configurations in files, so
+// that no client can imitate or hide these.
+func admissionName(name string, prefix bool) []string {
+	wrong := apivalidation.NameIsDNSSubdomain(name, prefix)
+	if !prefix && strings.HasSuffix(name, manifest.StaticConfigSuffix) {
+		wrong = append(wrong, "names that end with "+manifest.StaticConfigSuffix+" are reserved for configurations that are loaded from files")
+	}
+	return wrong
+}
+
+// The defaults of a webhook. sideEffects and admissionReviewVersions have none.
+
+func defaultMutatingWebhook(w *admissionv1.MutatingWebhook) {
+	DefaultPointer(&w.FailurePolicy, admissionv1.Fail)
+	DefaultPointer(&w.MatchPolicy, admissionv1.Equivalent)
+	DefaultPointer(&w.NamespaceSelector, metav1.LabelSelector{})
+	DefaultPointer(&w.ObjectSelector, metav1.LabelSelector{})
+	DefaultPointer(&w.TimeoutSeconds, 10)
+	DefaultPointer(&w.ReinvocationPolicy, admissionv1.NeverReinvocationPolicy)
+	defaultWebhook(&w.ClientConfig, w.Rules)
+}
+
+func defaultValidatingWebhook(w *admissionv1.ValidatingWebhook) {
+	DefaultPointer(&w.FailurePolicy, admissionv1.Fail)
+	DefaultPointer(&w.MatchPolicy, admissionv1.Equivalent)
+	DefaultPointer(&w.NamespaceSelector, metav1.LabelSelector{})
+	DefaultPointer(&w.ObjectSelector, metav1.LabelSelector{})
+	DefaultPointer(&w.TimeoutSeconds, 10)
+	defaultWebhook(&w.ClientConfig, w.Rules)
+}
+
+func defaultWebhook(c *admissionv1.WebhookClientConfig, ruleList []admissionv1.RuleWithOperations) {
+	if c.Service != nil {
+		DefaultPointer(&c.Service.Port, 443)
+	}
+	for i := range ruleList {
+		DefaultPointer(&ruleList[i].Scope, admissionv1.AllScopes)
+	}
+}
 
 // hook is what both kinds of webhooks have. Reinvocation is nil for those that
 // only validate.
@@ -155,11 +235,10 @@ func validateClient(at *field.Path, c *admissionv1.WebhookClientConfig) field.Er
 	case (c.URL == nil) == (c.Service == nil):
 		errs = append(errs, field.Required(at, "exactly one of url or service is required"))
 	case c.URL != nil:
-		errs = webhook.ValidateWebhookURL(at.Child("url"), *c.URL, true)
+		errs = words.URL(at.Child("url"), *c.URL)
 	default:
 		port := ptr.Deref(c.Service.Port, 0) // which is not valid; defaulting never leaves it
-		// kube-apiserver mixes up the two names: without a namespace, it asks for a name.
-		errs = webhook.ValidateWebhookService(at.Child("service"), c.Service.Name, c.Service.Namespace, c.Service.Path, port)
+		errs = words.Service(at.Child("service"), c.Service.Namespace, c.Service.Name, c.Service.Path, port)
 	}
 	return errs
 }

@@ -1,7 +1,6 @@
-package builtin
+package rules
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -10,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
-
-	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 // a validationCase is an object in YAML, and everything that is wrong with it once
@@ -22,25 +19,25 @@ type validationCase struct {
 }
 
 // validateAll runs cases through the rules of a resource.
-func validateAll(t *testing.T, r Resource, cases []validationCase) {
+func validateAll(t *testing.T, r *Rules, cases []validationCase) {
 	t.Helper()
 	for _, c := range cases {
-		t.Run(r.Plural+"/"+c.name, func(t *testing.T) {
+		t.Run(r.Kind+"/"+c.name, func(t *testing.T) {
 			obj := read(t, r, c.object)
-			complain(t, r.Strategy.Validate(context.Background(), obj), c.wrong...)
+			complain(t, r.Validate(obj, nil), c.wrong...)
 		})
 	}
 }
 
 // read makes an object of YAML, and fills in the defaults.
-func read(tb testing.TB, r Resource, object string) runtime.Object {
+func read(tb testing.TB, r *Rules, object string) runtime.Object {
 	tb.Helper()
-	obj := r.New()
+	obj := made(tb, r)
 	if err := yaml.UnmarshalStrict([]byte(object), obj); err != nil {
 		tb.Fatal(err)
 	}
-	if r.Strategy.Default != nil {
-		r.Strategy.Default(obj)
+	if r.Default != nil {
+		r.Default(obj)
 	}
 	return obj
 }
@@ -76,11 +73,11 @@ func TestValidateRoles(t *testing.T) {
 			"rules[0].resources: Required value: resource rules must supply at least one resource",
 		}},
 	}
-	validateAll(t, roles(), append(rules, validationCase{
+	validateAll(t, &Role, append(rules, validationCase{
 		"URLs are in no namespace", `{rules: [{verbs: [get], nonResourceURLs: [/healthz]}]}`,
 		[]string{`rules[0].nonResourceURLs: Invalid value: ["/healthz"]: namespaced rules cannot apply to non-resource URLs`},
 	}))
-	validateAll(t, clusterRoles(), append(rules,
+	validateAll(t, &ClusterRole, append(rules,
 		validationCase{"URLs", `{rules: [{verbs: [get], nonResourceURLs: [/healthz]}]}`, nil},
 		validationCase{"URLs and resources", `{rules: [{verbs: [get], nonResourceURLs: [/a], resources: [pods]}]}`,
 			[]string{`rules[0].nonResourceURLs: Invalid value: ["/a"]: rules cannot apply to both regular resources and non-resource URLs`}},
@@ -115,10 +112,10 @@ func TestValidateRoleBindings(t *testing.T) {
 	}
 	noNamespace := `{roleRef: {kind: ClusterRole, name: a}, subjects: [{kind: ServiceAccount, name: b}]}`
 	namespacedRole := `{roleRef: {kind: Role, name: a}}`
-	validateAll(t, roleBindings(), append(both,
+	validateAll(t, &RoleBinding, append(both,
 		validationCase{"an account of the same namespace", noNamespace, nil},
 		validationCase{"a role", namespacedRole, nil}))
-	validateAll(t, clusterRoleBindings(), append(both,
+	validateAll(t, &ClusterRoleBinding, append(both,
 		validationCase{"an account of which namespace", noNamespace, []string{"subjects[0].namespace: Required value"}},
 		validationCase{"a role of which namespace", namespacedRole, []string{`roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"`}}))
 }
@@ -126,8 +123,8 @@ func TestValidateRoleBindings(t *testing.T) {
 func TestRoleRefStays(t *testing.T) {
 	old := &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "a"}}
 	changed := old.DeepCopy()
-	complain(t, rules.RoleBinding.Validate(changed, old))
+	complain(t, RoleBinding.Validate(changed, old))
 	changed.RoleRef.Name = "b"
-	complain(t, rules.RoleBinding.Validate(changed, old),
+	complain(t, RoleBinding.Validate(changed, old),
 		`roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"Role","Name":"b"}: field is immutable`)
 }

@@ -1,4 +1,4 @@
-package builtin
+package rules
 
 import (
 	"fmt"
@@ -60,8 +60,8 @@ func TestValidateWebhooks(t *testing.T) {
 		}},
 		{"selectors", webhooksOf(hookWith("objectSelector", `{matchLabels: {"a b": c}}`)), []string{at + `objectSelector.matchLabels: Invalid value: "a b": name part…`}},
 	}
-	validateAll(t, validatingWebhookConfigurations(), append(cases, ruleCases()...))
-	validateAll(t, mutatingWebhookConfigurations(), append(append(cases, conditionCases()...), validationCase{
+	validateAll(t, &ValidatingWebhookConfiguration, append(cases, ruleCases()...))
+	validateAll(t, &MutatingWebhookConfiguration, append(append(cases, conditionCases()...), validationCase{
 		"reinvocation", webhooksOf(hookWith("reinvocationPolicy", "Often")),
 		[]string{at + `reinvocationPolicy: Unsupported value: "Often": supported values: "IfNeeded", "Never"`},
 	}))
@@ -118,22 +118,22 @@ func conditionCases() []validationCase {
 }
 
 func TestWebhooksKeepWhatTheyHad(t *testing.T) {
-	old := read(t, validatingWebhookConfigurations(), webhooksOf(
+	old := read(t, &ValidatingWebhookConfiguration, webhooksOf(
 		hookWith("sideEffects", "Some")+`, matchConditions: [{name: a, expression: "no such thing"}]`,
 		strings.Replace(goodHook, "[v1]", "[v9]", 1))).(*admissionv1.ValidatingWebhookConfiguration)
-	strategy := validatingWebhookConfigurations().Strategy
-	if errs := strategy.Validate(t.Context(), old); len(errs) != 4 {
+	validate := ValidatingWebhookConfiguration.Validate
+	if errs := validate(old, nil); len(errs) != 4 {
 		t.Errorf("a new one: %v", errs)
 	}
-	complain(t, strategy.ValidateUpdate(t.Context(), old, old))
+	complain(t, validate(old, old))
 	changed := old.DeepCopy()
 	changed.Webhooks[0].MatchConditions[0].Expression = "nor this"
-	complain(t, strategy.ValidateUpdate(t.Context(), changed, old), `webhooks[0].matchConditions[0].expression: Invalid value: "nor this": compilation failed…`)
+	complain(t, validate(changed, old), `webhooks[0].matchConditions[0].expression: Invalid value: "nor this": compilation failed…`)
 }
 
 func TestWebhookDefaults(t *testing.T) {
 	said := webhooksOf(strings.Replace(goodHook, `{url: "https://example.com/x"}`, "{service: {name: a, namespace: b}}", 1) + `, rules: [{}]`)
-	w := read(t, mutatingWebhookConfigurations(), said).(*admissionv1.MutatingWebhookConfiguration).Webhooks[0]
+	w := read(t, &MutatingWebhookConfiguration, said).(*admissionv1.MutatingWebhookConfiguration).Webhooks[0]
 	got := fmt.Sprintln(*w.FailurePolicy, *w.MatchPolicy, *w.TimeoutSeconds, *w.ReinvocationPolicy, *w.NamespaceSelector, *w.ObjectSelector,
 		*w.ClientConfig.Service.Port, *w.Rules[0].Scope)
 	got = strings.TrimSpace(got)

@@ -1,4 +1,4 @@
-package builtin
+package rules
 
 import (
 	"testing"
@@ -7,8 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
-
-	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 func TestValidateFlowSchemas(t *testing.T) {
@@ -22,7 +20,7 @@ func TestValidateFlowSchemas(t *testing.T) {
 	urls := func(list string) string {
 		return of(`{subjects: [{kind: Group, group: {name: g}}], nonResourceRules: [{verbs: ["*"], nonResourceURLs: ` + list + `}]}`)
 	}
-	validateAll(t, flowSchemas(), []validationCase{
+	validateAll(t, &FlowSchema, []validationCase{
 		{"the least", of(""), nil},
 		{"nothing", `{}`, []string{"spec.priorityLevelConfiguration.name: Required value: must reference a priority level"}},
 		{"first", `{metadata: {name: a}, spec: {matchingPrecedence: 1, distinguisherMethod: {type: ByMood}, priorityLevelConfiguration: {name: L}}}`, []string{
@@ -85,7 +83,7 @@ func TestValidatePriorityLevels(t *testing.T) {
 		return `{metadata: {name: a}, spec: {type: Limited, limited: {` + said + `}}}`
 	}
 	queuing := func(said string) string { return limited("limitResponse: {type: Queue, queuing: {" + said + "}}") }
-	validateAll(t, priorityLevelConfigurations(), []validationCase{
+	validateAll(t, &PriorityLevelConfiguration, []validationCase{
 		{"reject", limited("limitResponse: {type: Reject}"), nil},
 		{"queue", queuing(""), nil},
 		{"nothing", `{}`, []string{"spec.type: Required value"}},
@@ -128,15 +126,15 @@ func TestValidatePriorityLevels(t *testing.T) {
 func TestFixedObjects(t *testing.T) {
 	schema := bootstrap.MandatoryFlowSchemaCatchAll.DeepCopy()
 	schema.Spec.MatchingPrecedence = 2
-	complain(t, rules.FlowSchema.Validate(schema, nil), "spec: Invalid value: …")
+	complain(t, FlowSchema.Validate(schema, nil), "spec: Invalid value: …")
 	level := bootstrap.MandatoryPriorityLevelConfigurationExempt.DeepCopy()
 	*level.Spec.Exempt.LendablePercent = 50
-	complain(t, rules.PriorityLevelConfiguration.Validate(level, nil))
+	complain(t, PriorityLevelConfiguration.Validate(level, nil))
 	level = bootstrap.MandatoryPriorityLevelConfigurationCatchAll.DeepCopy()
 	*level.Spec.Limited.NominalConcurrencyShares = 6
-	complain(t, rules.PriorityLevelConfiguration.Validate(level, nil), "spec: Invalid value: …")
+	complain(t, PriorityLevelConfiguration.Validate(level, nil), "spec: Invalid value: …")
 	level.Name = "exempt"
-	complain(t, rules.PriorityLevelConfiguration.Validate(level, nil), `spec.type: Invalid value: "Limited": must be 'Exempt' if and only if `+"`name`"+` is 'exempt'`, "spec: Invalid value: …")
+	complain(t, PriorityLevelConfiguration.Validate(level, nil), `spec.type: Invalid value: "Limited": must be 'Exempt' if and only if `+"`name`"+` is 'exempt'`, "spec: Invalid value: …")
 }
 
 // bootstrapObjects are all that a server makes for itself.
@@ -151,18 +149,18 @@ func TestBootstrapObjectsAreValidAndComplete(t *testing.T) {
 	if len(schemas) < 10 || len(levels) < 8 {
 		t.Fatalf("there are %d schemas and %d levels", len(schemas), len(levels))
 	}
-	unchanged := func(r Resource, obj runtime.Object) {
+	unchanged := func(r *Rules, obj runtime.Object) {
 		before := obj.DeepCopyObject()
-		r.Strategy.Default(obj)
+		r.Default(obj)
 		if !equality.Semantic.DeepEqual(before, obj) {
 			t.Errorf("defaults change %v", obj)
 		}
-		complain(t, r.Strategy.Validate(t.Context(), obj))
+		complain(t, r.Validate(obj, nil))
 	}
 	for _, s := range schemas {
-		unchanged(flowSchemas(), s.DeepCopy())
+		unchanged(&FlowSchema, s.DeepCopy())
 	}
 	for _, l := range levels {
-		unchanged(priorityLevelConfigurations(), l.DeepCopy())
+		unchanged(&PriorityLevelConfiguration, l.DeepCopy())
 	}
 }

@@ -1,4 +1,4 @@
-package builtin
+package rules
 
 import (
 	"fmt"
@@ -6,13 +6,15 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
-	"k8s.io/apiserver/pkg/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/espalier-dev/espalier/crd/cel/celsize"
@@ -50,17 +52,63 @@ type expressions struct {
 	count, bytes  int
 	// compiled keeps what came out. Generators write the same condition into each
 	// of many webhooks.
-	compiled map[compilation]*cel.Error
+	compiled map[compilation]*apiservercel.Error
 }
 
 type compilation struct {
-	kind, expression string
-	options          plugincel.OptionalVariableDeclarations
-	variables        bool
+	expression
+	options   plugincel.OptionalVariableDeclarations
+	variables bool
+}
+
+// expression is what is compiled: the text, and what it must evaluate to.
+type expression struct {
+	source string
+	result resultType
+}
+
+// resultType is what an expression must evaluate to.
+type resultType int
+
+const (
+	boolean resultType = iota
+	text
+	optionalText
+	anything
+	applyConfiguration
+	jsonPatches
+)
+
+var resultTypes = map[resultType][]*cel.Type{
+	boolean:            {cel.BoolType},
+	text:               {cel.StringType},
+	optionalText:       {cel.StringType, cel.NullType},
+	anything:           {cel.AnyType, cel.DynType},
+	applyConfiguration: {types.NewObjectType("Object")},
+	jsonPatches:        {cel.ListType(types.NewObjectType("JSONPatch"))},
+}
+
+// GetExpression implements plugincel.ExpressionAccessor.
+func (e expression) GetExpression() string { return e.source }
+
+// ReturnTypes implements plugincel.ExpressionAccessor.
+func (e expression) ReturnTypes() []*cel.Type { return resultTypes[e.result] }
+
+// variable is an expression that others refer to by name.
+type variable struct {
+	expression
+	name string
+}
+
+// GetName implements plugincel.NamedExpressionAccessor.
+func (v variable) GetName() string { return v.name }
+
+func variableOf(v admissionv1.Variable) variable {
+	return variable{expression{v.Expression, anything}, v.Name}
 }
 
 func newExpressions(stored ...string) *expressions {
-	return &expressions{stored: sets.New(stored...), compiled: map[compilation]*cel.Error{}}
+	return &expressions{stored: sets.New(stored...), compiled: map[compilation]*apiservercel.Error{}}
 }
 
 // declareVariables prepares for expressions that refer to variables.
@@ -71,43 +119,39 @@ func (e *expressions) declareVariables() error {
 }
 
 // compile validates an expression that sees no variables.
-func (e *expressions) compile(at *field.Path, expression plugincel.ExpressionAccessor, options plugincel.OptionalVariableDeclarations) field.ErrorList {
-	return e.compileWith(plainCompiler(), at, expression, options)
+func (e *expressions) compile(at *field.Path, x expression, options plugincel.OptionalVariableDeclarations) field.ErrorList {
+	return e.compileWith(plainCompiler(), at, x, options)
 }
 
 // compose validates an expression that may see variables.
-func (e *expressions) compose(at *field.Path, expression plugincel.ExpressionAccessor, options plugincel.OptionalVariableDeclarations) field.ErrorList {
+func (e *expressions) compose(at *field.Path, x expression, options plugincel.OptionalVariableDeclarations) field.ErrorList {
 	if e.withVariables == nil {
-		return e.compile(at, expression, options)
+		return e.compile(at, x, options)
 	}
-	return e.compileWith(e.withVariables, at, expression, options)
+	return e.compileWith(e.withVariables, at, x, options)
 }
 
-func (e *expressions) compileWith(compiler plugincel.Compiler, at *field.Path, expression plugincel.ExpressionAccessor, options plugincel.OptionalVariableDeclarations) field.ErrorList {
-	key := compilation{
-		kind: fmt.Sprintf("%T", expression), expression: expression.GetExpression(),
-		options: options, variables: compiler == plugincel.Compiler(e.withVariables),
-	}
+func (e *expressions) compileWith(compiler plugincel.Compiler, at *field.Path, x expression, options plugincel.OptionalVariableDeclarations) field.ErrorList {
+	key := compilation{x, options, compiler == plugincel.Compiler(e.withVariables)}
 	problem, known := e.compiled[key]
 	if !known {
-		if errs := e.refuse(at, key.expression); errs != nil {
+		if errs := e.refuse(at, x.source); errs != nil {
 			return errs
 		}
-		problem = compiler.CompileCELExpression(expression, options, e.environment(key.expression)).Error
+		problem = compiler.CompileCELExpression(x, options, e.environment(x.source)).Error
 		e.compiled[key] = problem
 	}
-	return compileError(at, key.expression, problem)
+	return compileError(at, x.source, problem)
 }
 
 // declare compiles a variable and makes it known to what comes after it.
-func (e *expressions) declare(at *field.Path, variable plugincel.NamedExpressionAccessor, options plugincel.OptionalVariableDeclarations) field.ErrorList {
-	expression := variable.GetExpression()
-	if errs := e.refuse(at, expression); errs != nil {
+func (e *expressions) declare(at *field.Path, v variable, options plugincel.OptionalVariableDeclarations) field.ErrorList {
+	if errs := e.refuse(at, v.source); errs != nil {
 		return errs
 	}
-	result := e.withVariables.CompileAndStoreVariable(variable, options, e.environment(expression))
-	e.types.Declare(variable.GetName(), result.OutputType)
-	return compileError(at, expression, result.Error)
+	result := e.withVariables.CompileAndStoreVariable(v, options, e.environment(v.source))
+	e.types.Declare(v.name, result.OutputType)
+	return compileError(at, v.source, result.Error)
 }
 
 // refuse counts an expression. It returns an error if the object has too many
@@ -148,14 +192,14 @@ func (e *expressions) environment(expression string) environment.Type {
 	return environment.NewExpressions
 }
 
-func compileError(at *field.Path, expression string, problem *cel.Error) field.ErrorList {
+func compileError(at *field.Path, expression string, problem *apiservercel.Error) field.ErrorList {
 	if problem == nil {
 		return nil
 	}
 	switch problem.Type {
-	case cel.ErrorTypeRequired:
+	case apiservercel.ErrorTypeRequired:
 		return field.ErrorList{field.Required(at, problem.Detail)}
-	case cel.ErrorTypeInvalid:
+	case apiservercel.ErrorTypeInvalid:
 		return field.ErrorList{field.Invalid(at, expression, problem.Detail)}
 	}
 	return field.ErrorList{field.InternalError(at, problem)}
@@ -171,10 +215,10 @@ func (e *expressions) matchConditions(at *field.Path, conditions []admissionv1.M
 	names := words.Unique{}
 	for i := range conditions {
 		here, name := at.Index(i), conditions[i].Name
-		if expression := strings.TrimSpace(conditions[i].Expression); expression == "" {
+		if source := strings.TrimSpace(conditions[i].Expression); source == "" {
 			errs = append(errs, field.Required(here.Child("expression"), ""))
 		} else {
-			errs = append(errs, e.compile(here.Child("expression"), &matchconditions.MatchCondition{Expression: expression},
+			errs = append(errs, e.compile(here.Child("expression"), expression{source, boolean},
 				plugincel.OptionalVariableDeclarations{HasParams: hasParams, HasAuthorizer: true})...)
 		}
 		if name == "" {

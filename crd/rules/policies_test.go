@@ -1,4 +1,4 @@
-package builtin
+package rules
 
 import (
 	"fmt"
@@ -20,10 +20,10 @@ func policyOf(parts ...string) string {
 
 func TestValidatePolicies(t *testing.T) {
 	for _, kind := range []struct {
-		resource Resource
+		resource *Rules
 		rest     string
 		also     []string // about operations
-	}{{validatingAdmissionPolicies(), goodValidation, nil}, {mutatingAdmissionPolicies(), "reinvocationPolicy: Never, " + goodMutation, []string{
+	}{{&ValidatingAdmissionPolicy, goodValidation, nil}, {&MutatingAdmissionPolicy, "reinvocationPolicy: Never, " + goodMutation, []string{
 		`spec.matchConstraints.resourceRules.operations: Unsupported value: "READ": supported values: "*", "CONNECT", "CREATE", "UPDATE"`,
 	}}} {
 		of := func(parts ...string) string { return policyOf(append(parts, kind.rest)...) }
@@ -63,7 +63,7 @@ func TestValidatePolicies(t *testing.T) {
 func TestValidateValidations(t *testing.T) {
 	of := func(parts ...string) string { return policyOf(append(parts, goodConstraints)...) }
 	many := "auditAnnotations: [" + strings.Repeat(`{key: a, valueExpression: "'x'"},`, 21) + "]"
-	validateAll(t, validatingAdmissionPolicies(), []validationCase{
+	validateAll(t, &ValidatingAdmissionPolicy, []validationCase{
 		{"nothing", of(), []string{
 			"spec.validations: Required value: validations or auditAnnotations must contain at least one item",
 			"spec.auditAnnotations: Required value: validations or auditAnnotations must contain at least one item",
@@ -103,7 +103,7 @@ func TestValidateMutations(t *testing.T) {
 		return policyOf(goodConstraints, "reinvocationPolicy: IfNeeded", "mutations: ["+mutation+"]")
 	}
 	const at = "spec.mutations[0]."
-	validateAll(t, mutatingAdmissionPolicies(), []validationCase{
+	validateAll(t, &MutatingAdmissionPolicy, []validationCase{
 		{"nothing", policyOf(goodConstraints), []string{
 			"spec.mutations: Required value: mutations must contain at least one item", "spec.reinvocationPolicy: Required value",
 		}},
@@ -131,9 +131,9 @@ func TestValidateMutations(t *testing.T) {
 
 func TestValidatePolicyBindings(t *testing.T) {
 	for _, kind := range []struct {
-		resource Resource
+		resource *Rules
 		rest     string
-	}{{validatingAdmissionPolicyBindings(), ", validationActions: [Deny]"}, {mutatingAdmissionPolicyBindings(), ""}} {
+	}{{&ValidatingAdmissionPolicyBinding, ", validationActions: [Deny]"}, {&MutatingAdmissionPolicyBinding, ""}} {
 		of := func(said string) string { return "{spec: {" + said + kind.rest + "}}" }
 		validateAll(t, kind.resource, []validationCase{
 			{"the least", of("policyName: p"), nil},
@@ -152,7 +152,7 @@ func TestValidatePolicyBindings(t *testing.T) {
 				[]string{"spec.matchResources.excludeResourceRules[0].apiGroups: Required value"}},
 		})
 	}
-	validateAll(t, validatingAdmissionPolicyBindings(), []validationCase{
+	validateAll(t, &ValidatingAdmissionPolicyBinding, []validationCase{
 		{"no action", "{spec: {policyName: p}}", []string{"spec.validationActions: Required value"}},
 		{"actions", "{spec: {policyName: p, validationActions: [Warn, Audit, Warn, Shout]}}", []string{
 			`spec.validationActions[2]: Duplicate value: "Warn"`,
@@ -163,7 +163,7 @@ func TestValidatePolicyBindings(t *testing.T) {
 }
 
 func TestPoliciesKeepTheirConditions(t *testing.T) {
-	old := read(t, validatingAdmissionPolicies(), policyOf(goodConstraints, goodValidation, `matchConditions: [{name: a, expression: "no such thing"}]`)).(*admissionv1.ValidatingAdmissionPolicy)
+	old := read(t, &ValidatingAdmissionPolicy, policyOf(goodConstraints, goodValidation, `matchConditions: [{name: a, expression: "no such thing"}]`)).(*admissionv1.ValidatingAdmissionPolicy)
 	if len(validateValidatingPolicy(old, nil)) != 1 {
 		t.Error("a new policy may have a condition that does not compile")
 	}
@@ -189,7 +189,7 @@ func TestVariablesThatDouble(t *testing.T) {
 	for i := range 40 {
 		variables = append(variables, fmt.Sprintf(`{name: v%d, expression: "{variables.v%d: variables.v%d}"}`, i+1, i, i))
 	}
-	p := read(t, validatingAdmissionPolicies(), policyOf(goodConstraints, goodValidation, "variables: ["+strings.Join(variables, ",")+"]"))
+	p := read(t, &ValidatingAdmissionPolicy, policyOf(goodConstraints, goodValidation, "variables: ["+strings.Join(variables, ",")+"]"))
 	errs := validateValidatingPolicy(p.(*admissionv1.ValidatingAdmissionPolicy), nil)
 	if len(errs) == 0 || errs[0].Field != "spec.variables[7].expression" || !strings.Contains(errs[0].Detail, "types of its parts are too large") {
 		t.Error(errs)
