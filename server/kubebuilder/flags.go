@@ -112,7 +112,7 @@ var aboutPods = strings.Fields(`AlwaysAdmit AlwaysPullImages CertificateApproval
 	ClusterTrustBundleAttest DefaultIngressClass DefaultStorageClass DefaultTolerationSeconds DenyServiceExternalIPs ExtendedResourceToleration
 	ImagePolicyWebhook JobValidation LimitPodHardAntiAffinityTopology NodeDeclaredFeatureValidator NodeRestriction
 	PersistentVolumeClaimResize PersistentVolumeLabel PodGroupProtection PodGroupWorkloadExists PodNodeSelector PodResizeValidator PodSecurity
-	PodSecurityPolicy PodTolerationRestriction PodTopologyLabels Priority SecurityContextDeny
+	PodSecurityPolicy PodTolerationRestriction PodTopologyLabels SecurityContextDeny
 	StorageObjectInUseProtection TaintNodesByCondition`)
 
 // elsewhere are the plugins that only kube-apiserver has. Disabling one has no effect here.
