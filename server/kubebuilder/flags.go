@@ -109,7 +109,7 @@ func dropPlugins(flags *pflag.FlagSet) []string {
 // aboutPods are the admission plugins of kube-apiserver that are about pods, nodes and
 // what belongs to them. Without them nothing is allowed here that would not be.
 var aboutPods = strings.Fields(`AlwaysAdmit AlwaysPullImages CertificateApproval CertificateSigning CertificateSubjectRestriction
-	ClusterTrustBundleAttest DefaultIngressClass DefaultStorageClass DefaultTolerationSeconds DenyServiceExternalIPs ExtendedResourceToleration
+	DefaultIngressClass DefaultStorageClass DefaultTolerationSeconds DenyServiceExternalIPs ExtendedResourceToleration
 	ImagePolicyWebhook JobValidation LimitPodHardAntiAffinityTopology NodeDeclaredFeatureValidator NodeRestriction
 	PersistentVolumeClaimResize PersistentVolumeLabel PodGroupProtection PodGroupWorkloadExists PodNodeSelector PodResizeValidator PodSecurity
 	PodSecurityPolicy PodTolerationRestriction PodTopologyLabels SecurityContextDeny

@@ -175,7 +175,7 @@ func TestIdleAgain(t *testing.T) {
 func TestDisabledPlugins(t *testing.T) {
 	e := start(t, func(o *Options) {
 		o.Flags = newFlags()
-		o.Flags.DisablePlugins = []string{"MutatingAdmissionWebhook", "NamespaceLifecycle", "LimitRanger", "Priority", "RuntimeClass", "ServiceAccount"}
+		o.Flags.DisablePlugins = []string{"MutatingAdmissionWebhook", "ClusterTrustBundleAttest", "NamespaceLifecycle", "LimitRanger", "Priority", "RuntimeClass", "ServiceAccount"}
 	})
 	if n := len(e.chain.asking.mutating); n != 1 || len(e.chain.direct.mutating) != 0 || len(e.chain.asking.validating) != 2 {
 		t.Errorf("there are %d mutating plugins", n)

@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-dev/espalier/server/admission/quota"
 	"github.com/espalier-dev/espalier/server/admission/runtimeclass"
 	"github.com/espalier-dev/espalier/server/admission/serviceaccount"
+	"github.com/espalier-dev/espalier/server/admission/trustbundle"
 )
 
 // NewFlags returns the flags of admission: --enable-admission-plugins,
@@ -46,6 +47,7 @@ var own = []struct {
 	{serviceaccount.PluginName, serviceaccount.NewPlugin},
 	{priority.PluginName, priority.NewPlugin},
 	{runtimeclass.PluginName, runtimeclass.NewPlugin},
+	{trustbundle.PluginName, trustbundle.NewPlugin},
 }
 
 // isDirect reports whether a plugin needs no conversion of objects.
