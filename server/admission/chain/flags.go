@@ -7,12 +7,16 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
+	"github.com/espalier-dev/espalier/server/admission/ingressclass"
 	"github.com/espalier-dev/espalier/server/admission/limitranger"
 	"github.com/espalier-dev/espalier/server/admission/priority"
 	"github.com/espalier-dev/espalier/server/admission/quota"
 	"github.com/espalier-dev/espalier/server/admission/runtimeclass"
 	"github.com/espalier-dev/espalier/server/admission/serviceaccount"
+	"github.com/espalier-dev/espalier/server/admission/taints"
+	"github.com/espalier-dev/espalier/server/admission/tolerations"
 	"github.com/espalier-dev/espalier/server/admission/trustbundle"
+	"github.com/espalier-dev/espalier/server/admission/volumes"
 )
 
 // NewFlags returns the flags of admission: --enable-admission-plugins,
@@ -45,9 +49,15 @@ var own = []struct {
 	{ownersName, newOwners},
 	{limitranger.PluginName, limitranger.NewPlugin},
 	{serviceaccount.PluginName, serviceaccount.NewPlugin},
+	{taints.PluginName, taints.NewPlugin},
 	{priority.PluginName, priority.NewPlugin},
+	{tolerations.PluginName, tolerations.NewPlugin},
+	{volumes.DefaultName, volumes.NewDefault},
+	{volumes.ProtectionName, volumes.NewProtection},
+	{volumes.ResizeName, volumes.NewResize},
 	{runtimeclass.PluginName, runtimeclass.NewPlugin},
 	{trustbundle.PluginName, trustbundle.NewPlugin},
+	{ingressclass.PluginName, ingressclass.NewPlugin},
 }
 
 // isDirect reports whether a plugin needs no conversion of objects.
