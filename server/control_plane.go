@@ -26,6 +26,7 @@ import (
 
 	"github.com/espalier-dev/espalier/server/admission/chain"
 	"github.com/espalier-dev/espalier/server/admission/flowcontrol"
+	"github.com/espalier-dev/espalier/server/admission/priority"
 	"github.com/espalier-dev/espalier/server/auth/authentication"
 	"github.com/espalier-dev/espalier/server/auth/rbac"
 	"github.com/espalier-dev/espalier/server/auth/token"
@@ -183,6 +184,7 @@ func (p *controlPlane) prepare(ctx context.Context) error {
 	steps := map[string]func(context.Context, kubernetes.Interface) error{"namespaces": p.ensureNamespaces, "default roles": rbac.EnsureDefaults}
 	if p.served == KindsAll {
 		steps["default roles"] = rbac.EnsureKubernetesDefaults
+		steps["system priority classes"] = priority.EnsureSystem
 	}
 	if p.fair {
 		steps["default flow schemas"] = flowcontrol.EnsureDefaults

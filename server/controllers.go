@@ -48,6 +48,7 @@ func (s *Server) resources(o *Options, c *genericapiserver.Config) (*builtin.Res
 		_, err := s.backend.Client().Get(ctx, o.Etcd.StorageConfig.Prefix+"/health")
 		return err
 	})
+	certificates.GuardPodRequests(list, authorizer)
 	if err := s.allocate(o, list); err != nil {
 		return nil, err
 	}

@@ -109,11 +109,9 @@ func dropPlugins(flags *pflag.FlagSet) []string {
 // aboutPods are the admission plugins of kube-apiserver that are about pods, nodes and
 // what belongs to them. Without them nothing is allowed here that would not be.
 var aboutPods = strings.Fields(`AlwaysAdmit AlwaysPullImages CertificateApproval CertificateSigning CertificateSubjectRestriction
-	ClusterTrustBundleAttest DefaultIngressClass DefaultStorageClass DefaultTolerationSeconds DenyServiceExternalIPs ExtendedResourceToleration
-	ImagePolicyWebhook JobValidation LimitPodHardAntiAffinityTopology NodeDeclaredFeatureValidator NodeRestriction
-	PersistentVolumeClaimResize PersistentVolumeLabel PodGroupProtection PodGroupWorkloadExists PodNodeSelector PodResizeValidator PodSecurity
-	PodSecurityPolicy PodTolerationRestriction PodTopologyLabels Priority SecurityContextDeny
-	StorageObjectInUseProtection TaintNodesByCondition`)
+	DenyServiceExternalIPs ExtendedResourceToleration ImagePolicyWebhook JobValidation LimitPodHardAntiAffinityTopology
+	NodeDeclaredFeatureValidator NodeRestriction PersistentVolumeLabel PodGroupProtection PodGroupWorkloadExists PodNodeSelector
+	PodResizeValidator PodSecurity PodSecurityPolicy PodTolerationRestriction PodTopologyLabels SecurityContextDeny`)
 
 // elsewhere are the plugins that only kube-apiserver has. Disabling one has no effect here.
 // Enabling one that is not about pods is an error, so that the user knows that it is

@@ -175,7 +175,10 @@ func TestIdleAgain(t *testing.T) {
 func TestDisabledPlugins(t *testing.T) {
 	e := start(t, func(o *Options) {
 		o.Flags = newFlags()
-		o.Flags.DisablePlugins = []string{"MutatingAdmissionWebhook", "NamespaceLifecycle", "LimitRanger", "RuntimeClass", "ServiceAccount"}
+		o.Flags.DisablePlugins = []string{"MutatingAdmissionWebhook", "NamespaceLifecycle"}
+		for _, p := range own {
+			o.Flags.DisablePlugins = append(o.Flags.DisablePlugins, p.name)
+		}
 	})
 	if n := len(e.chain.asking.mutating); n != 1 || len(e.chain.direct.mutating) != 0 || len(e.chain.asking.validating) != 2 {
 		t.Errorf("there are %d mutating plugins", n)

@@ -88,7 +88,7 @@ func New(ctx context.Context, o Options) (*Chain, error) {
 		if err := c.add(name, o.Flags, config, initializers); err != nil {
 			return nil, err
 		}
-		c.others = c.others || !slices.Contains(direct, name) && sources[name] == nil
+		c.others = c.others || !isDirect(name) && sources[name] == nil
 	}
 	return c, nil
 }
@@ -108,7 +108,7 @@ func (c *Chain) add(name string, flags *genericoptions.AdmissionOptions, config 
 	switch {
 	case name == quota.PluginName:
 		to = &c.last
-	case !slices.Contains(direct, name):
+	case !isDirect(name):
 		to, decorated = &c.asking, flags.Decorators.Decorate(plugin, name)
 	}
 	if _, ok := plugin.(admission.MutationInterface); ok {

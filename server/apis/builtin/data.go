@@ -36,6 +36,7 @@ func Data() []Resource {
 var additions = map[string]func(*Resource){
 	"pods":                     addPods,
 	"jobs":                     addJobs,
+	"priorityclasses":          addPriorityClasses,
 	"horizontalpodautoscalers": addAutoscalers,
 	"deployments":              addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -17,9 +16,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/crd/rules"
+	"github.com/espalier-dev/espalier/server/admission/signers"
 	"github.com/espalier-dev/espalier/server/apis/builtin"
 )
 
@@ -92,19 +91,19 @@ type part interface {
 
 // checked is a subresource with a check before it is written. It is asked about the
 // object as it would be stored.
-type checked struct {
+type checked[T runtime.Object] struct {
 	part
-	check func(ctx context.Context, o, old *certificatesv1.CertificateSigningRequest) error
+	check func(ctx context.Context, o, old T) error
 }
 
-func guarded(of func(*genericregistry.Store) rest.Storage, check func(ctx context.Context, o, old *certificatesv1.CertificateSigningRequest) error) func(*genericregistry.Store) rest.Storage {
-	return func(s *genericregistry.Store) rest.Storage { return &checked{of(s).(part), check} }
+func guarded[T runtime.Object](of func(*genericregistry.Store) rest.Storage, check func(ctx context.Context, o, old T) error) func(*genericregistry.Store) rest.Storage {
+	return func(s *genericregistry.Store) rest.Storage { return &checked[T]{of(s).(part), check} }
 }
 
 // Update implements rest.Updater. It is the way of patches and of apply, too.
-func (c *checked) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (c *checked[T]) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	return c.part.Update(ctx, name, info, create, func(ctx context.Context, obj, old runtime.Object) error {
-		if err := c.check(ctx, obj.(*certificatesv1.CertificateSigningRequest), old.(*certificatesv1.CertificateSigningRequest)); err != nil {
+		if err := c.check(ctx, obj.(T), old.(T)); err != nil {
 			return err
 		}
 		if update == nil {
@@ -141,20 +140,5 @@ func (g guard) checkSignature(ctx context.Context, o, old *certificatesv1.Certif
 // may asks for the signer, and for all signers of its domain.
 func (g guard) may(ctx context.Context, verb, signer string) bool {
 	u, ok := request.UserFrom(ctx)
-	if !ok {
-		return false
-	}
-	domain, _, _ := strings.Cut(signer, "/")
-	for _, name := range []string{signer, domain + "/*"} {
-		decision, _, err := g.authz.Authorize(ctx, authorizer.AttributesRecord{
-			User: u, Verb: verb, Name: name, APIGroup: certificatesv1.GroupName, APIVersion: "*", Resource: "signers", ResourceRequest: true,
-		})
-		if err != nil {
-			klog.ErrorS(err, "Failed to authorize a change of a CertificateSigningRequest", "verb", verb, "signer", name)
-		}
-		if decision == authorizer.DecisionAllow {
-			return true
-		}
-	}
-	return false
+	return ok && signers.Allowed(ctx, g.authz, u, verb, signer)
 }
