@@ -69,10 +69,35 @@ func (s *script) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.src.Chance(10) {
-		return s.delete(ctx)
+	if s.src.Chance(12) {
+		return s.end(ctx)
 	}
 	return nil
+}
+
+// end deletes the object. In some cases a finalizer holds it, and further requests are about an object that is being deleted.
+func (s *script) end(ctx context.Context) error {
+	if s.kind.can("patch") && s.src.Chance(40) {
+		hold := map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/hold"}}}
+		if more, err := s.write(ctx, s.request(http.MethodPatch, "application/merge-patch+json", "merge patch", hold)); err != nil || !more {
+			return err
+		}
+	}
+	if err := s.delete(ctx); err != nil {
+		return err
+	}
+	meta, _ := s.stored["metadata"].(map[string]any)
+	if meta["deletionTimestamp"] == nil {
+		return nil
+	}
+	for range s.src.IntN(3) {
+		if more, err := s.follow(ctx); err != nil || !more {
+			return err
+		}
+	}
+	release := map[string]any{"metadata": map[string]any{"finalizers": nil}}
+	_, err := s.write(ctx, s.request(http.MethodPatch, "application/merge-patch+json", "merge patch", release))
+	return err
 }
 
 // ask sends a request to both servers at the same time.

@@ -35,7 +35,7 @@ func Resource() builtin.Resource {
 			},
 			Validate:       func(_ context.Context, obj runtime.Object) field.ErrorList { return validate(obj.(*APIService)) },
 			ValidateUpdate: func(_ context.Context, obj, _ runtime.Object) field.ErrorList { return validate(obj.(*APIService)) },
-			Reset:          builtin.ResetFields(version, "status"),
+			Reset:          builtin.ResetFields(version, "status"), GenerateNameOnUpdate: true,
 		},
 		Columns: []metav1.TableColumnDefinition{
 			{Name: "Name", Type: "string", Format: "name", Description: docs["name"]},
@@ -84,9 +84,9 @@ func report(a, old *APIService) {
 func validate(a *APIService) field.ErrorList {
 	var errs field.ErrorList
 	spec, at := &a.Spec, field.NewPath("spec")
-	if want := spec.Version + "." + spec.Group; a.Name != want {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), a.Name, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want)))
-	}
+	want := spec.Version + "." + spec.Group
+	errs = append(errs, validateName("generateName", a.GenerateName, want)...)
+	errs = append(errs, validateName("name", a.Name, want)...)
 	if spec.Group != "" {
 		for _, text := range validation.IsDNS1123Subdomain(spec.Group) {
 			errs = append(errs, field.Invalid(at.Child("group"), spec.Group, text))
@@ -121,6 +121,14 @@ func validate(a *APIService) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("insecureSkipTLSVerify"), true, "may not be true if caBundle is present"))
 	}
 	return errs
+}
+
+// validateName validates a name, or the prefix of one, that fits into a URL.
+func validateName(at, name, want string) field.ErrorList {
+	if name == "" || name == want || len(content.IsPathSegmentName(name)) > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", at), name, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want))}
 }
 
 func validateLocal(at *field.Path, spec *Spec) field.ErrorList {

@@ -38,6 +38,7 @@ func Data() []Resource {
 var additions = map[string]func(*Resource){
 	"pods":                     addPods,
 	"jobs":                     addJobs,
+	"controllerrevisions":      addRevisions,
 	"horizontalpodautoscalers": addAutoscalers,
 	"deployments":              addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
 }

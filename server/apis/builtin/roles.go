@@ -6,6 +6,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	rbacv1beta1 "k8s.io/api/rbac/v1beta1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -56,7 +57,11 @@ func clusterRoleBindings() Resource {
 func rbacResource(plural, singular, kind string, namespaced bool) Resource {
 	return Resource{
 		Group: rbacv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: kind, Namespaced: namespaced,
-		Strategy: Strategy{Name: segmentName, CreateOnUpdate: true, Unconditional: true, QualifiedFinalizers: true},
+		Strategy: Strategy{
+			// A prefix must be a name itself.
+			Name:           func(name string, _ bool) []string { return content.IsPathSegmentName(name) },
+			CreateOnUpdate: true, Unconditional: true, QualifiedFinalizers: true, GenerateNameOnUpdate: true,
+		},
 	}
 }
 
