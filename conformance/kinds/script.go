@@ -139,8 +139,9 @@ func (s *script) write(ctx context.Context, r *Request) (bool, error) {
 		settle(x.Here.Normal)
 	}
 	x.Outcome = answer.Compare(x.There, x.Here)
+	apart := x.Outcome.There != x.Outcome.Here
 	x.Intended = leaveOut(s.kind, r, &x.Outcome)
-	if x.Outcome.There != x.Outcome.Here {
+	if apart {
 		return false, nil
 	}
 	if !x.Outcome.There || r.Query.Has("dryRun") || x.There.Normal["kind"] != s.kind.Resource.Kind {
@@ -162,6 +163,7 @@ func settle(object map[string]any) {
 	}
 	meta["managedFields"] = slices.DeleteFunc(fields, func(e any) bool {
 		entry, _ := e.(map[string]any)
+		delete(entry, "time") // a slot whose place depends on the entries that are removed
 		return entry["subresource"] == "status"
 	})
 }

@@ -39,6 +39,8 @@ var additions = map[string]func(*Resource){
 	"pods":                     addPods,
 	"jobs":                     addJobs,
 	"controllerrevisions":      addRevisions,
+	"resourceclaims":           addClaims,
+	"resourceclaimtemplates":   addClaims,
 	"horizontalpodautoscalers": addAutoscalers,
 	"deployments":              addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
 }
@@ -87,14 +89,18 @@ func FromData(k *kinds.Kind) Resource {
 	}
 	if k.Status {
 		r.Strategy.Reset = resetFields(k, "status")
-		r.Subresources = map[string]func(*genericregistry.Store) rest.Storage{"status": Part(Strategy{
+		r.status = &Strategy{
 			Update: d.updateStatus,
 			ValidateUpdate: func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 				return d.validate(ctx, obj, old, "status")
 			},
 			Unconditional: k.Unconditional, QualifiedFinalizers: !k.AnyFinalizer,
 			Reset: resetFields(k, append([]string{"spec"}, k.StatusKeeps...)...),
-		})}
+		}
+		status := r.status
+		r.Subresources = map[string]func(*genericregistry.Store) rest.Storage{
+			"status": func(s *genericregistry.Store) rest.Storage { return Part(*status)(s) },
+		}
 	}
 	return r
 }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	crdrequest "github.com/espalier-dev/espalier/crd/request"
 )
 
 // The events of the core group came first, and their validation was never tightened.
@@ -37,6 +39,7 @@ func validateEvent(ctx context.Context, o *corev1.Event) field.ErrorList {
 	if !inEvents(ctx) {
 		return errs
 	}
+	errs = append(errs, crdrequest.QualifiedFinalizers(o)...)
 	errs = append(errs, apivalidation.ValidateObjectMeta(&o.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
 	errs = append(errs, validateEventSeries(o)...)
 	if o.EventTime.IsZero() {
@@ -66,6 +69,7 @@ func validateEventUpdate(ctx context.Context, o, old *corev1.Event) field.ErrorL
 	if !inEvents(ctx) {
 		return errs
 	}
+	errs = append(errs, crdrequest.QualifiedFinalizers(o)...)
 	if !reflect.DeepEqual(o.Series, old.Series) {
 		errs = append(errs, validateEventSeries(o)...)
 	}

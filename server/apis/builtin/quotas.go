@@ -38,15 +38,6 @@ func resourceQuotas() Resource {
 	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateQuota)
 	withStatus(&r, validateQuotaStatus, func(q *quota) (*corev1.ResourceQuotaSpec, *corev1.ResourceQuotaStatus) { return &q.Spec, &q.Status })
 	r.Strategy.Generation = nil // it has none
-	// kube-apiserver writes the metadata together with the status, too.
-	r.Subresources["status"] = Part(Strategy{
-		Update: func(_ context.Context, obj, old runtime.Object) { obj.(*quota).Spec = old.(*quota).Spec },
-		ValidateUpdate: func(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-			return validateQuotaStatus(&obj.(*quota).Status)
-		},
-		Unconditional: true, QualifiedFinalizers: true,
-		Reset: ResetFields(r.version().String(), "spec"),
-	})
 	return r
 }
 

@@ -57,6 +57,10 @@ type Resource struct {
 
 	// convert adds the conversion functions of an alias to the scheme.
 	convert func(*runtime.Scheme) error
+	// connect is called once all resources have stores. May be nil.
+	connect func(*Resources)
+	// status is the strategy of the subresource status of a kind that a file describes.
+	status *Strategy
 	// selectors maps the names of fields in an alias to their names in the resource.
 	selectors map[string]string
 }
