@@ -51,6 +51,13 @@ func TestAnswers(t *testing.T) {
 		{"certificates.k8s.io", "clustertrustbundles", bundle + "{generateName: 'x.y:z:b-', name: 'x.y:z:..'}", "", []string{
 			empty, `metadata.name: Invalid value: "x.y:z:..": ` + subdomain,
 		}},
+		{"resource.k8s.io", "resourceclaims", "spec: {devices: {requests: [{name: a, exactly: {}, firstAvailable: [{name: .}]}]}}", "", []string{
+			"spec.devices.requests[0]: Invalid value: null: exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
+		}},
+		{"node.k8s.io", "runtimeclasses", "handler: h\nscheduling: {tolerations: [{key: a, operator: Exists}, {key: a, operator: Exists, tolerationSeconds: 1}]}", "", []string{
+			`scheduling.tolerations[1]: Duplicate value: {"key":"a","operator":"Exists"}`,
+			"scheduling.tolerations[1].effect: Invalid value: \"\": effect must be 'NoExecute' when `tolerationSeconds` is set",
+		}},
 		{"apps", "controllerrevisions", "data: {}", "data: {a: {}}", []string{"data: Invalid value: {}: field is immutable"}},
 	} {
 		version := "v1"
@@ -83,6 +90,23 @@ func treeOf(t *testing.T, source string) map[string]any {
 		t.Fatal(err)
 	}
 	return copied(object).(map[string]any)
+}
+
+// TestAllocatedResources validates what the status of a pod says about devices.
+func TestAllocatedResources(t *testing.T) {
+	const pod = "metadata: {name: p}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1}, claims: [{name: cl}]}}]}\nstatus: "
+	for status, want := range map[string]string{
+		"{containerStatuses: [{name: c, allocatedResourcesStatus: [{name: cpu}, {name: 'claim:cl'}]}, {name: other, allocatedResourcesStatus: [{name: gpu}]}]}": "",
+		"{containerStatuses: [{name: c, allocatedResourcesStatus: [{name: gpu}]}]}":                                                                             `status.containerStatuses[0].allocatedResourcesStatus[0].name: Invalid value: "gpu": must match one of the container's resource requests`,
+		"{containerStatuses: [{name: c, allocatedResourcesStatus: [{name: 'claim:cl/r'}]}]}":                                                                    `status.containerStatuses[0].allocatedResourcesStatus[0].name: Invalid value: "claim:cl/r": must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when container.resources.claims[*].request is set or 'claim:<claimName>' when it is empty`,
+		"{containerStatuses: [{name: c, allocatedResourcesStatus: [{name: cpu, resources: [{resourceID: a}]}]}]}":                                               `status.containerStatuses[0].allocatedResourcesStatus[0].resources[0].health: Unsupported value: "": supported values: "Healthy", "Unhealthy", "Unknown"`,
+		"{ephemeralContainerStatuses: [{name: c, allocatedResourcesStatus: [{name: cpu}]}]}":                                                                    "status.ephemeralContainerStatuses[0].allocatedResourcesStatus: Forbidden: must not be specified in container status",
+	} {
+		errs := Find("", "v1", "pods").Validate(treeOf(t, pod+status), treeOf(t, pod+"{}"), "status")
+		if got := errs.ToAggregate(); (got == nil) != (want == "") || got != nil && got.Error() != want {
+			t.Errorf("%s: %v", status, got)
+		}
+	}
 }
 
 // TestOverheadIsNotRounded checks that quantities of other groups than core stay as they are.

@@ -62,7 +62,7 @@ func FromData(k *kinds.Kind) Resource {
 				return d.validate(ctx, obj, old, "")
 			},
 			CreateOnUpdate: k.CreateOnUpdate, Unconditional: k.Unconditional, Orphans: k.Orphans,
-			GenerationFirst:     k.GenerationFirst,
+			GenerationFirst: k.GenerationFirst, MetadataLast: k.MetadataLast,
 			QualifiedFinalizers: !k.AnyFinalizer, GenerateNameOnUpdate: k.GenerateName == "always",
 		},
 	}

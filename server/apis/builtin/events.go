@@ -39,6 +39,7 @@ func Events(ttl time.Duration) []Resource {
 			},
 			CreateOnUpdate: true,
 			Unconditional:  true,
+			MetadataLast:   true,
 		},
 		Columns: eventColumns(),
 		Row:     eventRow,

@@ -119,6 +119,9 @@ type Strategy struct {
 	// QualifiedFinalizers refuses objects with finalizers that have no domain, and
 	// GenerateNameOnUpdate changed ones with an invalid metadata.generateName.
 	QualifiedFinalizers, GenerateNameOnUpdate bool
+	// MetadataLast has k8s.io/apiserver validate the metadata of new objects without other
+	// errors.
+	MetadataLast bool
 	// Orphans keeps the dependents of a deleted object, unless a client asks otherwise.
 	Orphans bool
 	// Generation reports whether to increment metadata.generation. If nil, the objects
