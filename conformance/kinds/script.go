@@ -3,9 +3,11 @@ package kinds
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/kinds/answer"
@@ -138,6 +140,10 @@ func (s *script) write(ctx context.Context, r *Request) (bool, error) {
 		settle(x.There.Normal)
 		settle(x.Here.Normal)
 	}
+	if r.Purpose == "delete" {
+		arrange(x.There.Normal)
+		arrange(x.Here.Normal)
+	}
 	x.Outcome = answer.Compare(x.There, x.Here)
 	apart := x.Outcome.There != x.Outcome.Here
 	x.Intended = leaveOut(s.kind, r, &x.Outcome)
@@ -166,6 +172,13 @@ func settle(object map[string]any) {
 		delete(entry, "time") // a slot whose place depends on the entries that are removed
 		return entry["subresource"] == "status"
 	})
+}
+
+// arrange sorts finalizers: those that a deletion leaves come from a Go map.
+func arrange(object map[string]any) {
+	meta, _ := object["metadata"].(map[string]any)
+	finalizers, _ := meta["finalizers"].([]any)
+	slices.SortFunc(finalizers, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 }
 
 // similar reports whether the servers hold objects that further requests can be compared on.

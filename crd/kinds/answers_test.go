@@ -92,6 +92,24 @@ func treeOf(t *testing.T, source string) map[string]any {
 	return copied(object).(map[string]any)
 }
 
+// TestClaimTemplatesAreImmutable changes the claims of a StatefulSet. Their apiVersion and kind do not count.
+func TestClaimTemplatesAreImmutable(t *testing.T) {
+	set := func(claims string) map[string]any { return treeOf(t, "spec: {volumeClaimTemplates: "+claims+"}") }
+	const one = "{metadata: {name: a}, spec: {resources: {requests: {storage: 1Gi}}}"
+	for claims, want := range map[string]bool{
+		"[" + one + "}]": true, "[" + one + ", apiVersion: x, kind: y}]": true, "[]": false, "[" + one + "}, " + one + "}]": false,
+		"[{metadata: {name: a}, spec: {resources: {requests: {storage: 1024Mi}}}}]": true, "[{metadata: {name: b}}]": false,
+	} {
+		same := true
+		for _, err := range Find("apps", "v1", "statefulsets").Validate(set(claims), set("["+one+"}]"), "") {
+			same = same && err.Field != "spec.volumeClaimTemplates"
+		}
+		if same != want {
+			t.Errorf("%s: taken for the same: %v", claims, same)
+		}
+	}
+}
+
 // TestAllocatedResources validates what the status of a pod says about devices.
 func TestAllocatedResources(t *testing.T) {
 	const pod = "metadata: {name: p}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1}, claims: [{name: cl}]}}]}\nstatus: "
