@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+
+	"github.com/espalier-dev/espalier/crd/kinds"
 )
 
 // addClaims refuses claims that ask for admin access to devices in namespaces that are not
@@ -19,7 +21,7 @@ func addClaims(r *Resource) {
 	r.connect = func(all *Resources) { g.namespaces = all.Store(corev1.Resource("namespaces")) }
 	validate := r.Strategy.Validate
 	r.Strategy.Validate = func(ctx context.Context, obj runtime.Object) field.ErrorList {
-		return append(g.check(ctx, metaOf(obj).GetNamespace(), requestedAdmin(obj)), validate(ctx, obj)...)
+		return append(g.check(ctx, kinds.Metadata(obj).GetNamespace(), requestedAdmin(obj)), validate(ctx, obj)...)
 	}
 	if r.status == nil {
 		return
@@ -30,7 +32,7 @@ func addClaims(r *Resource) {
 		if len(allocatedAdmin(old.(*resourcev1.ResourceClaim))) == 0 {
 			wanted = allocatedAdmin(obj.(*resourcev1.ResourceClaim))
 		}
-		return append(g.check(ctx, metaOf(obj).GetNamespace(), wanted), update(ctx, obj, old)...)
+		return append(g.check(ctx, kinds.Metadata(obj).GetNamespace(), wanted), update(ctx, obj, old)...)
 	}
 }
 
@@ -84,7 +86,7 @@ func (g *adminGate) check(ctx context.Context, namespace string, wanted []*field
 		if err != nil {
 			return field.ErrorList{field.InternalError(wanted[0], fmt.Errorf("reading the namespace that admin access is asked for in failed: %w", err))}
 		}
-		allowed = metaOf(obj).GetLabels()[resourcev1.DRAAdminNamespaceLabelKey] == "true"
+		allowed = kinds.Metadata(obj).GetLabels()[resourcev1.DRAAdminNamespaceLabelKey] == "true"
 	}
 	if allowed {
 		return nil

@@ -78,7 +78,7 @@ func FromData(k *kinds.Kind) Resource {
 				r.Columns = append(r.Columns, d.column(&k.Columns[i]))
 			}
 		}
-		r.Row = func(obj runtime.Object) []any { return k.Row(tree(obj)) }
+		r.Row = func(obj runtime.Object) []any { return k.Row(kinds.Tree(obj)) }
 	}
 	if len(k.Selectors) > 0 {
 		paths := k.SelectorPaths()
@@ -121,13 +121,13 @@ func (d data) empty(kind string) func() runtime.Object {
 }
 
 func (d data) fill(obj runtime.Object) {
-	m := tree(obj)
+	m := kinds.Tree(obj)
 	changed, err := d.kind.Default(m)
 	if err != nil {
 		panic(fmt.Sprintf("builtin: %v", err)) // a test evaluates every default
 	}
 	if changed {
-		assign(m, obj)
+		kinds.Assign(m, obj)
 	}
 }
 
@@ -161,7 +161,7 @@ func prepare(ctx context.Context, w *write, steps func(tree, old map[string]any)
 		panic(fmt.Sprintf("builtin: %v", err)) // a test evaluates every step
 	}
 	if changed {
-		assign(w.tree, w.obj)
+		kinds.Assign(w.tree, w.obj)
 	}
 	remember(ctx, w)
 }

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-dev/espalier/crd/kinds"
 )
 
 // TestDescribedTypes converts kinds that client-go does not apply. In managed fields, each
@@ -26,7 +28,7 @@ func TestDescribedTypes(t *testing.T) {
 		for kind, obj := range objects {
 			gvk := version.WithKind(kind)
 			obj.GetObjectKind().SetGroupVersionKind(gvk)
-			metaOf(obj).SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "u"}})
+			kinds.Metadata(obj).SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "u"}})
 			typed, err := describedTypes(gvk, obj).ObjectToTyped(obj)
 			if err != nil {
 				t.Errorf("%s: %v", kind, err)

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/espalier-dev/espalier/crd/kinds"
 )
 
 var metadataDocs = metav1.ObjectMeta{}.SwaggerDoc()
@@ -41,7 +43,7 @@ var _ rest.TableConvertor = table{}
 func newTable(r *Resource) table {
 	if r.Row == nil {
 		return table{[]metav1.TableColumnDefinition{nameColumn, ageColumn}, func(obj runtime.Object) []any {
-			m := metaOf(obj)
+			m := kinds.Metadata(obj)
 			return []any{m.GetName(), created(m)}
 		}}
 	}
@@ -59,7 +61,7 @@ func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*
 		return nil
 	}
 	if !meta.IsListType(obj) {
-		out.ResourceVersion = metaOf(obj).GetResourceVersion()
+		out.ResourceVersion = kinds.Metadata(obj).GetResourceVersion()
 		return out, add(obj)
 	}
 	list, err := meta.ListAccessor(obj)
