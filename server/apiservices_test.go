@@ -91,6 +91,23 @@ func TestAPIServiceOfAnotherServer(t *testing.T) {
 	if priority, _, _ := unstructured.NestedInt64(got.Object, "spec", "versionPriority"); priority != 100 || got.GetLabels() != nil {
 		t.Errorf("a write of the status has changed more: %v", got.Object)
 	}
+	if _, err := services.Patch(t.Context(), got.GetName(), types.MergePatchType, []byte(`{"metadata":{"generateName":"gen"}}`), metav1.PatchOptions{}); !apierrors.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "metadata.generateName: Invalid value: \"gen\": must be `spec.version+\".\"+spec.group`: \"v1.metrics.k8s.io\"") {
+		t.Errorf("a prefix of another name: %v", err)
+	}
+	owners := `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"u"}]}}`
+	if got, err = services.Patch(t.Context(), got.GetName(), types.MergePatchType, []byte(owners), metav1.PatchOptions{FieldManager: "owning"}); err != nil {
+		t.Fatal(err)
+	}
+	owned := ""
+	for _, entry := range got.GetManagedFields() {
+		if entry.Manager == "owning" {
+			owned = string(entry.FieldsV1.GetRawBytes())
+		}
+	}
+	if !strings.Contains(owned, `"k:{\"uid\":\"u\"}":{}`) {
+		t.Errorf("the owner has no entry of its own in managed fields: %s", owned)
+	}
 	for name, want := range map[string]string{
 		"x":    "metadata.name: Invalid value: \"x\": must be `spec.version+\".\"+spec.group`: \"v1.g\"",
 		"v1.g": "[spec.groupPriorityMinimum: Invalid value: 0: must be positive and less than 20000, spec.versionPriority: Invalid value: 0: must be positive and less than 1000]",

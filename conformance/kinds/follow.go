@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/espalier-dev/espalier/conformance/kinds/answer"
 	"github.com/espalier-dev/espalier/conformance/kinds/generator"
 )
 
@@ -34,6 +35,8 @@ var steps = []step{
 	{6, func(k *Kind) bool { _, ok := k.Sub["scale"]; return ok }, (*script).scale},
 	{3, func(k *Kind) bool { _, ok := k.Sub["eviction"]; return ok }, (*script).evict},
 	{3, func(k *Kind) bool { _, ok := k.Sub["binding"]; return ok }, (*script).bind},
+	{4, func(k *Kind) bool { return k.can("create") }, (*script).again},
+	{4, whole, (*script).missing},
 }
 
 // subresources returns those of the kind that take the whole object.
@@ -144,11 +147,23 @@ func (s *script) subresource() *Request {
 		object = s.mutatePart(object, name, n)
 	}
 	var r *Request
-	switch s.src.IntN(4) {
+	switch s.src.IntN(6) {
 	case 0:
 		r = s.request(http.MethodPatch, "application/merge-patch+json", "merge patch of "+name, generator.Merge(s.stored, object))
 	case 1:
 		r = s.request(http.MethodPatch, "application/strategic-merge-patch+json", "strategic patch of "+name, generator.Strategic(s.src, s.kind.Schema, s.stored, object))
+	case 2:
+		r = s.request(http.MethodPatch, "application/json-patch+json", "JSON patch of "+name, generator.JSONPatch(s.src, s.stored, object))
+	case 3:
+		r = s.applyRequest(object, s.name)
+		r.Purpose = "apply of " + name
+		// Applied leaves the status out, as clients do that write the rest.
+		if status, ok := object["status"]; ok {
+			r.Body.(map[string]any)["status"] = generator.Copy(status)
+		}
+		if s.src.Chance(60) {
+			delete(r.Body.(map[string]any), "spec")
+		}
 	default:
 		r = s.request(http.MethodPut, "application/json", "update of "+name, object)
 	}
@@ -165,6 +180,33 @@ func (s *script) mutatePart(object map[string]any, name string, n int) map[strin
 	}
 	object["status"], _ = generator.Mutate(s.src, status, s.kind.Schema.Properties["status"], s.kind.Known, n)
 	return object
+}
+
+// again creates an object of a name that is taken. Servers differ in what they validate before they notice.
+func (s *script) again() *Request {
+	object, _ := generator.Mutate(s.src, s.seed, s.kind.Schema, s.kind.Known, s.src.IntN(2))
+	if meta, ok := object["metadata"].(map[string]any); ok && s.src.Chance(80) {
+		meta["name"] = s.name
+	}
+	r := &Request{Method: http.MethodPost, Path: s.kind.path(), Query: s.query(), Type: "application/json", Body: object, Purpose: "create again"}
+	r.Query.Set("dryRun", "All")
+	return r
+}
+
+// missing replaces an object that does not exist. Kinds differ in whether this creates it.
+func (s *script) missing() *Request {
+	object, _ := generator.Mutate(s.src, s.seed, s.kind.Schema, s.kind.Known, s.src.IntN(2))
+	name := answer.Name(s.seed) + "-missing"
+	if meta, ok := object["metadata"].(map[string]any); ok && s.src.Chance(80) {
+		meta["name"] = name
+		if s.src.Chance(20) {
+			meta["uid"], meta["resourceVersion"] = "0f1c4f0a-5f0e-4f6c-9f8d-0a1b2c3d4e5f", "1"
+		}
+	}
+	r := s.request(http.MethodPut, "application/json", "update of none", object)
+	r.Name = name
+	r.Query.Set("dryRun", "All")
+	return r
 }
 
 func (s *script) scale() *Request {

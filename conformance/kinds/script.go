@@ -3,9 +3,11 @@ package kinds
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/kinds/answer"
@@ -69,10 +71,35 @@ func (s *script) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.src.Chance(10) {
-		return s.delete(ctx)
+	if s.src.Chance(12) {
+		return s.end(ctx)
 	}
 	return nil
+}
+
+// end deletes the object. In some cases a finalizer holds it, and further requests are about an object that is being deleted.
+func (s *script) end(ctx context.Context) error {
+	if s.kind.can("patch") && s.src.Chance(40) {
+		hold := map[string]any{"metadata": map[string]any{"finalizers": []any{"example.com/hold"}}}
+		if more, err := s.write(ctx, s.request(http.MethodPatch, "application/merge-patch+json", "merge patch", hold)); err != nil || !more {
+			return err
+		}
+	}
+	if err := s.delete(ctx); err != nil {
+		return err
+	}
+	meta, _ := s.stored["metadata"].(map[string]any)
+	if meta["deletionTimestamp"] == nil {
+		return nil
+	}
+	for range s.src.IntN(3) {
+		if more, err := s.follow(ctx); err != nil || !more {
+			return err
+		}
+	}
+	release := map[string]any{"metadata": map[string]any{"finalizers": nil}}
+	_, err := s.write(ctx, s.request(http.MethodPatch, "application/merge-patch+json", "merge patch", release))
+	return err
 }
 
 // ask sends a request to both servers at the same time.
@@ -113,9 +140,14 @@ func (s *script) write(ctx context.Context, r *Request) (bool, error) {
 		settle(x.There.Normal)
 		settle(x.Here.Normal)
 	}
+	if r.Purpose == "delete" {
+		arrange(x.There.Normal)
+		arrange(x.Here.Normal)
+	}
 	x.Outcome = answer.Compare(x.There, x.Here)
+	apart := x.Outcome.There != x.Outcome.Here
 	x.Intended = leaveOut(s.kind, r, &x.Outcome)
-	if x.Outcome.There != x.Outcome.Here {
+	if apart {
 		return false, nil
 	}
 	if !x.Outcome.There || r.Query.Has("dryRun") || x.There.Normal["kind"] != s.kind.Resource.Kind {
@@ -137,8 +169,16 @@ func settle(object map[string]any) {
 	}
 	meta["managedFields"] = slices.DeleteFunc(fields, func(e any) bool {
 		entry, _ := e.(map[string]any)
+		delete(entry, "time") // a slot whose place depends on the entries that are removed
 		return entry["subresource"] == "status"
 	})
+}
+
+// arrange sorts finalizers: those that a deletion leaves come from a Go map.
+func arrange(object map[string]any) {
+	meta, _ := object["metadata"].(map[string]any)
+	finalizers, _ := meta["finalizers"].([]any)
+	slices.SortFunc(finalizers, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 }
 
 // similar reports whether the servers hold objects that further requests can be compared on.

@@ -69,7 +69,7 @@ func TestKinds(t *testing.T) {
 		if k.object() == nil {
 			t.Errorf("%s: types.json has no type %q", name, k.Type)
 		}
-		if formats[k.Name] == nil {
+		if nameFormats[k.Name] == nil {
 			t.Errorf("%s: there is no format %q for names", name, k.Name)
 		}
 	}
@@ -139,7 +139,8 @@ func newChecker(t *testing.T) *exprChecker {
 	p := provider{language().CELTypeProvider(), readTypes()}
 	base, err := language().Extend(cel.CustomTypeProvider(p),
 		cel.Variable("root", cel.DynType), cel.Variable("oldRoot", cel.DynType), cel.Variable("update", cel.BoolType),
-		cel.Variable("kind", cel.StringType), cel.Variable("path", cel.StringType))
+		cel.Variable("kind", cel.StringType), cel.Variable("path", cel.StringType),
+		cel.Variable("failed", cel.MapType(cel.StringType, cel.BoolType)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,6 +179,7 @@ func (c *exprChecker) field(at string, d *fieldData, t *fieldType, parent vars) 
 	c.check(at+": defaultExpression", d.DefaultExpression, nil, parent)
 	c.check(at+": defaultIf", d.DefaultIf, cel.BoolType, parent)
 	c.check(at+": clearIf", d.ClearIf, cel.BoolType, parent)
+	c.check(at+": skipIf", d.SkipIf, cel.BoolType, parent)
 	if d.Format != "" && formats[d.Format] == nil && shapes[d.Format] == nil {
 		c.t.Errorf("%s: there is no format %q", at, d.Format)
 	}

@@ -38,7 +38,7 @@ func (w *walk) defaultObject(t *objectType, tree map[string]any, parent *object)
 	}
 	for _, name := range t.names {
 		ft := t.fields[name]
-		if ft.resources {
+		if ft.resources && strings.HasPrefix(t.name, "core/") { // kube-apiserver keeps those of other groups
 			w.round(tree[name])
 		}
 		if below := ft.below(); below == nil || !below.defaults {

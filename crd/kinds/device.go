@@ -93,11 +93,30 @@ func attributeName(s string) []string {
 
 // attributeFullName is as attributeName, with a domain.
 func attributeFullName(s string) []string {
-	texts := attributeName(s)
-	if !strings.Contains(s, "/") {
-		texts = append(texts, "a fully qualified name must be a domain and a name separated by a slash")
+	domain, name, ok := strings.Cut(s, "/")
+	if !ok || strings.Contains(name, "/") {
+		texts := attributeName(s)
+		if !ok {
+			texts = append(texts, "a fully qualified name must be a domain and a name separated by a slash")
+		}
+		return texts
 	}
-	return texts
+	// Unlike the names of attributes in slices, the domain must be in lower case.
+	var texts []string
+	switch {
+	case domain == "":
+		texts = append(texts, "prefix must not be empty")
+	case len(domain) > 63:
+		texts = append(texts, "may not be more than 63 bytes")
+	default:
+		for _, text := range validation.IsDNS1123Subdomain(domain) {
+			texts = append(texts, "prefix: "+text)
+		}
+	}
+	if name == "" {
+		return append(texts, "name must not be empty")
+	}
+	return append(texts, attributeName(name)...)
 }
 
 // poolName complains about a name of a pool of devices: subdomains with slashes

@@ -136,6 +136,7 @@ type scope struct {
 	kind                             string
 	path                             *field.Path
 	lets                             []*variable
+	failed                           func() ref.Val // may be nil
 }
 
 // variable is one of a rule's own. It is computed when it is read: most rules are about
@@ -186,6 +187,10 @@ func (s *scope) ResolveName(name string) (any, bool) {
 		return types.String(s.kind), true
 	case "path":
 		return types.String(pathText(s.path)), true
+	case "failed":
+		if s.failed != nil {
+			v = s.failed()
+		}
 	default:
 		for i := len(s.lets) - 1; i >= 0; i-- {
 			if s.lets[i].name == name {

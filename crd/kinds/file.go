@@ -50,6 +50,8 @@ type fieldData struct {
 	Rules             []*rule    `yaml:"rules"`
 	Warnings          []*rule    `yaml:"warnings"`
 	Shallow           bool       `yaml:"shallow"`
+	Final             bool       `yaml:"final"`
+	SkipIf            *expr      `yaml:"skipIf"`
 	Feature           string     `yaml:"feature"` // "off", "whole", or empty
 }
 

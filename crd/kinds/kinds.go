@@ -41,6 +41,9 @@ type Kind struct {
 	// without a domain.
 	GenerateName string `yaml:"generateName"`
 	AnyFinalizer bool   `yaml:"anyFinalizer"`
+	// MetadataLast is whether the metadata of new objects is validated only if they have
+	// no other errors.
+	MetadataLast bool `yaml:"metadataLast"`
 	// ReturnDeleted is whether DELETE answers with the object instead of a status.
 	ReturnDeleted bool `yaml:"returnDeleted"`
 	// Scale is whether there is the subresource scale.

@@ -13,6 +13,7 @@ var nameFormats = map[string]func(name string, prefix bool) []string{
 	"dns1035-label": validation.NameIsDNS1035Label,
 	"path-segment":  PathSegmentName,
 	"ip-strict":     addressName,
+	"any":           func(string, bool) []string { return nil },
 }
 
 // NameFormat returns the function that validates names of the kind, or prefixes of them.

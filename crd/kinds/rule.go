@@ -301,6 +301,11 @@ type step struct {
 func steps(path string) []step {
 	var list []step
 	for path != "" {
+		if strings.HasPrefix(path, ".[") { // kube-apiserver has such fields
+			inside, after, _ := strings.Cut(path[1:], "]")
+			list, path = append(list, step{name: inside + "]", index: -1}), after
+			continue
+		}
 		path = strings.TrimPrefix(path, ".")
 		if rest, ok := strings.CutPrefix(path, "["); ok {
 			inside, after, _ := strings.Cut(rest, "]")

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -36,7 +37,7 @@ func (w *walk) validateObject(p place) {
 			}
 			w.inStatus = name == "status"
 		}
-		if atRoot && name == "metadata" && data == nil {
+		if atRoot && name == "metadata" && data == nil || data != nil && w.skips(data, p) {
 			return
 		}
 		w.validateField(data, member)
@@ -51,6 +52,18 @@ func (w *walk) validateObject(p place) {
 		w.validateUnion(u, p)
 	}
 	w.runRules(object.data.Rules, p)
+}
+
+// skips reports whether a field of the object at a place is not validated.
+func (w *walk) skips(data *fieldData, p place) bool {
+	if data.SkipIf == nil {
+		return false
+	}
+	skip, err := data.SkipIf.truth(w.scope(p))
+	if err != nil {
+		w.errs = append(w.errs, field.InternalError(p.path, err)) // a test checks the types
+	}
+	return skip
 }
 
 // runRules runs the rules of a value.
@@ -71,6 +84,12 @@ func (w *walk) runRules(rules []*rule, p place) {
 // validateField validates a field or item and what is below it.
 func (w *walk) validateField(data *fieldData, p place) {
 	set := p.item || p.t.isSet(p.value)
+	if data != nil && data.Final && p.hasOld {
+		if !equalValues(p.t, p.value, p.old) {
+			w.errs = append(w.errs, field.Invalid(p.path, nil, validation.FieldImmutableErrorMsg))
+		}
+		return
+	}
 	if data != nil {
 		// Keywords are for spec or for status, as the write is.
 		if !w.validateKeywords(data, p, set) {

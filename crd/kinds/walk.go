@@ -2,7 +2,9 @@ package kinds
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -43,7 +45,25 @@ func (w *walk) scope(p place) *scope {
 	return &scope{
 		self: wrap(p.t, p.value), old: wrap(p.t, p.old), parent: p.parent,
 		root: w.root, oldRoot: w.old, update: p.hasOld, kind: w.kind.Kind,
+		failed: func() ref.Val { return w.failed(p.path) },
 	}
+}
+
+// failed is a map with the fields and items of an object, such as "volumes[2]", in which
+// errors were found so far.
+func (w *walk) failed(path *field.Path) ref.Val {
+	prefix := ""
+	if path != nil {
+		prefix = path.String() + "."
+	}
+	found := map[string]bool{}
+	for _, err := range w.errs {
+		if rest, ok := strings.CutPrefix(err.Field, prefix); ok {
+			name, _, _ := strings.Cut(rest, ".")
+			found[name] = true
+		}
+	}
+	return types.DefaultTypeAdapter.NativeToValue(found)
 }
 
 // pathText is a path as errors show it.

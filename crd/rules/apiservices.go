@@ -16,9 +16,9 @@ import (
 // APIService are the rules of APIServices.
 var APIService = Rules{
 	GroupVersionKind: apiregistrationv1.SchemeGroupVersion.WithKind("APIService"),
-	Name:             func(name string, _ bool) []string { return segments.IsPathSegmentName(name) },
-	AnyFinalizer:     true, LooseGenerateName: true,
-	Default: filled(defaultAPIService),
+	Name:             wholeSegment,
+	AnyFinalizer:     true,
+	Default:          filled(defaultAPIService),
 	Prepare: func(obj, old runtime.Object) {
 		a := obj.(*apiregistrationv1.APIService)
 		if old == nil {
@@ -61,9 +61,9 @@ func reportService(a, old *apiregistrationv1.APIService) {
 func validateAPIService(a *apiregistrationv1.APIService) field.ErrorList {
 	var errs field.ErrorList
 	spec, at := &a.Spec, field.NewPath("spec")
-	if want := spec.Version + "." + spec.Group; a.Name != want {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), a.Name, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want)))
-	}
+	want := spec.Version + "." + spec.Group
+	errs = append(errs, validateServiceName("generateName", a.GenerateName, want)...)
+	errs = append(errs, validateServiceName("name", a.Name, want)...)
 	if spec.Group != "" {
 		for _, text := range content.IsDNS1123Subdomain(spec.Group) {
 			errs = append(errs, field.Invalid(at.Child("group"), spec.Group, text))
@@ -98,6 +98,14 @@ func validateAPIService(a *apiregistrationv1.APIService) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("insecureSkipTLSVerify"), true, "may not be true if caBundle is present"))
 	}
 	return errs
+}
+
+// validateServiceName validates a name, or the prefix of one, that fits into a URL.
+func validateServiceName(at, name, want string) field.ErrorList {
+	if name == "" || name == want || len(segments.IsPathSegmentName(name)) > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", at), name, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want))}
 }
 
 func validateLocalService(at *field.Path, spec *apiregistrationv1.APIServiceSpec) field.ErrorList {

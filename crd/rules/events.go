@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier/crd/kinds"
+	"github.com/espalier-dev/espalier/crd/request"
 )
 
 // The events of the core group came first, and their validation was never tightened.
@@ -68,6 +69,7 @@ func validateEvent(group string, o *corev1.Event) field.ErrorList {
 	if group != eventsv1.GroupName {
 		return errs
 	}
+	errs = append(errs, request.QualifiedFinalizers(o)...)
 	errs = append(errs, apivalidation.ValidateObjectMeta(&o.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
 	errs = append(errs, validateEventSeries(o)...)
 	if o.EventTime.IsZero() {
@@ -97,6 +99,7 @@ func validateEventUpdate(group string, o, old *corev1.Event) field.ErrorList {
 	if group != eventsv1.GroupName {
 		return errs
 	}
+	errs = append(errs, request.QualifiedFinalizers(o)...)
 	if !reflect.DeepEqual(o.Series, old.Series) {
 		errs = append(errs, validateEventSeries(o)...)
 	}

@@ -2,6 +2,7 @@ package rules
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
+	segments "k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -11,29 +12,32 @@ import (
 	"github.com/espalier-dev/espalier/crd/rules/words"
 )
 
+// wholeSegment validates names that need only fit into a URL. A prefix must do so itself.
+func wholeSegment(name string, _ bool) []string { return segments.IsPathSegmentName(name) }
+
 // The rules of rbac.authorization.k8s.io. They do not check for privilege escalation.
 var (
 	Role = Rules{
 		GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("Role"), Namespaced: true,
-		Name: kinds.PathSegmentName, LooseGenerateName: true,
+		Name:     wholeSegment,
 		Validate: validated(validateRole),
 	}
 	ClusterRole = Rules{
 		GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
-		Name:             kinds.PathSegmentName, LooseGenerateName: true,
-		Validate: validated(validateClusterRole),
+		Name:             wholeSegment,
+		Validate:         validated(validateClusterRole),
 	}
 	RoleBinding = Rules{
 		GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), Namespaced: true,
-		Name: kinds.PathSegmentName, LooseGenerateName: true,
+		Name:     wholeSegment,
 		Default:  filled(func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) }),
 		Validate: compared(validateRoleBinding),
 	}
 	ClusterRoleBinding = Rules{
 		GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
-		Name:             kinds.PathSegmentName, LooseGenerateName: true,
-		Default:  filled(func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) }),
-		Validate: compared(validateClusterRoleBinding),
+		Name:             wholeSegment,
+		Default:          filled(func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) }),
+		Validate:         compared(validateClusterRoleBinding),
 	}
 )
 

@@ -29,8 +29,29 @@ func addAutoscalers(r *Resource) {
 		r.Alias, r.convert, r.selectors = r.resource(), convertAutoscalers, map[string]string{}
 		return
 	}
-	// The status is written through its own endpoint in both versions.
-	maps.Copy(r.Strategy.Reset, ResetFields(autoscalingv1.SchemeGroupVersion.String(), "status"))
+	// A tree has no empty list of policies. Only an absent one has a default: an empty one
+	// is an error.
+	fill := r.Strategy.Default
+	r.Strategy.Default = func(obj runtime.Object) {
+		a := obj.(*autoscalingv2.HorizontalPodAutoscaler)
+		up, down := emptyPolicies(a)
+		fill(obj)
+		if up {
+			a.Spec.Behavior.ScaleUp.Policies = []autoscalingv2.HPAScalingPolicy{}
+		}
+		if down {
+			a.Spec.Behavior.ScaleDown.Policies = []autoscalingv2.HPAScalingPolicy{}
+		}
+	}
+}
+
+// emptyPolicies reports which rules of an autoscaler have a list of policies without items.
+func emptyPolicies(a *autoscalingv2.HorizontalPodAutoscaler) (up, down bool) {
+	none := func(r *autoscalingv2.HPAScalingRules) bool {
+		return r != nil && r.Policies != nil && len(r.Policies) == 0
+	}
+	b := a.Spec.Behavior
+	return b != nil && none(b.ScaleUp), b != nil && none(b.ScaleDown)
 }
 
 // convertAutoscalers adds the conversions between the two versions.

@@ -71,6 +71,59 @@ func TestAutoscalersInBothVersions(t *testing.T) {
 	}
 }
 
+// TestStatusOfAutoscalersIsOwned writes the status in both versions. The writer owns
+// nothing but the status.
+func TestStatusOfAutoscalersIsOwned(t *testing.T) {
+	c := start(t, Data()...).client("application/json")
+	v1, v2 := c.AutoscalingV1().HorizontalPodAutoscalers("default"), c.AutoscalingV2().HorizontalPodAutoscalers("default")
+	a, err := v1.Create(t.Context(), &autoscalingv1.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Name: "owned"},
+		Spec: autoscalingv1.HorizontalPodAutoscalerSpec{
+			MaxReplicas: 3, ScaleTargetRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "d"},
+		},
+	}, metav1.CreateOptions{FieldManager: "maker"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Spec.MaxReplicas, a.Status.CurrentReplicas = 9, 2 // the first is dropped
+	if a, err = v1.UpdateStatus(t.Context(), a, metav1.UpdateOptions{FieldManager: "first"}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := v2.Get(t.Context(), a.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Spec.MaxReplicas, b.Status.DesiredReplicas = 9, 2
+	if b, err = v2.UpdateStatus(t.Context(), b, metav1.UpdateOptions{FieldManager: "second"}); err != nil {
+		t.Fatal(err)
+	}
+	owners := map[string]string{}
+	for _, entry := range b.ManagedFields {
+		owners[entry.Manager+" "+entry.APIVersion+" "+entry.Subresource] = string(entry.FieldsV1.GetRawBytes())
+	}
+	if owners["first autoscaling/v1 status"] != `{"f:status":{"f:currentReplicas":{}}}` || owners["second autoscaling/v2 status"] != `{"f:status":{"f:desiredReplicas":{}}}` {
+		t.Errorf("managed fields: %v", owners)
+	}
+}
+
+// TestAutoscalersWithoutPolicies checks that only an absent list of policies has a default.
+func TestAutoscalersWithoutPolicies(t *testing.T) {
+	c := start(t, Data()...).client("application/json").AutoscalingV2().RESTClient()
+	for behavior, want := range map[string]string{
+		`{"scaleUp":{}}`:                "",
+		`{"scaleUp":{"policies":null}}`: "",
+		`{"scaleUp":{"policies":[]}}`:   "spec.behavior.scaleUp.policies: Required value: must specify at least one Policy",
+		`{"scaleDown":{"policies":[]}}`: "spec.behavior.scaleDown.policies: Required value: must specify at least one Policy",
+	} {
+		body := `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"generateName":"p-"},"spec":{"maxReplicas":3,
+			"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"},"behavior":` + behavior + `}}`
+		err := c.Post().AbsPath("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers").SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(t.Context()).Error()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", behavior, err)
+		}
+	}
+}
+
 // TestAutoscalerNotesAreUntrusted reads annotations that are no JSON or name no metric.
 func TestAutoscalerNotesAreUntrusted(t *testing.T) {
 	c := start(t, Data()...).client("application/json").AutoscalingV1().HorizontalPodAutoscalers("default")

@@ -77,6 +77,11 @@ func New(o Options, resources ...Resource) (*Resources, error) {
 			return nil, fmt.Errorf("%s: %w", r.all[i].resource(), err)
 		}
 	}
+	for i := range r.all {
+		if connect := r.all[i].connect; connect != nil {
+			connect(r)
+		}
+	}
 	if err := r.serve(); err != nil {
 		return nil, err
 	}

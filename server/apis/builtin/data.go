@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -37,6 +39,9 @@ var additions = map[string]func(*Resource){
 	"pods":                     addPods,
 	"jobs":                     addJobs,
 	"priorityclasses":          addPriorityClasses,
+	"controllerrevisions":      addRevisions,
+	"resourceclaims":           addClaims,
+	"resourceclaimtemplates":   addClaims,
 	"horizontalpodautoscalers": addAutoscalers,
 	"deployments":              addScale, "replicasets": addScale, "statefulsets": addScale, "replicationcontrollers": addScale,
 }
@@ -58,7 +63,7 @@ func FromData(k *kinds.Kind) Resource {
 				return d.validate(ctx, obj, old, "")
 			},
 			CreateOnUpdate: k.CreateOnUpdate, Unconditional: k.Unconditional, Orphans: k.Orphans,
-			GenerationFirst:     k.GenerationFirst,
+			GenerationFirst: k.GenerationFirst, MetadataLast: k.MetadataLast,
 			QualifiedFinalizers: !k.AnyFinalizer, GenerateNameOnUpdate: k.GenerateName == "always",
 		},
 	}
@@ -84,15 +89,19 @@ func FromData(k *kinds.Kind) Resource {
 		r.Wrap = returnDeleted
 	}
 	if k.Status {
-		r.Strategy.Reset = ResetFields(r.version().String(), "status")
-		r.Subresources = map[string]func(*genericregistry.Store) rest.Storage{"status": Part(Strategy{
+		r.Strategy.Reset = resetFields(k, "status")
+		r.status = &Strategy{
 			Update: d.updateStatus,
 			ValidateUpdate: func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 				return d.validate(ctx, obj, old, "status")
 			},
 			Unconditional: k.Unconditional, QualifiedFinalizers: !k.AnyFinalizer,
-			Reset: map[string]*fieldpath.Set{r.version().String(): pathSet(append([]string{"spec"}, k.StatusKeeps...))},
-		})}
+			Reset: resetFields(k, append([]string{"spec"}, k.StatusKeeps...)...),
+		}
+		status := r.status
+		r.Subresources = map[string]func(*genericregistry.Store) rest.Storage{
+			"status": func(s *genericregistry.Store) rest.Storage { return Part(*status)(s) },
+		}
 	}
 	return r
 }
@@ -156,6 +165,18 @@ func prepare(ctx context.Context, w *write, steps func(tree, old map[string]any)
 		kinds.Assign(w.tree, w.obj)
 	}
 	remember(ctx, w)
+}
+
+// resetFields is a value for Strategy.Reset: paths in all versions of a kind. Versions
+// share a store, and so the endpoints that drop fields.
+func resetFields(k *kinds.Kind, paths ...string) map[string]*fieldpath.Set {
+	reset := map[string]*fieldpath.Set{}
+	for _, other := range append(slices.Clip(kinds.All()), k) {
+		if other.Group == k.Group && other.Plural == k.Plural {
+			reset[schema.GroupVersion{Group: other.Group, Version: other.Version}.String()] = pathSet(paths)
+		}
+	}
+	return reset
 }
 
 // pathSet is a set of paths as managed fields have them.

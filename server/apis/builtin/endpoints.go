@@ -105,8 +105,11 @@ func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t tab
 		MetaGroupVersion: metav1.SchemeGroupVersion, HubGroupVersion: internal(kind.Group), MaxRequestBodyBytes: r.options.MaxRequestBodyBytes,
 	}
 	var fieldTypes managedfields.TypeConverter = r.types
-	if !own || one.Virtual != nil || !known.Scheme.Recognizes(kind) {
+	switch {
+	case !own:
 		fieldTypes = managedfields.NewDeducedTypeConverter() // client-go knows no types of it
+	case one.Virtual != nil || !known.Scheme.Recognizes(kind):
+		fieldTypes = describedTypes(kind, one.New())
 	}
 	fieldTypes = fieldmanager.Limited(fieldTypes)
 	var reset map[fieldpath.APIVersion]fieldpath.Filter

@@ -42,6 +42,7 @@ func Events(ttl time.Duration) []Resource {
 			},
 			CreateOnUpdate: true,
 			Unconditional:  true,
+			MetadataLast:   true,
 		},
 		Columns: eventColumns(),
 		Row:     eventRow,

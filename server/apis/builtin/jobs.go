@@ -2,10 +2,12 @@ package builtin
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"reflect"
 
 	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -21,10 +23,28 @@ func addJobs(r *Resource) {
 	}
 	r.Strategy.Create = func(ctx context.Context, obj runtime.Object) {
 		job := obj.(*batchv1.Job)
-		same := reflect.ValueOf(job.Labels).Pointer() == reflect.ValueOf(job.Spec.Template.Labels).Pointer()
+		same := reflect.ValueOf(job.Labels).Pointer() == reflect.ValueOf(job.Spec.Template.Labels).Pointer() || defaultedByApply(job)
 		create(ctx, obj)
 		if same {
 			job.Labels = maps.Clone(job.Spec.Template.Labels)
 		}
 	}
+}
+
+// defaultedByApply reports whether a new Job was applied without labels. Apply copies the
+// object after its defaults were set, so that the labels are no longer the same map. The
+// applier does not own them.
+func defaultedByApply(job *batchv1.Job) bool {
+	if len(job.ManagedFields) != 1 || job.ManagedFields[0].Operation != metav1.ManagedFieldsOperationApply || !maps.Equal(job.Labels, job.Spec.Template.Labels) {
+		return false
+	}
+	var owned struct {
+		Metadata map[string]json.RawMessage `json:"f:metadata"`
+	}
+	fields := job.ManagedFields[0].FieldsV1
+	if fields == nil || json.Unmarshal(fields.GetRawBytes(), &owned) != nil {
+		return false
+	}
+	_, labels := owned.Metadata["f:labels"]
+	return !labels
 }

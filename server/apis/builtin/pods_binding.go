@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -65,8 +66,12 @@ func validateTarget(b *corev1.Binding) field.ErrorList {
 	if kind := b.Target.Kind; kind != "" && kind != "Node" {
 		errs = append(errs, field.NotSupported(field.NewPath("target", "kind"), kind, []string{"Node", "<empty>"}))
 	}
+	name := field.NewPath("target", "name")
 	if b.Target.Name == "" {
-		errs = append(errs, field.Required(field.NewPath("target", "name"), ""))
+		return append(errs, field.Required(name, ""))
+	}
+	for _, text := range apivalidation.NameIsDNSSubdomain(b.Target.Name, false) {
+		errs = append(errs, field.Invalid(name, b.Target.Name, text))
 	}
 	return errs
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/espalier-dev/espalier/crd/kinds"
 )
@@ -42,7 +41,6 @@ func ephemeralContainers(r *Resource) Strategy {
 		},
 		Unconditional: true,
 		Generation:    r.Strategy.Generation,
-		Reset:         map[string]*fieldpath.Set{"v1": fieldpath.NewSet(fieldpath.MakePathOrDie("status"))},
 	}
 }
 
@@ -92,7 +90,6 @@ func resizing(r *Resource) Strategy {
 		},
 		Unconditional: true,
 		Generation:    r.Strategy.Generation,
-		Reset:         map[string]*fieldpath.Set{"v1": fieldpath.NewSet(fieldpath.MakePathOrDie("status"))},
 	}
 }
 

@@ -24,6 +24,17 @@ func addPods(r *Resource) {
 		startPod(p)
 		trees(ctx, obj, nil).set("status", &p.Status)
 	}
+	if r.status != nil {
+		update := r.status.Update
+		r.status.Update = func(ctx context.Context, obj, old runtime.Object) {
+			// A write without the class has that of the containers it was sent with, which are
+			// not written.
+			if p := obj.(*corev1.Pod); p.Status.QOSClass == "" || p.Status.QOSClass == qosClass(p) {
+				p.Status.QOSClass = old.(*corev1.Pod).Status.QOSClass
+			}
+			update(ctx, obj, old)
+		}
+	}
 	r.Fields = podFields
 	r.Wrap = func(s *genericregistry.Store) rest.Storage {
 		s.DeleteStrategy = podDeletion{s.CreateStrategy.(restStrategy)}

@@ -57,6 +57,10 @@ type Resource struct {
 
 	// convert adds the conversion functions of an alias to the scheme.
 	convert func(*runtime.Scheme) error
+	// connect is called once all resources have stores. May be nil.
+	connect func(*Resources)
+	// status is the strategy of the subresource status of a kind that a file describes.
+	status *Strategy
 	// selectors maps the names of fields in an alias to their names in the resource.
 	selectors map[string]string
 }
@@ -115,6 +119,9 @@ type Strategy struct {
 	// QualifiedFinalizers refuses objects with finalizers that have no domain, and
 	// GenerateNameOnUpdate changed ones with an invalid metadata.generateName.
 	QualifiedFinalizers, GenerateNameOnUpdate bool
+	// MetadataLast has k8s.io/apiserver validate the metadata of new objects without other
+	// errors.
+	MetadataLast bool
 	// Orphans keeps the dependents of a deleted object, unless a client asks otherwise.
 	Orphans bool
 	// Generation reports whether to increment metadata.generation. If nil, the objects

@@ -75,7 +75,10 @@ func (s restStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Obj
 
 // Validate implements rest.RESTCreateStrategy.
 func (s restStrategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
-	errs := s.validateMeta(obj)
+	var errs field.ErrorList
+	if !s.strategy.MetadataLast {
+		errs = s.validateMeta(obj)
+	}
 	if s.strategy.QualifiedFinalizers {
 		errs = append(errs, request.QualifiedFinalizers(kinds.Metadata(obj))...)
 	}

@@ -1,0 +1,155 @@
+package kinds
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// TestAnswers validates objects that kube-apiserver v1.37.1 was asked about. Each has the
+// texts of all errors.
+func TestAnswers(t *testing.T) {
+	const (
+		subdomain = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an " +
+			"alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+		pod    = "metadata: {name: p}\nspec: {containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, "
+		scaler = "metadata: {name: h}\nspec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}, metrics: ["
+		bundle = "spec: {trustBundle: \"\", signerName: x.y/z}\nmetadata: "
+		empty  = `spec.trustBundle: Invalid value: "<value omitted>": at least one trust anchor must be provided`
+		prefix = "ClusterTrustBundle for signerName x.y/z must be named with prefix x.y:z:"
+	)
+	for _, test := range []struct {
+		group, plural, object, old string
+		want                       []string
+	}{
+		{"", "pods", pod + "projected: {sources: [{secret: {name: s}}, {serviceAccountToken: {path: x}}]}}]}", "", []string{
+			"spec.volumes[0].projected.sources[1].serviceAccountToken: Forbidden: must not be specified when serviceAccountName is not set",
+		}},
+		{"", "pods", pod + "projected: {sources: [{serviceAccountToken: {path: x}}]}}], serviceAccountName: a}", "", nil},
+		{"", "pods", pod + "persistentVolumeClaim: {}}]}", "", []string{
+			"spec.volumes[0].persistentVolumeClaim.claimName: Required value", `spec.containers[0].volumeMounts[0].name: Not found: "v"`,
+		}},
+		{"", "pods", pod + "emptyDir: {}}, {name: w, persistentVolumeClaim: {}}]}", "", []string{"spec.volumes[1].persistentVolumeClaim.claimName: Required value"}},
+		{"autoscaling", "horizontalpodautoscalers", scaler + "{type: ContainerResource, containerResource: {name: nodots, container: c, target: {type: Utilization, averageUtilization: 5}}}]}", "", []string{
+			`spec.metrics[0].containerResource.name: Invalid value: "nodots": must be a standard resource type or fully qualified`,
+			`spec.metrics[0].containerResource.name: Invalid value: "nodots": must be a standard resource for containers`,
+		}},
+		{"autoscaling", "horizontalpodautoscalers", scaler + "{type: Pods, resource: {}, pods: {metric: {name: m}, target: {type: AverageValue, averageValue: 1}}}]}", "", []string{
+			"spec.metrics[0].resource: Forbidden: must populate the given metric source only",
+		}},
+		{"networking.k8s.io", "ingresses", "spec: {rules: [{http: {paths: [{path: /, backend: {}}]}}]}", "", []string{
+			"spec.rules[0].http.paths[0].pathType: Required value: pathType must be specified",
+		}},
+		{"resource.k8s.io", "resourceclaims", "spec: {devices: {requests: [{name: .}]}}", "spec: {devices: {requests: [{name: a, exactly: {deviceClassName: c}}]}}", []string{
+			"spec: Invalid value: null: field is immutable",
+		}},
+		{"certificates.k8s.io", "clustertrustbundles", bundle + "{generateName: abc-, name: abc-d}", "", []string{
+			empty, `metadata.generateName: Invalid value: "abc-": ` + prefix, `metadata.name: Invalid value: "abc-d": ` + prefix,
+		}},
+		{"certificates.k8s.io", "clustertrustbundles", bundle + "{generateName: 'x.y:z:b-', name: 'x.y:z:..'}", "", []string{
+			empty, `metadata.name: Invalid value: "x.y:z:..": ` + subdomain,
+		}},
+		{"resource.k8s.io", "resourceclaims", "spec: {devices: {requests: [{name: a, exactly: {}, firstAvailable: [{name: .}]}]}}", "", []string{
+			"spec.devices.requests[0]: Invalid value: null: exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
+		}},
+		{"node.k8s.io", "runtimeclasses", "handler: h\nscheduling: {tolerations: [{key: a, operator: Exists}, {key: a, operator: Exists, tolerationSeconds: 1}]}", "", []string{
+			`scheduling.tolerations[1]: Duplicate value: {"key":"a","operator":"Exists"}`,
+			"scheduling.tolerations[1].effect: Invalid value: \"\": effect must be 'NoExecute' when `tolerationSeconds` is set",
+		}},
+		{"apps", "controllerrevisions", "data: {}", "data: {a: {}}", []string{"data: Invalid value: {}: field is immutable"}},
+	} {
+		version := "v1"
+		if test.group == "autoscaling" {
+			version = "v2"
+		}
+		kind := Find(test.group, version, test.plural)
+		object, old := treeOf(t, test.object), treeOf(t, test.old)
+		if _, err := kind.Default(object); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range kind.Validate(object, old, "") {
+			got = append(got, e.Error())
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s %s:\n%s\nwant\n%s", test.plural, test.object, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+		}
+	}
+}
+
+// treeOf reads an object as trees have it, nil if there is none.
+func treeOf(t *testing.T, source string) map[string]any {
+	t.Helper()
+	if source == "" {
+		return nil
+	}
+	var object map[string]any
+	if err := yaml.Unmarshal([]byte(source), &object); err != nil {
+		t.Fatal(err)
+	}
+	return copied(object).(map[string]any)
+}
+
+// TestClaimTemplatesAreImmutable changes the claims of a StatefulSet. Their apiVersion and kind do not count.
+func TestClaimTemplatesAreImmutable(t *testing.T) {
+	set := func(claims string) map[string]any { return treeOf(t, "spec: {volumeClaimTemplates: "+claims+"}") }
+	const one = "{metadata: {name: a}, spec: {resources: {requests: {storage: 1Gi}}}"
+	for claims, want := range map[string]bool{
+		"[" + one + "}]": true, "[" + one + ", apiVersion: x, kind: y}]": true, "[]": false, "[" + one + "}, " + one + "}]": false,
+		"[{metadata: {name: a}, spec: {resources: {requests: {storage: 1024Mi}}}}]": true, "[{metadata: {name: b}}]": false,
+	} {
+		same := true
+		for _, err := range Find("apps", "v1", "statefulsets").Validate(set(claims), set("["+one+"}]"), "") {
+			same = same && err.Field != "spec.volumeClaimTemplates"
+		}
+		if same != want {
+			t.Errorf("%s: taken for the same: %v", claims, same)
+		}
+	}
+}
+
+// TestAllocatedResources validates what the status of a pod says about devices.
+func TestAllocatedResources(t *testing.T) {
+	const pod = "metadata: {name: p}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1}, claims: [{name: cl}]}}]}\nstatus: "
+	for status, want := range map[string]string{
+		"{containerStatuses: [{name: c, allocatedResourcesStatus: [{name: cpu}, {name: 'claim:cl'}]}, {name: other, allocatedResourcesStatus: [{name: gpu}]}]}": "",
+		"{containerStatuses: [{name: c, allocatedResourcesStatus: [{name: gpu}]}]}":                                                                             `status.containerStatuses[0].allocatedResourcesStatus[0].name: Invalid value: "gpu": must match one of the container's resource requests`,
+		"{containerStatuses: [{name: c, allocatedResourcesStatus: [{name: 'claim:cl/r'}]}]}":                                                                    `status.containerStatuses[0].allocatedResourcesStatus[0].name: Invalid value: "claim:cl/r": must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when container.resources.claims[*].request is set or 'claim:<claimName>' when it is empty`,
+		"{containerStatuses: [{name: c, allocatedResourcesStatus: [{name: cpu, resources: [{resourceID: a}]}]}]}":                                               `status.containerStatuses[0].allocatedResourcesStatus[0].resources[0].health: Unsupported value: "": supported values: "Healthy", "Unhealthy", "Unknown"`,
+		"{ephemeralContainerStatuses: [{name: c, allocatedResourcesStatus: [{name: cpu}]}]}":                                                                    "status.ephemeralContainerStatuses[0].allocatedResourcesStatus: Forbidden: must not be specified in container status",
+	} {
+		errs := Find("", "v1", "pods").Validate(treeOf(t, pod+status), treeOf(t, pod+"{}"), "status")
+		if got := errs.ToAggregate(); (got == nil) != (want == "") || got != nil && got.Error() != want {
+			t.Errorf("%s: %v", status, got)
+		}
+	}
+}
+
+// TestOverheadIsNotRounded checks that quantities of other groups than core stay as they are.
+func TestOverheadIsNotRounded(t *testing.T) {
+	class := treeOf(t, "handler: h\noverhead: {podFixed: {cpu: 1n}}")
+	if _, err := Find("node.k8s.io", "v1", "runtimeclasses").Default(class); err != nil {
+		t.Fatal(err)
+	}
+	if got := text(class["overhead"]); got != `{"podFixed":{"cpu":"1n"}}` {
+		t.Errorf("overhead %s", got)
+	}
+}
+
+// TestExternalServicesHaveNoInternalPolicy drops the policy unless it is an error.
+func TestExternalServicesHaveNoInternalPolicy(t *testing.T) {
+	services := Find("", "v1", "services")
+	for policy, want := range map[string]any{"Local": nil, "Cluster": nil, "x": "x"} {
+		for _, old := range []map[string]any{nil, treeOf(t, "spec: {type: ExternalName, externalName: a.b}")} {
+			service := treeOf(t, "spec: {type: ExternalName, externalName: a.b, internalTrafficPolicy: "+policy+"}")
+			if _, err := services.Prepare(service, old); err != nil {
+				t.Fatal(err)
+			}
+			if got := service["spec"].(map[string]any)["internalTrafficPolicy"]; got != want {
+				t.Errorf("%s: %v", policy, got)
+			}
+		}
+	}
+}
