@@ -42,6 +42,7 @@ type Resources struct {
 	scheme    *runtime.Scheme
 	codecs    serializer.CodecFactory
 	types     lazyTypes
+	complete  *complete
 	stores    map[schema.GroupResource]*genericregistry.Store
 	endpoints map[endpointKey]*endpoint
 }
@@ -71,7 +72,7 @@ func New(o Options, resources ...Resource) (*Resources, error) {
 	if r.scheme, err = newScheme(r.all); err != nil {
 		return nil, err
 	}
-	r.codecs, r.types = newCodecs(r.scheme), newTypes(r.scheme)
+	r.codecs, r.types, r.complete = newCodecs(r.scheme), newTypes(r.scheme), newComplete()
 	for i := range r.all {
 		if err := r.addStore(&r.all[i]); err != nil {
 			return nil, fmt.Errorf("%s: %w", r.all[i].resource(), err)

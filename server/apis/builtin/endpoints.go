@@ -14,11 +14,11 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/client-go/applyconfigurations"
 	known "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"github.com/espalier-dev/espalier/server/apis/builtin/models"
 	"github.com/espalier-dev/espalier/server/endpoints"
 	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
 	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
@@ -155,12 +155,14 @@ func (r *Resources) kind(one *Resource, subresource string, s rest.Storage) (kin
 	return kind, false, nil
 }
 
-// lazyTypes are those of all kinds of Kubernetes: reading them takes a tenth of a
-// second, and so is begun before the first write needs them.
+// lazyTypes are those of all kinds of Kubernetes. They are read while the server starts,
+// before the first write needs them.
 type lazyTypes func() managedfields.TypeConverter
 
 func newTypes(scheme *runtime.Scheme) lazyTypes {
-	return sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme) })
+	return sync.OnceValue(func() managedfields.TypeConverter {
+		return managedfields.NewSchemeTypeConverter(scheme, models.Parser())
+	})
 }
 
 // ObjectToTyped implements managedfields.TypeConverter.

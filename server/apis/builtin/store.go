@@ -22,7 +22,7 @@ func (r *Resources) addStore(one *Resource) error {
 	if !ok {
 		return nil
 	}
-	codec, err := newStorageCodec(r.codecs, one.version(), one.New())
+	codec, err := newStorageCodec(r, one)
 	if err != nil {
 		return err
 	}
