@@ -43,7 +43,10 @@ func newStorageCodec(r *Resources, one *Resource) (runtime.Codec, error) {
 		return versioning.NewCodec(info.Serializer, r.codecs.UniversalDeserializer(), runtime.UnsafeObjectConvertor(r.scheme), r.scheme, r.scheme,
 			defaulter, one.version(), internal(one.Group), r.scheme.Name())
 	}
-	c.Codec, c.plain = c.reading(r.scheme), c.reading(nil)
+	c.Codec = c.reading(r.scheme)
+	if c.fill != nil {
+		c.plain = c.reading(nil)
+	}
 	return c, nil
 }
 
