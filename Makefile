@@ -295,9 +295,9 @@ kinds: tools $(KUBE_APISERVER) ## Send generated objects of built-in kinds to ku
 	@cd conformance && $(GO) run ./cmd/kinds -least-equal 99.8 -least-fields 98.4 -most-refused 3 -most-accepted 0.3 $(KINDSFLAGS)
 
 .PHONY: offline
-offline: tools ## Give generated objects of built-in kinds to espalier validate and to our server and list differences; OFFLINEFLAGS='-kinds pods -objects 1000' for some
+offline: tools ## Give generated objects of built-in kinds to espalier validate, to our server and to kubeconform; OFFLINEFLAGS='-kinds pods -objects 1000' for some
 	$(call step,compare espalier validate with the server)
-	@cd conformance && $(GO) run ./cmd/offline $(OFFLINEFLAGS)
+	@cd conformance && $(GO) run ./cmd/offline -kubeconform $(OFFLINEFLAGS)
 
 .PHONY: scenarios
 scenarios: tools ## Run kubectl, informers and a controller against the server, built with the race detector

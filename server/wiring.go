@@ -14,6 +14,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/klog/v2"
 
+	apiregistrationv1 "github.com/espalier-dev/espalier/crd/apiregistration/v1"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/admission/flowcontrol"
 	"github.com/espalier-dev/espalier/server/apis/apiservices"
@@ -68,7 +69,7 @@ func (s *Server) wire(ctx context.Context, o *Options, c *genericapiserver.Confi
 	)
 	s.tasks = append(s.tasks, s.controlPlane.tasks(s)...)
 	groups := append(resources.Discovery(), discovery.APIExtensions())
-	if store := resources.Store(schema.GroupResource{Group: apiservices.GroupVersion.Group, Resource: "apiservices"}); store != nil {
+	if store := resources.Store(schema.GroupResource{Group: apiregistrationv1.SchemeGroupVersion.Group, Resource: "apiservices"}); store != nil {
 		s.tasks = append(s.tasks, task{name: "local-apiservices", run: apiservices.NewLocal(store, index, groups...).Run})
 	}
 	return &router{

@@ -174,9 +174,12 @@ func (k *Kind) namespace() string {
 // can reports whether the kind has a verb.
 func (k *Kind) can(verb string) bool { return slices.Contains(k.Resource.Verbs, verb) }
 
+// document is the path of the OpenAPI document that has the kind.
+func (k *Kind) document() string { return "/openapi/v3" + base(k.Group, k.Version) }
+
 // learn reads the schema of the kind in the server's OpenAPI document.
 func (k *Kind) learn(ctx context.Context, c *Client, documents map[string]*generator.Document) error {
-	at := "/openapi/v3" + base(k.Group, k.Version)
+	at := k.document()
 	d := documents[at]
 	if d == nil {
 		data, err := c.read(ctx, at)

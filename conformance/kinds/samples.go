@@ -61,7 +61,10 @@ func (k *Kind) finish(object map[string]any) bool {
 	object["apiVersion"], object["kind"] = k.apiVersion(), k.Resource.Kind
 	meta, ok := object["metadata"].(map[string]any)
 	if !ok {
-		return object["metadata"] == nil
+		return object["metadata"] == nil && k.Resource.Kind != "Event"
+	}
+	if k.Resource.Kind == "Event" && (meta["namespace"] == nil || meta["namespace"] == "") {
+		meta["namespace"] = k.namespace() // the rules compare it with that of the object it is about
 	}
 	if generated, ok := meta["generateName"].(string); ok && generated != "" && (meta["name"] == nil || meta["name"] == "") {
 		meta["name"] = "generated"
@@ -69,6 +72,9 @@ func (k *Kind) finish(object map[string]any) bool {
 	namespace, set := meta["namespace"]
 	return !set || namespace == nil || namespace == "" || namespace == k.namespace()
 }
+
+// OpenAPI returns the OpenAPI v3 document that has the schema of a kind.
+func (c *Client) OpenAPI(ctx context.Context, k *Kind) ([]byte, error) { return c.read(ctx, k.document()) }
 
 // Create asks whether a server would create a sample. Fields says what it does with unknown and duplicate fields: Strict or Ignore.
 func (c *Client) Create(ctx context.Context, s Sample, fields string) (*answer.Answer, error) {

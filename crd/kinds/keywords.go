@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -194,24 +193,3 @@ func (w *walk) validateMap(data *fieldData, p place) {
 var keyType = &fieldType{form: stringForm}
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
-
-// maxQuantity is the longest quantity that is read: the library takes quadratic time.
-const maxQuantity = 4096
-
-// parseQuantity reads a quantity.
-func parseQuantity(s string) (resource.Quantity, error) {
-	if len(s) > maxQuantity {
-		return resource.Quantity{}, resource.ErrFormatWrong
-	}
-	return resource.ParseQuantity(s)
-}
-
-// compareQuantities compares quantities. What is none is less than all.
-func compareQuantities(a, b string) int {
-	x, errX := parseQuantity(a)
-	y, errY := parseQuantity(b)
-	if errX != nil || errY != nil {
-		return strings.Compare(a, b)
-	}
-	return x.Cmp(y)
-}

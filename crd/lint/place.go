@@ -2,10 +2,11 @@ package lint
 
 import (
 	"fmt"
-	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
 	"slices"
 	"strconv"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 
 	"github.com/espalier-dev/espalier/internal/syntax"
 )

@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/espalier-dev/espalier/crd/kinds"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/spelling"
 )
@@ -22,7 +24,8 @@ type DecodeError struct {
 	Offset int    // of the value in the JSON
 	Type   string // that the value must have: string, integer, number, boolean, or empty
 
-	unrecognized bool // the kind cannot be read
+	said         schema.GroupVersionKind // that the object says; empty if it is that of Kind
+	unrecognized bool                    // the kind cannot be read
 }
 
 // Error returns the text of API servers.
@@ -30,7 +33,11 @@ func (e *DecodeError) Error() string {
 	if e.unrecognized {
 		return fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v", e.Kind.Kind, e.Err)
 	}
-	return fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", e.Kind.Kind, e.Kind.Version, e.Kind.Kind, e.Err)
+	said := e.said
+	if said.Empty() {
+		said = e.Kind.GroupVersionKind
+	}
+	return fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", said.Kind, said.Version, e.Kind.Kind, e.Err)
 }
 
 // Unwrap returns the error of the decoder.
@@ -56,14 +63,27 @@ func (e *FieldError) Error() string {
 // Decode reads an object as an API server of a version of Kubernetes does. It returns
 // the fields that strict decoding refuses; the error is a [DecodeError].
 func (k *Kind) Decode(data []byte, version Version) (runtime.Object, []*FieldError, error) {
-	if _, err := serializer.DefaultMetaFactory.Interpret(data); err != nil {
-		// Servers look for the kind first, in keys of any case.
+	// Servers look for the kind first, in keys of any case: the last of them counts.
+	said, err := serializer.DefaultMetaFactory.Interpret(data)
+	if err != nil {
 		return nil, nil, &DecodeError{Kind: k, Err: err, unrecognized: true}
+	}
+	if *said != k.GroupVersionKind && said.Kind != "" && said.Version != "" {
+		err := runtime.NewNotRegisteredErrForKind(scheme(k.GroupVersion()).Name(), *said)
+		return nil, nil, &DecodeError{Kind: k, Err: err, said: *said}
+	}
+	if err := kinds.LongQuantity(data, func(short []byte) error {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(short, k.New()); err != nil {
+			return k.decodeError(short, err)
+		}
+		return nil
+	}); err != nil {
+		return nil, nil, err
 	}
 	obj := k.New()
 	strict, err := kjson.UnmarshalStrict(data, obj)
 	if err != nil {
-		return nil, nil, k.decodeError(data, obj, err)
+		return nil, nil, k.decodeError(data, err)
 	}
 	return obj, k.fieldErrors(data, obj, strict, version), nil
 }
@@ -83,7 +103,7 @@ func (k *Kind) fieldErrors(data []byte, obj runtime.Object, strict []error, vers
 		}
 		list = append(list, one)
 	}
-	if version.before(Latest) {
+	if version < Latest {
 		list = append(list, newer(data, obj, version)...)
 	}
 	return list
@@ -127,7 +147,7 @@ func splitPath(path string) []string {
 }
 
 // decodeError finds where an error of the decoder is.
-func (k *Kind) decodeError(data []byte, obj runtime.Object, err error) *DecodeError {
+func (k *Kind) decodeError(data []byte, err error) *DecodeError {
 	e := &DecodeError{Kind: k, Err: err}
 	doc, parseErr := jsondoc.Parse(data, jsondoc.Limits{})
 	if parseErr != nil {
@@ -141,7 +161,7 @@ func (k *Kind) decodeError(data []byte, obj runtime.Object, err error) *DecodeEr
 		return e
 	}
 	f := finder{doc: doc, text: err.Error()}
-	if v, ok := f.find(jsondoc.Root, reflect.TypeOf(obj).Elem()); ok {
+	if v, ok := f.find(jsondoc.Root, reflect.TypeOf(k.New()).Elem()); ok {
 		e.Offset = doc.Offset(v)
 	}
 	return e

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-dev/espalier/crd/kinds"
+	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 // Kind is a built-in kind in a stable version.
@@ -19,13 +20,14 @@ type Kind struct {
 	// Status is whether spec and status are written through different endpoints.
 	Status bool
 
-	data *kinds.Kind // nil if crd/kinds does not describe it
+	data *kinds.Kind  // nil if crd/kinds does not describe it
+	code *rules.Rules // nil if crd/rules does not have it
 	name func(name string, prefix bool) []string
 }
 
 // Complete reports whether all rules of the kind are known. Of other kinds the fields,
 // their types and metadata are checked.
-func (k *Kind) Complete() bool { return k.data != nil }
+func (k *Kind) Complete() bool { return k.data != nil || k.code != nil }
 
 // Deprecated is the warning that every request for the kind gets, mostly none.
 func (k *Kind) Deprecated() string {
@@ -45,10 +47,11 @@ var All = sync.OnceValue(func() []*Kind {
 		}
 		all = append(all, k)
 	}
-	for i := range typed {
-		if one := &typed[i]; !slices.ContainsFunc(all, func(k *Kind) bool { return k.GroupVersionKind == one.GroupVersionKind }) {
-			all = append(all, one)
-		}
+	for _, c := range rules.All() {
+		all = append(all, &Kind{GroupVersionKind: c.GroupVersionKind, Namespaced: c.Namespaced, Status: c.Status != nil, code: c, name: c.Name})
+	}
+	for i := range fieldsOnly {
+		all = append(all, &fieldsOnly[i])
 	}
 	slices.SortFunc(all, func(a, b *Kind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -133,6 +134,15 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// Servers find the version in keys of any case.
+func TestOtherVersion(t *testing.T) {
+	_, _, err := mustFind(t, "", "v1", "Pod").Decode([]byte(`{"kind":"Pod","apiVersion":"v1","apiversion":"v2"}`), Latest)
+	const want = `Pod in version "v2" cannot be handled as a Pod: no kind "Pod" is registered for version "v2" in scheme "pkg/runtime/scheme.go:111"`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
 // Keys can be empty, or look like paths.
 func TestStrangeKeys(t *testing.T) {
 	for _, key := range []string{"", ".", "[]", "]", "a[", ".a"} {
@@ -140,6 +150,30 @@ func TestStrangeKeys(t *testing.T) {
 		if err != nil || len(strict) != 2 {
 			t.Errorf("%q: %v %v", key, strict, err)
 		}
+	}
+}
+
+// The library of quantities takes seconds to read 400,000 digits.
+func TestLongQuantity(t *testing.T) {
+	pod := mustFind(t, "", "v1", "Pod")
+	digits := strings.Repeat("1", 400_000)
+	text := func(env, cpu string) string {
+		return `{"spec":{"containers":[{"env":[{"name":"A","value":"` + env + `"}],"resources":{"requests":{"cpu":` + cpu + `}}}]}}`
+	}
+	for _, cpu := range []string{`"` + digits + `"`, digits, "0." + digits} {
+		json := text("", cpu)
+		start := time.Now()
+		_, _, err := pod.Decode([]byte(json), Latest)
+		var e *DecodeError
+		if !errors.As(err, &e) || !strings.Contains(e.Error(), "quantity") || e.Offset != strings.Index(json, cpu) {
+			t.Errorf("%.10s: error %.300v", cpu, err)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+	}
+	if _, _, err := pod.Decode([]byte(text(digits, `"1"`)), Latest); err != nil {
+		t.Errorf("long digits that are no quantity: %.300v", err)
 	}
 }
 

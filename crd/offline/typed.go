@@ -24,12 +24,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-dev/espalier/crd/kinds"
+	apiregistrationv1 "github.com/espalier-dev/espalier/crd/apiregistration/v1"
 )
 
 // packages register the Go types of the stable versions.
 var packages = map[schema.GroupVersion]func(*runtime.Scheme) error{
 	admissionregistrationv1.SchemeGroupVersion: admissionregistrationv1.AddToScheme,
+	apiregistrationv1.SchemeGroupVersion:       apiregistrationv1.AddToScheme,
 	appsv1.SchemeGroupVersion:                  appsv1.AddToScheme,
 	autoscalingv1.SchemeGroupVersion:           autoscalingv1.AddToScheme,
 	autoscalingv2.SchemeGroupVersion:           autoscalingv2.AddToScheme,
@@ -50,29 +51,13 @@ var packages = map[schema.GroupVersion]func(*runtime.Scheme) error{
 	storagemigrationv1.SchemeGroupVersion:      storagemigrationv1.AddToScheme,
 }
 
-// typed are the kinds that crd/kinds does not describe: their rules are Go code of the
-// server. Their fields are known by their Go types.
-var typed = []Kind{
-	{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespaced: true, name: apivalidation.NameIsDNSSubdomain},
-	{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Event"), Namespaced: true, name: kinds.PathSegmentName},
-	{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), Status: true, name: apivalidation.ValidateNamespaceName},
-	{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ResourceQuota"), Namespaced: true, Status: true, name: apivalidation.NameIsDNSSubdomain},
-	{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret"), Namespaced: true, name: apivalidation.NameIsDNSSubdomain},
-	{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), Namespaced: true, name: apivalidation.ValidateServiceAccountName},
+// fieldsOnly are the kinds whose rules only a server has: it compiles their expressions.
+// Their fields are known by their Go types.
+var fieldsOnly = []Kind{
 	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy"), name: apivalidation.NameIsDNSSubdomain},
 	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyBinding"), name: apivalidation.NameIsDNSSubdomain},
 	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"), name: apivalidation.NameIsDNSSubdomain},
 	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"), Status: true, name: apivalidation.NameIsDNSSubdomain},
 	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"), name: apivalidation.NameIsDNSSubdomain},
 	{GroupVersionKind: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), name: apivalidation.NameIsDNSSubdomain},
-	{GroupVersionKind: autoscalingv1.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), Namespaced: true, Status: true, name: apivalidation.NameIsDNSSubdomain},
-	{GroupVersionKind: certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), Status: true, name: kinds.PathSegmentName},
-	{GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), Namespaced: true, name: apivalidation.NameIsDNSSubdomain},
-	{GroupVersionKind: eventsv1.SchemeGroupVersion.WithKind("Event"), Namespaced: true, name: kinds.PathSegmentName},
-	{GroupVersionKind: flowcontrolv1.SchemeGroupVersion.WithKind("FlowSchema"), Status: true, name: apivalidation.NameIsDNSSubdomain},
-	{GroupVersionKind: flowcontrolv1.SchemeGroupVersion.WithKind("PriorityLevelConfiguration"), Status: true, name: apivalidation.NameIsDNSSubdomain},
-	{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), name: kinds.PathSegmentName},
-	{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), name: kinds.PathSegmentName},
-	{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("Role"), Namespaced: true, name: kinds.PathSegmentName},
-	{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), Namespaced: true, name: kinds.PathSegmentName},
 }

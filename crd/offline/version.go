@@ -27,8 +27,6 @@ const (
 // String returns "1.37".
 func (v Version) String() string { return "1." + strconv.Itoa(int(v)) }
 
-func (v Version) before(other Version) bool { return v < other }
-
 // Versions returns all versions that are known, the latest first.
 func Versions() []string {
 	var all []string

@@ -2,12 +2,9 @@ package offline
 
 import (
 	"fmt"
-	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -22,20 +19,11 @@ type Answer struct {
 	Warnings []string
 }
 
-// Meta is the metadata of an object of k8s.io/api. All of them have metadata.
-func Meta(obj runtime.Object) metav1.Object {
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		panic(fmt.Sprintf("offline: a %T has no metadata: %v", obj, err))
-	}
-	return m
-}
-
 // Create validates a new object. Namespace is the one of the request. The object is
 // changed to what a server stores.
 func (k *Kind) Create(obj runtime.Object, namespace string) Answer {
 	k.fill(obj)
-	m := Meta(obj)
+	m := kinds.Metadata(obj)
 	answer := Answer{Warnings: request.NewMetadata(m, k.Namespaced, namespace)}
 	if s, ok := obj.(*corev1.Service); ok {
 		SyncServiceIPs(s)
@@ -46,11 +34,11 @@ func (k *Kind) Create(obj runtime.Object, namespace string) Answer {
 			return answer // before anything else is validated
 		}
 	}
-	k.prepare(obj, nil, (*kinds.Kind).Prepare)
-	path := field.NewPath("metadata")
-	answer.Errors = append(validation.ValidateObjectMetaAccessor(m, k.Namespaced, k.name, path), k.validate(obj, nil, "")...)
-	if len(answer.Errors) == 0 && k.data != nil {
-		answer.Warnings = append(answer.Warnings, k.data.Warnings(tree(obj), nil)...)
+	w := k.prepare(obj, nil, "")
+	answer.Errors = validation.ValidateObjectMetaAccessor(m, k.Namespaced, k.name, field.NewPath("metadata"))
+	answer.Errors = append(answer.Errors, w.errors()...)
+	if len(answer.Errors) == 0 {
+		answer.Warnings = append(answer.Warnings, w.warnings()...)
 	}
 	return answer
 }
@@ -60,37 +48,15 @@ func (k *Kind) Create(obj runtime.Object, namespace string) Answer {
 func (k *Kind) Update(obj, old runtime.Object, subresource, namespace string) Answer {
 	k.fill(obj)
 	k.fill(old)
-	m, before := Meta(obj), Meta(old)
+	m, before := kinds.Metadata(obj), kinds.Metadata(old)
 	answer := Answer{Warnings: request.ChangedMetadata(m, before, k.Namespaced, namespace)}
-	if subresource == "status" {
-		k.prepare(obj, old, (*kinds.Kind).PrepareStatus)
-	} else {
-		k.prepare(obj, old, (*kinds.Kind).Prepare)
-	}
+	w := k.prepare(obj, old, subresource)
 	request.KeepMetadata(m, before)
-	answer.Errors = append(request.UpdateErrors(m, before, k.Namespaced), k.validate(obj, old, subresource)...)
-	if len(answer.Errors) == 0 && k.data != nil {
-		answer.Warnings = append(answer.Warnings, k.data.Warnings(tree(obj), tree(old))...)
+	answer.Errors = append(request.UpdateErrors(m, before, k.Namespaced), w.errors()...)
+	if len(answer.Errors) == 0 {
+		answer.Warnings = append(answer.Warnings, w.warnings()...)
 	}
 	return answer
-}
-
-// tree is an object as crd/kinds has it.
-func tree(obj runtime.Object) map[string]any {
-	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		panic(fmt.Sprintf("offline: a %T cannot be converted to a tree: %v", obj, err)) // all types of k8s.io/api can
-	}
-	return m
-}
-
-// assign sets an object to a tree that was made of one like it.
-func assign(m map[string]any, obj runtime.Object) {
-	fresh := reflect.New(reflect.TypeOf(obj).Elem())
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m, fresh.Interface()); err != nil {
-		panic(fmt.Sprintf("offline: a tree cannot be converted to a %T: %v", obj, err))
-	}
-	reflect.ValueOf(obj).Elem().Set(fresh.Elem())
 }
 
 // must is for expressions of the files of crd/kinds: a test evaluates all of them.
@@ -102,45 +68,103 @@ func must(err error) {
 
 // fill sets defaults.
 func (k *Kind) fill(obj runtime.Object) {
-	if k.data == nil {
-		return
-	}
-	m := tree(obj)
-	changed, err := k.data.Default(m)
-	must(err)
-	if changed {
-		assign(m, obj)
-	}
-}
-
-// prepare takes the steps of crd/kinds before validation: Prepare or PrepareStatus.
-func (k *Kind) prepare(obj, old runtime.Object, steps func(k *kinds.Kind, tree, old map[string]any) (bool, error)) {
-	if k.data == nil {
-		return
-	}
-	m, before := tree(obj), map[string]any(nil)
-	if old != nil {
-		before = tree(old)
-	}
-	changed, err := steps(k.data, m, before)
-	must(err)
-	if changed {
-		assign(m, obj)
+	switch {
+	case k.data != nil:
+		m := kinds.Tree(obj)
+		changed, err := k.data.Default(m)
+		must(err)
+		if changed {
+			kinds.Assign(m, obj)
+		}
+	case k.code != nil && k.code.Default != nil:
+		k.code.Default(obj)
 	}
 }
 
-// validate returns the errors of the rules of the kind.
-func (k *Kind) validate(obj, old runtime.Object, subresource string) field.ErrorList {
-	if k.data == nil {
-		return nil
+// write is a prepared write.
+type write struct {
+	kind         *Kind
+	subresource  string
+	obj, old     runtime.Object // old is nil for new objects
+	tree, before map[string]any // as crd/kinds reads them, nil if it does not describe the kind
+}
+
+// prepare drops and sets the fields that clients may not set.
+func (k *Kind) prepare(obj, old runtime.Object, subresource string) write {
+	w := write{kind: k, subresource: subresource, obj: obj, old: old}
+	switch {
+	case k.data != nil:
+		w.tree = kinds.Tree(obj)
+		if old != nil {
+			w.before = kinds.Tree(old)
+		}
+		steps := k.data.Prepare
+		if subresource == "status" {
+			steps = k.data.PrepareStatus
+		}
+		changed, err := steps(w.tree, w.before)
+		must(err)
+		if changed {
+			kinds.Assign(w.tree, obj)
+		}
+	case k.code == nil:
+	case subresource == "status":
+		k.code.Status.Prepare(obj, old)
+	case k.code.Prepare != nil:
+		k.code.Prepare(obj, old)
 	}
-	var before map[string]any
-	if old != nil {
-		before = tree(old)
+	return w
+}
+
+// errors returns the errors of the rules of the kind.
+func (w write) errors() field.ErrorList {
+	var errs field.ErrorList
+	k := w.kind
+	if k.qualifiedFinalizers(w.subresource) {
+		errs = request.QualifiedFinalizers(kinds.Metadata(w.obj))
 	}
-	errs := k.data.Validate(tree(obj), before, subresource)
-	if !k.data.AnyFinalizer {
-		errs = append(errs, request.QualifiedFinalizers(Meta(obj))...)
+	if w.old != nil && k.strictGenerateName(w.subresource) {
+		errs = append(errs, request.GenerateNameErrors(kinds.Metadata(w.obj), k.name)...)
+	}
+	switch {
+	case k.data != nil:
+		errs = append(errs, k.data.Validate(w.tree, w.before, w.subresource)...)
+	case k.code == nil:
+	case w.subresource == "status":
+		errs = append(errs, k.code.Status.Validate(w.obj, w.old)...)
+	case k.code.Validate != nil:
+		errs = append(errs, k.code.Validate(w.obj, w.old)...)
 	}
 	return errs
+}
+
+// qualifiedFinalizers reports whether finalizers need a domain.
+func (k *Kind) qualifiedFinalizers(subresource string) bool {
+	if k.data != nil {
+		return !k.data.AnyFinalizer
+	}
+	return k.code != nil && !k.code.AnyFinalizer && subresource == ""
+}
+
+// strictGenerateName reports whether metadata.generateName of changed objects is validated.
+func (k *Kind) strictGenerateName(subresource string) bool {
+	if subresource != "" {
+		return false
+	}
+	if k.data != nil {
+		return k.data.GenerateName == "always"
+	}
+	return k.code != nil && !k.code.LooseGenerateName
+}
+
+// warnings returns the texts for the client.
+func (w write) warnings() []string {
+	switch k := w.kind; {
+	case w.subresource != "":
+	case k.data != nil:
+		return k.data.Warnings(w.tree, w.before)
+	case k.code != nil && k.code.Warn != nil:
+		return k.code.Warn(w.obj)
+	}
+	return nil
 }

@@ -109,6 +109,20 @@ func UpdateErrors(o, old metav1.Object, namespaced bool) field.ErrorList {
 	return append(errs, validation.ValidateObjectMetaAccessorUpdate(o, old, path)...)
 }
 
+// GenerateNameErrors returns the errors of metadata.generateName. Servers validate it in
+// changed objects of some built-in kinds, though it has no effect there.
+func GenerateNameErrors(o metav1.Object, check func(name string, prefix bool) []string) field.ErrorList {
+	prefix := o.GetGenerateName()
+	if prefix == "" {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, text := range check(prefix, true) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "generateName"), prefix, text))
+	}
+	return errs
+}
+
 func pathSegment(name string, prefix bool) []string {
 	if prefix {
 		return content.IsPathSegmentPrefix(name)

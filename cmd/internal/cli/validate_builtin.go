@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier/cmd/internal/report"
+	"github.com/espalier-dev/espalier/crd/kinds"
 	"github.com/espalier-dev/espalier/crd/offline"
 	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/finding"
@@ -105,12 +106,11 @@ func (v *validator) builtinBefore(kind *offline.Kind, meta typeMeta, out *result
 		out.isNew()
 		return nil, true
 	}
-	stored := kind
 	if other := offline.Find(typeMetaOf(d).groupVersionKind()); other != kind {
 		out.add(report.Diagnostic{Check: idObjectType, Message: fmt.Sprintf("the old object is of %s: espalier converts no built-in kinds", d.APIVersion), Place: out.of("/apiVersion")})
 		return nil, false
 	}
-	obj, _, err := stored.Decode(d.JSON, offline.Latest)
+	obj, _, err := kind.Decode(d.JSON, offline.Latest)
 	if err != nil {
 		hidden := &result{document: d, object: out.object, into: out.into}
 		hidden.undecodable(err, "the old object: ")
@@ -121,9 +121,9 @@ func (v *validator) builtinBefore(kind *offline.Kind, meta typeMeta, out *result
 
 // answer reports what a server answers to a create or update.
 func (v *validator) answer(kind *offline.Kind, obj, old runtime.Object, out *result) {
-	meta := offline.Meta(obj)
-	if old != nil && !request.SameUID(meta, offline.Meta(old)) {
-		out.otherUID(meta.GetUID(), offline.Meta(old).GetUID())
+	meta := kinds.Metadata(obj)
+	if old != nil && !request.SameUID(meta, kinds.Metadata(old)) {
+		out.otherUID(meta.GetUID(), kinds.Metadata(old).GetUID())
 		return
 	}
 	out.ignored(kind.Kind, meta, !kind.Namespaced, old == nil)
@@ -213,18 +213,18 @@ func unknownKind(t typeMeta) report.Diagnostic {
 		return report.Diagnostic{Check: idObjectSkipped, Message: fmt.Sprintf("%s is not validated: %s is off by default", t.object(), t.apiVersion)}
 	}
 	d := report.Diagnostic{Check: idKindUnknown, Message: t.noMatches()}
-	var versions, kinds []string
+	var versions, siblings []string
 	for _, k := range offline.All() {
 		if k.Kind == t.kind {
 			versions = append(versions, k.GroupVersion().String())
 		}
 		if k.GroupVersion() == gvk.GroupVersion() {
-			kinds = append(kinds, k.Kind)
+			siblings = append(siblings, k.Kind)
 		}
 	}
 	if len(versions) > 0 {
 		d.Check, d.Fix = idVersionUnknown, "use apiVersion: "+strings.Join(slices.Compact(versions), " or ")
-	} else if near := nearest(t.kind, kinds); near != "" {
+	} else if near := nearest(t.kind, siblings); near != "" {
 		d.Fix = fmt.Sprintf("did you mean kind %q?", near)
 	}
 	return d

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"testing"
@@ -27,9 +29,10 @@ func startTestServer(ctx context.Context) (t timing, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, self, "-child")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
+	out, err := exec.CommandContext(ctx, self, "-child").Output()
+	if failed := (&exec.ExitError{}); errors.As(err, &failed) {
+		return t, fmt.Errorf("%w: %s", err, failed.Stderr)
+	}
 	if err != nil {
 		return t, err
 	}

@@ -54,8 +54,8 @@ func run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	plane := &side{name: "control plane", spec: launch.Spec{Kind: launch.Espalier, Binary: ours}}
-	all := &side{name: "all kinds", spec: launch.Spec{Kind: launch.Espalier, Binary: ours, Flags: []string{"--kinds=all"}}}
+	plane := &side{name: "control plane", spec: launch.Spec{Kind: launch.Espalier, Binary: ours, Flags: []string{"--profiling=true"}}}
+	all := &side{name: "all kinds", spec: launch.Spec{Kind: launch.Espalier, Binary: ours, Flags: []string{"--profiling=true", "--kinds=all"}}}
 	kube := &side{name: "kube-apiserver", spec: launch.Spec{Kind: launch.Kubernetes, Binary: theirs}}
 	tests := &side{name: "espaliertest"}
 	for range *rounds {

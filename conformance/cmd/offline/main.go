@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/espalier-dev/espalier/conformance/kinds"
 	"github.com/espalier-dev/espalier/conformance/launch"
@@ -24,6 +22,7 @@ var (
 	objects = flag.Int("objects", 100, "objects of each kind")
 	seed    = flag.Uint64("seed", 1, "seed of the generator: the same seed makes the same objects")
 	show    = flag.Int("show", 20, "differences to print")
+	beside  = flag.Bool("kubeconform", false, "run kubeconform on the same files, too")
 	files   = flag.String("files", "", "folder to keep the files in (default: they are removed)")
 )
 
@@ -54,13 +53,25 @@ func run(ctx context.Context, dir string) error {
 	if err := write(folder, samples); err != nil {
 		return err
 	}
-	began := time.Now()
-	found, err := validate(ctx, program, folder)
+	found, took, err := validate(ctx, program, folder)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "offline: espalier validate took %s\n", time.Since(began).Round(time.Millisecond))
-	return compare(ctx, client, samples, found)
+	fmt.Fprintf(os.Stderr, "offline: espalier validate took %s\n", took)
+	refused, differ := compare(ctx, client, samples, found)
+	if refused == nil || !*beside {
+		return differ
+	}
+	theirs, tookTheirs, err := kubeconform(ctx, dir, folder, client, samples)
+	if err != nil {
+		return err
+	}
+	ours := map[string]bool{}
+	for file, f := range found {
+		ours[file] = len(f.Errors)+len(f.Fields) > 0
+	}
+	contrast(samples, refused, ours, theirs, took, tookTheirs)
+	return differ
 }
 
 // server starts ours with all kinds.
@@ -107,19 +118,16 @@ func write(folder string, samples []kinds.Sample) error {
 }
 
 // validate runs the command line over the folder. It returns the findings by file.
-func validate(ctx context.Context, program, folder string) (map[string]*offline.Findings, error) {
-	cmd := exec.CommandContext(ctx, program, "validate", "--config", "none", "--severity", "info", "-o", "json", folder)
-	var out, failed bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &failed
-	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
-		return nil, fmt.Errorf("espalier validate failed: %w: %s", err, &failed)
+func validate(ctx context.Context, program, folder string) (map[string]*offline.Findings, cost, error) {
+	out, took, err := measured(exec.CommandContext(ctx, program, "validate", "--config", "none", "--severity", "info", "-o", "json", folder))
+	if err != nil {
+		return nil, cost{}, err
 	}
 	var report struct {
 		Diagnostics []struct{ Rule, Severity, Message, File string }
 	}
-	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
-		return nil, err
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		return nil, cost{}, err
 	}
 	found := map[string]*offline.Findings{}
 	for _, d := range report.Diagnostics {
@@ -129,14 +137,15 @@ func validate(ctx context.Context, program, folder string) (map[string]*offline.
 		}
 		found[file].Add(d.Rule, d.Severity, d.Message)
 	}
-	return found, nil
+	return found, took, nil
 }
 
-// compare asks the server about all samples, and prints the differences.
-func compare(ctx context.Context, client *kinds.Client, samples []kinds.Sample, found map[string]*offline.Findings) error {
+// compare asks the server about all samples, and prints the differences. It returns the files that the server refuses, nil if it
+// did not answer.
+func compare(ctx context.Context, client *kinds.Client, samples []kinds.Sample, found map[string]*offline.Findings) (map[string]bool, error) {
 	var mutex sync.Mutex
 	var counts [offline.Differs + 1]int
-	seen, refused := map[string]bool{}, 0
+	seen, refused := map[string]bool{}, map[string]bool{}
 	work := make(chan kinds.Sample)
 	var wait sync.WaitGroup
 	var failed error
@@ -159,7 +168,7 @@ func compare(ctx context.Context, client *kinds.Client, samples []kinds.Sample, 
 				counts[outcome]++
 				seen[s.Kind.ID] = true
 				if !strict.Accepted() {
-					refused++
+					refused[name(s)] = true
 				}
 				if outcome == offline.Differs && counts[outcome] <= *show {
 					fmt.Printf("%s: %s\n", name(s), text)
@@ -174,12 +183,12 @@ func compare(ctx context.Context, client *kinds.Client, samples []kinds.Sample, 
 	close(work)
 	wait.Wait()
 	if failed != nil {
-		return failed
+		return nil, failed
 	}
 	fmt.Printf("offline: %d kinds, %d objects, %d refused by the server: %d same, %d same as far as the rules are known, %d decided by the cluster, %d differences\n",
-		len(seen), len(samples), refused, counts[offline.Same], counts[offline.Partial], counts[offline.Cluster], counts[offline.Differs])
+		len(seen), len(samples), len(refused), counts[offline.Same], counts[offline.Partial], counts[offline.Cluster], counts[offline.Differs])
 	if counts[offline.Differs] > 0 {
-		return errors.New("espalier validate and the server differ")
+		return refused, errors.New("espalier validate and the server differ")
 	}
-	return nil
+	return refused, nil
 }

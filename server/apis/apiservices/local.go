@@ -18,6 +18,8 @@ import (
 
 	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/endpoints/discovery"
+
+	apiregistrationv1 "github.com/espalier-dev/espalier/crd/apiregistration/v1"
 )
 
 // managed is the label of objects that the server makes.
@@ -95,12 +97,12 @@ func (l *Local) Run(ctx context.Context) error {
 }
 
 // fixed are the objects of the groups that are built in.
-func (l *Local) fixed() map[string]*APIService {
-	all := map[string]*APIService{}
+func (l *Local) fixed() map[string]*apiregistrationv1.APIService {
+	all := map[string]*apiregistrationv1.APIService{}
 	for _, g := range l.builtIn {
 		for _, v := range g.Versions {
 			gv := schema.GroupVersion{Group: g.Name, Version: v.Name}
-			if gv == GroupVersion {
+			if gv == apiregistrationv1.SchemeGroupVersion {
 				continue // kube-apiserver has none for APIServices themselves
 			}
 			priority, ok := versionPriorities[gv]
@@ -113,17 +115,17 @@ func (l *Local) fixed() map[string]*APIService {
 	return all
 }
 
-func add(all map[string]*APIService, gv schema.GroupVersion, how string, group, version int32) {
+func add(all map[string]*apiregistrationv1.APIService, gv schema.GroupVersion, how string, group, version int32) {
 	name := gv.Version + "." + gv.Group
-	all[name] = &APIService{
+	all[name] = &apiregistrationv1.APIService{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{managed: how}},
-		Spec:       Spec{Group: gv.Group, Version: gv.Version, GroupPriorityMinimum: group, VersionPriority: version},
+		Spec:       apiregistrationv1.APIServiceSpec{Group: gv.Group, Version: gv.Version, GroupPriorityMinimum: group, VersionPriority: version},
 	}
 }
 
 // sync makes what is missing and deletes what was made for CRDs that are gone.
-func (l *Local) sync(ctx context.Context, fixed map[string]*APIService) error {
-	want := map[string]*APIService{}
+func (l *Local) sync(ctx context.Context, fixed map[string]*apiregistrationv1.APIService) error {
+	want := map[string]*apiregistrationv1.APIService{}
 	for e := range l.index.All() {
 		for i := range e.Versions {
 			if v := &e.Versions[i]; v.Served && e.Established {
@@ -138,8 +140,8 @@ func (l *Local) sync(ctx context.Context, fixed map[string]*APIService) error {
 		return err
 	}
 	var errs []error
-	for i := range list.(*List).Items {
-		a := &list.(*List).Items[i]
+	for i := range list.(*apiregistrationv1.APIServiceList).Items {
+		a := &list.(*apiregistrationv1.APIServiceList).Items[i]
 		delete(want, a.Name)
 		if a.Labels[managed] != inStep || served[a.Name] != nil || a.DeletionTimestamp != nil {
 			continue

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/espalier-dev/espalier/crd/kinds"
 )
 
 // examplePod is a pod as a Deployment makes them.
@@ -79,8 +81,8 @@ func BenchmarkStrategy(b *testing.B) {
 	r := resourceOf(b, "pods")
 	obj := decodePod(b, &r)
 	for name, step := range map[string]func(){
-		"tree":     func() { tree(obj) },
-		"assign":   func() { assign(tree(obj), &corev1.Pod{}) },
+		"tree":     func() { kinds.Tree(obj) },
+		"assign":   func() { kinds.Assign(kinds.Tree(obj), &corev1.Pod{}) },
 		"default":  func() { r.Strategy.fill(obj) },
 		"create":   func() { r.Strategy.Create(b.Context(), obj) },
 		"validate": func() { r.Strategy.Validate(b.Context(), obj) },
@@ -107,7 +109,7 @@ func BenchmarkLargePod(b *testing.B) {
 		pod.Spec.Containers = append(pod.Spec.Containers, one)
 	}
 	for name, step := range map[string]func(){
-		"tree":     func() { tree(pod) },
+		"tree":     func() { kinds.Tree(pod) },
 		"default":  func() { r.Strategy.fill(pod) },
 		"create":   func() { r.Strategy.Create(b.Context(), pod) },
 		"validate": func() { r.Strategy.Validate(b.Context(), pod) },

@@ -1,23 +1,18 @@
 package builtin
 
 import (
-	"maps"
-	"reflect"
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 func configMaps() Resource {
-	r := Resource{
+	return Resource{
 		Version: "v1", Plural: "configmaps", Singular: "configmap", Kind: "ConfigMap", Namespaced: true, ShortNames: []string{"cm"},
 		New:      empty[corev1.ConfigMap],
 		NewList:  empty[corev1.ConfigMapList],
-		Strategy: Strategy{Name: apivalidation.NameIsDNSSubdomain, Unconditional: true, QualifiedFinalizers: true, GenerateNameOnUpdate: true},
+		Strategy: Ruled(&rules.ConfigMap, Strategy{Unconditional: true}),
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,
 			{Name: "Data", Type: "string", Description: corev1.ConfigMap{}.SwaggerDoc()["data"]},
@@ -27,59 +22,4 @@ func configMaps() Resource {
 			return []any{o.Name, int64(len(o.Data) + len(o.BinaryData)), created(o)}
 		}),
 	}
-	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateConfigMap)
-	return r
 }
-
-func validateConfigMap(o, before *corev1.ConfigMap) field.ErrorList {
-	var errs field.ErrorList
-	if before != nil && isTrue(before.Immutable) {
-		errs = validateImmutable(o.Immutable, o.Data, before.Data)
-		if !reflect.DeepEqual(o.BinaryData, before.BinaryData) {
-			errs = append(errs, field.Forbidden(field.NewPath("binaryData"), immutableText))
-		}
-	}
-	path := field.NewPath("data")
-	size := 0
-	for _, key := range slices.Sorted(maps.Keys(o.Data)) {
-		errs = append(errs, validateDataKey(path, key)...)
-		if _, ok := o.BinaryData[key]; ok {
-			errs = append(errs, field.Invalid(path.Key(key), key, "duplicate of key present in binaryData"))
-		}
-		size += len(o.Data[key])
-	}
-	path = field.NewPath("binaryData")
-	for _, key := range slices.Sorted(maps.Keys(o.BinaryData)) {
-		errs = append(errs, validateDataKey(path, key)...)
-		size += len(o.BinaryData[key])
-	}
-	if size > corev1.MaxSecretSize {
-		errs = append(errs, field.TooLong(field.NewPath(""), "", corev1.MaxSecretSize)) // the object as a whole
-	}
-	return errs
-}
-
-// validateDataKey looks at a key of a config map or a secret.
-func validateDataKey(path *field.Path, key string) field.ErrorList {
-	var errs field.ErrorList
-	for _, text := range validation.IsConfigMapKey(key) {
-		errs = append(errs, field.Invalid(path.Key(key), key, text))
-	}
-	return errs
-}
-
-// immutableText is said about what may not change once `immutable` is set.
-const immutableText = "field is immutable when `immutable` is set"
-
-// validateImmutable is for objects whose field immutable was set.
-func validateImmutable[V any](immutable *bool, data, before map[string]V) (errs field.ErrorList) {
-	if !isTrue(immutable) {
-		errs = append(errs, field.Forbidden(field.NewPath("immutable"), immutableText))
-	}
-	if !reflect.DeepEqual(data, before) {
-		errs = append(errs, field.Forbidden(field.NewPath("data"), immutableText))
-	}
-	return errs
-}
-
-func isTrue(b *bool) bool { return b != nil && *b }

@@ -70,7 +70,7 @@ func FromData(k *kinds.Kind) Resource {
 	}
 	if len(k.Columns) > 0 {
 		r.columns = sync.OnceValue(d.columns)
-		r.Row = func(obj runtime.Object) []any { return k.Row(tree(obj)) }
+		r.Row = func(obj runtime.Object) []any { return k.Row(kinds.Tree(obj)) }
 	}
 	if len(k.Selectors) > 0 {
 		paths := k.SelectorPaths()
@@ -110,13 +110,13 @@ func (d data) empty(kind string) func() runtime.Object {
 
 // fill sets defaults, and reports whether there were any.
 func (d data) fill(obj runtime.Object) (changed bool) {
-	m := tree(obj)
+	m := kinds.Tree(obj)
 	changed, err := d.kind.Default(m)
 	if err != nil {
 		panic(fmt.Sprintf("builtin: %v", err)) // a test evaluates every default
 	}
 	if changed {
-		assign(m, obj)
+		kinds.Assign(m, obj)
 	}
 	return changed
 }
@@ -151,7 +151,7 @@ func prepare(ctx context.Context, w *write, steps func(tree, old map[string]any)
 		panic(fmt.Sprintf("builtin: %v", err)) // a test evaluates every step
 	}
 	if changed {
-		assign(w.tree, w.obj)
+		kinds.Assign(w.tree, w.obj)
 	}
 	remember(ctx, w)
 }

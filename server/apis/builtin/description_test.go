@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/espalier-dev/espalier/crd/kinds"
 	"github.com/espalier-dev/espalier/crd/openapi"
 	"github.com/espalier-dev/espalier/server/endpoints/discovery"
 )
@@ -43,7 +44,7 @@ func (s tokens) Create(ctx context.Context, name string, obj runtime.Object, _ r
 		return nil, err
 	}
 	o := obj.(*authenticationv1.TokenRequest)
-	o.Status.Token = "token of " + metaOf(account).GetName()
+	o.Status.Token = "token of " + kinds.Metadata(account).GetName()
 	return o, nil
 }
 

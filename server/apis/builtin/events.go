@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 // DefaultEventTTL is how long Kubernetes keeps events.
@@ -30,12 +33,12 @@ func Events(ttl time.Duration) []Resource {
 		New:     empty[corev1.Event],
 		NewList: empty[corev1.EventList],
 		Strategy: Strategy{
-			Name: segmentName, // clients derive it from the name of the object that an event is about
+			Name: rules.CoreEvent.Name,
 			Validate: func(ctx context.Context, obj runtime.Object) field.ErrorList {
-				return validateEvent(ctx, obj.(*corev1.Event))
+				return rules.ValidateEvent(groupOf(ctx), obj.(*corev1.Event), nil)
 			},
 			ValidateUpdate: func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-				return validateEventUpdate(ctx, obj.(*corev1.Event), old.(*corev1.Event))
+				return rules.ValidateEvent(groupOf(ctx), obj.(*corev1.Event), old.(*corev1.Event))
 			},
 			CreateOnUpdate: true,
 			Unconditional:  true,
@@ -53,6 +56,14 @@ func Events(ttl time.Duration) []Resource {
 		convert:   convertEvents,
 		selectors: eventSelectors,
 	}}
+}
+
+// groupOf is the group that a request is to.
+func groupOf(ctx context.Context) string {
+	if info, ok := request.RequestInfoFrom(ctx); ok {
+		return info.APIGroup
+	}
+	return ""
 }
 
 func eventColumns() []metav1.TableColumnDefinition {
@@ -136,35 +147,11 @@ var eventSelectors = map[string]string{
 
 // convertEvents adds the conversions between the two groups.
 func convertEvents(s *runtime.Scheme) error {
-	return addConversions(s, fromCoreEvent, toCoreEvent,
+	return addConversions(s, rules.FromCoreEvent, rules.ToCoreEvent,
 		func(in *corev1.EventList, out *eventsv1.EventList) {
-			out.ListMeta, out.Items = in.ListMeta, convertAll(in.Items, fromCoreEvent)
+			out.ListMeta, out.Items = in.ListMeta, convertAll(in.Items, rules.FromCoreEvent)
 		},
 		func(in *eventsv1.EventList, out *corev1.EventList) {
-			out.ListMeta, out.Items = in.ListMeta, convertAll(in.Items, toCoreEvent)
+			out.ListMeta, out.Items = in.ListMeta, convertAll(in.Items, rules.ToCoreEvent)
 		})
-}
-
-func fromCoreEvent(in *corev1.Event, out *eventsv1.Event) {
-	*out = eventsv1.Event{
-		ObjectMeta: in.ObjectMeta, EventTime: in.EventTime,
-		ReportingController: in.ReportingController, ReportingInstance: in.ReportingInstance,
-		Action: in.Action, Reason: in.Reason, Regarding: in.InvolvedObject, Related: in.Related, Note: in.Message, Type: in.Type,
-		DeprecatedSource: in.Source, DeprecatedFirstTimestamp: in.FirstTimestamp, DeprecatedLastTimestamp: in.LastTimestamp, DeprecatedCount: in.Count,
-	}
-	if in.Series != nil {
-		out.Series = &eventsv1.EventSeries{Count: in.Series.Count, LastObservedTime: in.Series.LastObservedTime}
-	}
-}
-
-func toCoreEvent(in *eventsv1.Event, out *corev1.Event) {
-	*out = corev1.Event{
-		ObjectMeta: in.ObjectMeta, EventTime: in.EventTime,
-		ReportingController: in.ReportingController, ReportingInstance: in.ReportingInstance,
-		Action: in.Action, Reason: in.Reason, InvolvedObject: in.Regarding, Related: in.Related, Message: in.Note, Type: in.Type,
-		Source: in.DeprecatedSource, FirstTimestamp: in.DeprecatedFirstTimestamp, LastTimestamp: in.DeprecatedLastTimestamp, Count: in.DeprecatedCount,
-	}
-	if in.Series != nil {
-		out.Series = &corev1.EventSeries{Count: in.Series.Count, LastObservedTime: in.Series.LastObservedTime}
-	}
 }

@@ -1,60 +1,37 @@
 package builtin
 
 import (
-	"cmp"
-
 	flowv1 "k8s.io/api/flowcontrol/v1"
-	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 func flowSchemas() Resource {
-	r := flowResource("flowschemas", "flowschema", "FlowSchema")
+	r := flowResource("flowschemas", "flowschema", &rules.FlowSchema)
 	r.New, r.NewList = empty[flowv1.FlowSchema], empty[flowv1.FlowSchemaList]
 	r.Columns, r.Row = flowSchemaColumns, row(flowSchemaRow)
-	r.Strategy.Default = defaults(func(s *flowv1.FlowSchema) {
-		s.Spec.MatchingPrecedence = cmp.Or(s.Spec.MatchingPrecedence, 1000)
-	})
-	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validateFlowSchema)
-	withStatus(&r, validateFlowSchemaStatus, func(s *flowv1.FlowSchema) (*flowv1.FlowSchemaSpec, *flowv1.FlowSchemaStatus) {
-		return &s.Spec, &s.Status
-	})
+	r.Strategy.Generation = counted(func(s *flowv1.FlowSchema) any { return s.Spec })
 	return r
 }
 
 func priorityLevelConfigurations() Resource {
 	type level = flowv1.PriorityLevelConfiguration
-	r := flowResource("prioritylevelconfigurations", "prioritylevelconfiguration", "PriorityLevelConfiguration")
+	r := flowResource("prioritylevelconfigurations", "prioritylevelconfiguration", &rules.PriorityLevelConfiguration)
 	r.New, r.NewList = empty[level], empty[flowv1.PriorityLevelConfigurationList]
 	r.Columns, r.Row = priorityLevelColumns, row(priorityLevelRow)
-	r.Strategy.Default = defaults(func(l *level) { defaultPriorityLevel(&l.Spec) })
-	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validatePriorityLevel)
-	withStatus(&r, validatePriorityLevelStatus, func(l *level) (*flowv1.PriorityLevelConfigurationSpec, *flowv1.PriorityLevelConfigurationStatus) {
-		return &l.Spec, &l.Status
-	})
+	r.Strategy.Generation = counted(func(l *level) any { return l.Spec })
 	return r
 }
 
 // flowResource is what both resources of flowcontrol.apiserver.k8s.io have.
-func flowResource(plural, singular, kind string) Resource {
-	return Resource{
-		Group: flowv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: kind,
-		Strategy: Strategy{Name: validation.NameIsDNSSubdomain, Unconditional: true, QualifiedFinalizers: true, GenerateNameOnUpdate: true},
+func flowResource(plural, singular string, all *rules.Rules) Resource {
+	r := Resource{
+		Group: flowv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: all.Kind,
+		Strategy: Ruled(all, Strategy{Unconditional: true}),
 	}
-}
-
-func defaultPriorityLevel(spec *flowv1.PriorityLevelConfigurationSpec) {
-	if exempt := spec.Exempt; exempt != nil {
-		defaultPointer(&exempt.NominalConcurrencyShares, 0)
-		defaultPointer(&exempt.LendablePercent, 0)
-	}
-	if limited := spec.Limited; limited != nil {
-		defaultPointer(&limited.NominalConcurrencyShares, 30)
-		defaultPointer(&limited.LendablePercent, 0)
-		if q := limited.LimitResponse.Queuing; q != nil {
-			q.HandSize, q.Queues, q.QueueLengthLimit = cmp.Or(q.HandSize, 8), cmp.Or(q.Queues, 64), cmp.Or(q.QueueLengthLimit, 50)
-		}
-	}
+	withStatus(&r, all.Status)
+	return r
 }
 
 var flowSchemaColumns = []metav1.TableColumnDefinition{

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,7 +18,7 @@ import (
 	storageerr "k8s.io/apiserver/pkg/storage/errors"
 	"k8s.io/apiserver/pkg/util/dryrun"
 
-	"github.com/espalier-dev/espalier/crd/request"
+	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 // namespaces are the namespaces. A delete marks a namespace; it is removed when
@@ -28,19 +27,9 @@ import (
 func namespaces() Resource {
 	return Resource{
 		Version: "v1", Plural: "namespaces", Singular: "namespace", Kind: "Namespace", ShortNames: []string{"ns"},
-		New:     empty[corev1.Namespace],
-		NewList: empty[corev1.NamespaceList],
-		Strategy: Strategy{
-			Name:    apivalidation.ValidateNamespaceName,
-			Default: defaults(defaultNamespace),
-			Create:  func(_ context.Context, obj runtime.Object) { startNamespace(obj.(*corev1.Namespace)) },
-			Update:  keepFinalizersAndStatus,
-			Validate: func(_ context.Context, obj runtime.Object) field.ErrorList {
-				return validateFinalizers(obj.(*corev1.Namespace))
-			},
-			Unconditional: true, QualifiedFinalizers: true, GenerateNameOnUpdate: true,
-			Reset: ResetFields("v1", "status"),
-		},
+		New:      empty[corev1.Namespace],
+		NewList:  empty[corev1.NamespaceList],
+		Strategy: Ruled(&rules.Namespace, Strategy{Unconditional: true, Reset: ResetFields("v1", "status")}),
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn,
 			{Name: "Status", Type: "string", Description: "The status of the namespace"},
@@ -55,95 +44,20 @@ func namespaces() Resource {
 		},
 		Wrap: newNamespaceStorage,
 		Subresources: map[string]func(*genericregistry.Store) rest.Storage{
-			"status": Part(Strategy{
-				Update: func(_ context.Context, obj, old runtime.Object) {
-					obj.(*corev1.Namespace).Spec = old.(*corev1.Namespace).Spec
-					keepMetadata(obj.(*corev1.Namespace), old.(*corev1.Namespace))
-				},
-				ValidateUpdate: validatePhase,
-				Unconditional:  true,
-				Reset:          ResetFields("v1", "spec"),
-			}),
+			"status": Part(PartRuled(rules.Namespace.Status, Strategy{Unconditional: true, Reset: ResetFields("v1", "spec")})),
 			"finalize": Replaced(Strategy{
 				Update: func(_ context.Context, obj, old runtime.Object) {
 					obj.(*corev1.Namespace).Status = old.(*corev1.Namespace).Status
-					keepMetadata(obj.(*corev1.Namespace), old.(*corev1.Namespace))
+					rules.KeepMetadata(obj.(*corev1.Namespace), old.(*corev1.Namespace))
 				},
 				ValidateUpdate: func(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-					return validateFinalizers(obj.(*corev1.Namespace))
+					return rules.ValidateNamespaceFinalizers(obj.(*corev1.Namespace))
 				},
 				Unconditional: true,
 				Reset:         ResetFields("v1", "status"),
 			}),
 		},
 	}
-}
-
-// defaultNamespace labels a namespace with its name, so that selectors find it.
-// One whose name is yet to be generated has to wait.
-func defaultNamespace(o *corev1.Namespace) {
-	if o.Status.Phase == "" {
-		o.Status.Phase = corev1.NamespaceActive
-	}
-	labelWithName(o)
-}
-
-func labelWithName(o *corev1.Namespace) {
-	if o.Name == "" {
-		return
-	}
-	if o.Labels == nil {
-		o.Labels = map[string]string{}
-	}
-	o.Labels[corev1.LabelMetadataName] = o.Name
-}
-
-// startNamespace makes a new namespace active, and adds the finalizer by which it is
-// emptied before it is removed.
-func startNamespace(o *corev1.Namespace) {
-	o.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
-	if !slices.Contains(o.Spec.Finalizers, corev1.FinalizerKubernetes) {
-		o.Spec.Finalizers = append(o.Spec.Finalizers, corev1.FinalizerKubernetes)
-	}
-	labelWithName(o)
-}
-
-func keepFinalizersAndStatus(_ context.Context, obj, old runtime.Object) {
-	o, before := obj.(*corev1.Namespace), old.(*corev1.Namespace)
-	o.Spec.Finalizers, o.Status = before.Spec.Finalizers, before.Status
-	labelWithName(o)
-}
-
-// keepMetadata is for subresources: rights on them must not allow to delete an object by
-// an owner reference, to block its deletion with a finalizer, or to change its labels.
-// Annotations may change: Kubernetes' conformance tests write one with the status.
-func keepMetadata(o, old metav1.Object) {
-	annotations := o.GetAnnotations()
-	metav1.ResetObjectMetaForStatus(o, old)
-	o.SetAnnotations(annotations)
-}
-
-func validateFinalizers(o *corev1.Namespace) field.ErrorList {
-	var errs field.ErrorList
-	path := field.NewPath("spec", "finalizers") // without an index, as in kube-apiserver
-	for _, finalizer := range o.Spec.Finalizers {
-		name := string(finalizer)
-		errs = append(errs, apivalidation.ValidateFinalizerName(name, path)...)
-		errs = append(errs, request.QualifiedFinalizer(path, name)...)
-	}
-	return errs
-}
-
-// validatePhase checks that the phase agrees with the deletion timestamp.
-func validatePhase(_ context.Context, obj, _ runtime.Object) field.ErrorList {
-	o, path := obj.(*corev1.Namespace), field.NewPath("status", "Phase")
-	switch {
-	case o.DeletionTimestamp.IsZero() && o.Status.Phase != corev1.NamespaceActive:
-		return field.ErrorList{field.Invalid(path, o.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty")}
-	case !o.DeletionTimestamp.IsZero() && o.Status.Phase != corev1.NamespaceTerminating:
-		return field.ErrorList{field.Invalid(path, o.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")}
-	}
-	return nil
 }
 
 // namespaceStorage is the resource itself. It has no deletecollection, as it has

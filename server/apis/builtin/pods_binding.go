@@ -15,6 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	storageerr "k8s.io/apiserver/pkg/storage/errors"
 	"k8s.io/apiserver/pkg/util/dryrun"
+
+	"github.com/espalier-dev/espalier/crd/kinds"
 )
 
 // bindingREST is the subresource binding of pods: a scheduler assigns a pod to a node.
@@ -165,5 +167,5 @@ func (legacyBindingREST) GetSingularName() string { return "binding" }
 
 // Create implements rest.Creater.
 func (r legacyBindingREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	return (&bindingREST{r.pods()}).Create(ctx, metaOf(obj).GetName(), obj, validate, options)
+	return (&bindingREST{r.pods()}).Create(ctx, kinds.Metadata(obj).GetName(), obj, validate, options)
 }

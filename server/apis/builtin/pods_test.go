@@ -16,11 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
+
+	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 // startPods serves pods and budgets without the rules of their files.
@@ -29,21 +32,30 @@ func startPods(t *testing.T) (kubernetes.Interface, *env) {
 	pods := Resource{
 		Version: "v1", Plural: "pods", Singular: "pod", Kind: "Pod", Namespaced: true,
 		New: empty[corev1.Pod], NewList: empty[corev1.PodList],
-		Strategy: Strategy{Name: apivalidation.NameIsDNSSubdomain, Unconditional: true, Generation: counted(func(p *corev1.Pod) any { return p.Spec })},
+		Strategy: Strategy{Unconditional: true, Generation: counted(func(p *corev1.Pod) any { return p.Spec })},
 	}
-	withStatus(&pods, func(*corev1.PodStatus) field.ErrorList { return nil }, func(p *corev1.Pod) (*corev1.PodSpec, *corev1.PodStatus) { return &p.Spec, &p.Status })
+	statusOnly(&pods, func(p *corev1.Pod) (*corev1.PodSpec, *corev1.PodStatus) { return &p.Spec, &p.Status })
 	addPods(&pods)
 	budgets := Resource{
 		Group: "policy", Version: "v1", Plural: "poddisruptionbudgets", Singular: "poddisruptionbudget", Kind: "PodDisruptionBudget", Namespaced: true,
 		New: empty[policyv1.PodDisruptionBudget], NewList: empty[policyv1.PodDisruptionBudgetList],
-		Strategy: Strategy{Name: apivalidation.NameIsDNSSubdomain, Unconditional: true},
+		Strategy: Strategy{Unconditional: true, Generation: counted(func(b *policyv1.PodDisruptionBudget) any { return b.Spec })},
 	}
-	withStatus(&budgets, func(*policyv1.PodDisruptionBudgetStatus) field.ErrorList { return nil },
-		func(b *policyv1.PodDisruptionBudget) (*policyv1.PodDisruptionBudgetSpec, *policyv1.PodDisruptionBudgetStatus) {
-			return &b.Spec, &b.Status
-		})
+	statusOnly(&budgets, func(b *policyv1.PodDisruptionBudget) (*policyv1.PodDisruptionBudgetSpec, *policyv1.PodDisruptionBudgetStatus) {
+		return &b.Spec, &b.Status
+	})
 	e := start(t, connected([]Resource{pods, budgets})...)
 	return e.client("application/json"), e
+}
+
+// statusOnly gives a resource a status, and no other rules.
+func statusOnly[P interface {
+	runtime.Object
+	metav1.Object
+}, Spec, Status any](r *Resource, parts func(obj P) (*Spec, *Status)) {
+	all := rules.WithStatus(rules.Rules{Name: apivalidation.NameIsDNSSubdomain}, func(*Status) field.ErrorList { return nil }, parts)
+	r.Strategy = Ruled(&all, r.Strategy)
+	withStatus(r, all.Status)
 }
 
 func newPod(t *testing.T, c kubernetes.Interface, name string, change func(*corev1.Pod)) *corev1.Pod {
@@ -349,9 +361,9 @@ func TestScaleOfDeployment(t *testing.T) {
 	r := Resource{
 		Group: "apps", Version: "v1", Plural: "deployments", Singular: "deployment", Kind: "Deployment", Namespaced: true,
 		New: empty[appsv1.Deployment], NewList: empty[appsv1.DeploymentList],
-		Strategy: Strategy{Name: apivalidation.NameIsDNSSubdomain, Unconditional: true},
+		Strategy: Strategy{Unconditional: true, Generation: counted(func(d *appsv1.Deployment) any { return d.Spec })},
 	}
-	withStatus(&r, func(*appsv1.DeploymentStatus) field.ErrorList { return nil }, func(d *appsv1.Deployment) (*appsv1.DeploymentSpec, *appsv1.DeploymentStatus) {
+	statusOnly(&r, func(d *appsv1.Deployment) (*appsv1.DeploymentSpec, *appsv1.DeploymentStatus) {
 		return &d.Spec, &d.Status
 	})
 	addScale(&r)

@@ -3,6 +3,10 @@ package builtin
 import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 // The policies of admissionregistration.k8s.io and their bindings.
@@ -21,14 +25,23 @@ func validatingAdmissionPolicies() Resource {
 	r.Row = row(func(p *policy) []any {
 		return []any{p.Name, int64(len(p.Spec.Validations)), kindCell(p.Spec.ParamKind), created(p)}
 	})
-	r.Strategy.Default = defaults(func(p *policy) {
-		defaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
-		defaultMatchResources(p.Spec.MatchConstraints)
-	})
-	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateValidatingPolicy)
-	withStatus(&r, validateValidatingPolicyStatus, func(p *policy) (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.ValidatingAdmissionPolicyStatus) {
+	all := rules.WithStatus(rules.Rules{
+		Name: admissionName, AnyFinalizer: true,
+		Default: func(obj runtime.Object) {
+			p := obj.(*policy)
+			rules.DefaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
+			defaultMatchResources(p.Spec.MatchConstraints)
+		},
+		Validate: func(obj, old runtime.Object) field.ErrorList {
+			before, _ := old.(*policy)
+			return validateValidatingPolicy(obj.(*policy), before)
+		},
+	}, validateValidatingPolicyStatus, func(p *policy) (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.ValidatingAdmissionPolicyStatus) {
 		return &p.Spec, &p.Status
 	})
+	r.Strategy = Ruled(&all, r.Strategy)
+	r.Strategy.Generation = counted(func(p *policy) any { return p.Spec })
+	withStatus(&r, all.Status)
 	return r
 }
 
@@ -42,7 +55,7 @@ func mutatingAdmissionPolicies() Resource {
 	})
 	// The reinvocation policy has no default: authors must choose one.
 	r.Strategy.Default = defaults(func(p *policy) {
-		defaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
+		rules.DefaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
 		defaultMatchResources(p.Spec.MatchConstraints)
 	})
 	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateMutatingPolicy)
@@ -80,14 +93,14 @@ func defaultMatchResources(m *admissionv1.MatchResources) {
 	if m == nil {
 		return
 	}
-	defaultPointer(&m.MatchPolicy, admissionv1.Equivalent)
-	defaultPointer(&m.NamespaceSelector, metav1.LabelSelector{})
-	defaultPointer(&m.ObjectSelector, metav1.LabelSelector{})
+	rules.DefaultPointer(&m.MatchPolicy, admissionv1.Equivalent)
+	rules.DefaultPointer(&m.NamespaceSelector, metav1.LabelSelector{})
+	rules.DefaultPointer(&m.ObjectSelector, metav1.LabelSelector{})
 	for i := range m.ResourceRules {
-		defaultPointer(&m.ResourceRules[i].Scope, admissionv1.AllScopes)
+		rules.DefaultPointer(&m.ResourceRules[i].Scope, admissionv1.AllScopes)
 	}
 	for i := range m.ExcludeResourceRules {
-		defaultPointer(&m.ExcludeResourceRules[i].Scope, admissionv1.AllScopes)
+		rules.DefaultPointer(&m.ExcludeResourceRules[i].Scope, admissionv1.AllScopes)
 	}
 }
 

@@ -2,11 +2,8 @@ package builtin
 
 import (
 	"context"
-	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
@@ -14,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/espalier-dev/espalier/crd/kinds"
 	"github.com/espalier-dev/espalier/crd/request"
 )
 
@@ -53,19 +51,10 @@ func (transient) DefaultGarbageCollectionPolicy(context.Context) rest.GarbageCol
 // NamespaceScoped implements rest.NamespaceScopedStrategy.
 func (s restStrategy) NamespaceScoped() bool { return s.namespaced }
 
-// metaOf is the metadata of an object of k8s.io/api. All of them have metadata.
-func metaOf(obj runtime.Object) metav1.Object {
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		panic(fmt.Sprintf("builtin: a %T has no metadata: %v", obj, err))
-	}
-	return m
-}
-
 // PrepareForCreate implements rest.RESTCreateStrategy.
 func (s restStrategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	if s.strategy.Generation != nil {
-		metaOf(obj).SetGeneration(1)
+		kinds.Metadata(obj).SetGeneration(1)
 	}
 	if s.strategy.Create != nil {
 		s.strategy.Create(ctx, obj)
@@ -80,7 +69,7 @@ func (s restStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Obj
 		s.strategy.Update(ctx, obj, old)
 	}
 	if changed || !s.strategy.GenerationFirst && s.strategy.Generation != nil && s.strategy.Generation(obj, old) {
-		metaOf(obj).SetGeneration(metaOf(old).GetGeneration() + 1)
+		kinds.Metadata(obj).SetGeneration(kinds.Metadata(old).GetGeneration() + 1)
 	}
 }
 
@@ -88,7 +77,7 @@ func (s restStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Obj
 func (s restStrategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
 	errs := s.validateMeta(obj)
 	if s.strategy.QualifiedFinalizers {
-		errs = append(errs, request.QualifiedFinalizers(metaOf(obj))...)
+		errs = append(errs, request.QualifiedFinalizers(kinds.Metadata(obj))...)
 	}
 	if s.strategy.Validate != nil {
 		errs = append(errs, s.strategy.Validate(ctx, obj)...)
@@ -101,12 +90,10 @@ func (s restStrategy) Validate(ctx context.Context, obj runtime.Object) field.Er
 func (s restStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	var errs field.ErrorList
 	if s.strategy.QualifiedFinalizers {
-		errs = request.QualifiedFinalizers(metaOf(obj))
+		errs = request.QualifiedFinalizers(kinds.Metadata(obj))
 	}
-	if prefix := metaOf(obj).GetGenerateName(); s.strategy.GenerateNameOnUpdate && prefix != "" {
-		for _, text := range s.strategy.Name(prefix, true) {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "generateName"), prefix, text))
-		}
+	if s.strategy.GenerateNameOnUpdate {
+		errs = append(errs, request.GenerateNameErrors(kinds.Metadata(obj), s.strategy.Name)...)
 	}
 	if s.strategy.ValidateUpdate != nil {
 		errs = append(errs, s.strategy.ValidateUpdate(ctx, obj, old)...)
@@ -123,7 +110,7 @@ func (s restStrategy) authorize(ctx context.Context, obj, old runtime.Object, er
 }
 
 func (s restStrategy) validateMeta(obj runtime.Object) field.ErrorList {
-	return validation.ValidateObjectMetaAccessor(metaOf(obj), s.namespaced, s.strategy.Name, field.NewPath("metadata"))
+	return validation.ValidateObjectMetaAccessor(kinds.Metadata(obj), s.namespaced, s.strategy.Name, field.NewPath("metadata"))
 }
 
 // WarningsOnCreate implements rest.RESTCreateStrategy.

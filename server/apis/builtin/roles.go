@@ -7,6 +7,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	rbacv1beta1 "k8s.io/api/rbac/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 // Roles returns the resources of rbac.authorization.k8s.io. They do not check for
@@ -16,59 +18,41 @@ func Roles() []Resource {
 }
 
 func roles() Resource {
-	r := rbacResource("roles", "role", "Role", true)
+	r := rbacResource("roles", "role", &rules.Role)
 	r.New, r.NewList = empty[rbacv1.Role], empty[rbacv1.RoleList]
 	r.Columns, r.Row = roleColumns, row(func(o *rbacv1.Role) []any { return roleRow(&o.ObjectMeta) })
-	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validateRole)
 	return r
 }
 
 func clusterRoles() Resource {
-	r := rbacResource("clusterroles", "clusterrole", "ClusterRole", false)
+	r := rbacResource("clusterroles", "clusterrole", &rules.ClusterRole)
 	r.New, r.NewList = empty[rbacv1.ClusterRole], empty[rbacv1.ClusterRoleList]
 	r.Columns, r.Row = roleColumns, row(func(o *rbacv1.ClusterRole) []any { return roleRow(&o.ObjectMeta) })
-	r.Strategy.Validate, r.Strategy.ValidateUpdate = validated(validateClusterRole)
 	return r
 }
 
 func roleBindings() Resource {
-	r := rbacResource("rolebindings", "rolebinding", "RoleBinding", true)
+	r := rbacResource("rolebindings", "rolebinding", &rules.RoleBinding)
 	r.New, r.NewList = empty[rbacv1.RoleBinding], empty[rbacv1.RoleBindingList]
 	r.Columns = bindingColumns("roleBinding", rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"])
 	r.Row = row(func(b *rbacv1.RoleBinding) []any { return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects) })
-	r.Strategy.Default = defaults(func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
-	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateRoleBinding)
 	return r
 }
 
 func clusterRoleBindings() Resource {
-	r := rbacResource("clusterrolebindings", "clusterrolebinding", "ClusterRoleBinding", false)
+	r := rbacResource("clusterrolebindings", "clusterrolebinding", &rules.ClusterRoleBinding)
 	r.New, r.NewList = empty[rbacv1.ClusterRoleBinding], empty[rbacv1.ClusterRoleBindingList]
 	r.Columns = bindingColumns("clusterRoleBinding", rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"])
 	r.Row = row(func(b *rbacv1.ClusterRoleBinding) []any { return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects) })
-	r.Strategy.Default = defaults(func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
-	r.Strategy.Validate, r.Strategy.ValidateUpdate = compared(validateClusterRoleBinding)
 	return r
 }
 
 // rbacResource is what all four have. `kubectl auth reconcile` and old clients
 // create by PUT, and write without a resourceVersion.
-func rbacResource(plural, singular, kind string, namespaced bool) Resource {
+func rbacResource(plural, singular string, r *rules.Rules) Resource {
 	return Resource{
-		Group: rbacv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: kind, Namespaced: namespaced,
-		Strategy: Strategy{Name: segmentName, CreateOnUpdate: true, Unconditional: true, QualifiedFinalizers: true},
-	}
-}
-
-func defaultBinding(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
-	if ref.APIGroup == "" {
-		ref.APIGroup = rbacv1.GroupName
-	}
-	for i := range subjects {
-		s := &subjects[i]
-		if s.APIGroup == "" && (s.Kind == rbacv1.UserKind || s.Kind == rbacv1.GroupKind) {
-			s.APIGroup = rbacv1.GroupName
-		}
+		Group: rbacv1.GroupName, Version: "v1", Plural: plural, Singular: singular, Kind: r.Kind, Namespaced: r.Namespaced,
+		Strategy: Ruled(r, Strategy{CreateOnUpdate: true, Unconditional: true}),
 	}
 }
 

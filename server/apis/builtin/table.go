@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/espalier-dev/espalier/crd/kinds"
 )
 
 var metadataDocs = metav1.ObjectMeta{}.SwaggerDoc()
@@ -43,7 +45,7 @@ var _ rest.TableConvertor = table{}
 func newTable(r *Resource) table {
 	if r.Row == nil {
 		return table{func() []metav1.TableColumnDefinition { return nameAndAge }, func(obj runtime.Object) []any {
-			m := metaOf(obj)
+			m := kinds.Metadata(obj)
 			return []any{m.GetName(), created(m)}
 		}}
 	}
@@ -64,7 +66,7 @@ func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*
 		return nil
 	}
 	if !meta.IsListType(obj) {
-		out.ResourceVersion = metaOf(obj).GetResourceVersion()
+		out.ResourceVersion = kinds.Metadata(obj).GetResourceVersion()
 		return out, add(obj)
 	}
 	list, err := meta.ListAccessor(obj)

@@ -2,13 +2,14 @@ package builtin
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"strings"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/espalier-dev/espalier/crd/kinds"
 )
 
 // Rules are about trees, and everything else is about Go objects. Making a tree takes
@@ -62,48 +63,15 @@ func trees(ctx context.Context, obj, old runtime.Object) *write {
 
 // newWrite makes the trees of an object and of the one that it replaces.
 func newWrite(obj, old runtime.Object) *write {
-	w := &write{obj: obj, old: old, tree: tree(obj)}
+	w := &write{obj: obj, old: old, tree: kinds.Tree(obj)}
 	if old != nil {
-		w.before = tree(old)
+		w.before = kinds.Tree(old)
 	}
 	return w
 }
 
 // set says that a field of the object is now part, a pointer to a struct.
-func (w *write) set(name string, part any) { w.tree[name] = convert(part) }
-
-// tree is an object as crd/kinds has it, without managed fields: no rule reads them, and
-// they are mostly larger than the rest.
-func tree(obj runtime.Object) map[string]any {
-	own := shallow(obj)
-	metaOf(own).SetManagedFields(nil)
-	return convert(own)
-}
-
-// shallow returns a copy of an object that shares everything below its fields.
-func shallow(obj runtime.Object) runtime.Object {
-	own := reflect.New(reflect.TypeOf(obj).Elem())
-	own.Elem().Set(reflect.ValueOf(obj).Elem())
-	return own.Interface().(runtime.Object)
-}
-
-func convert(value any) map[string]any {
-	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(value)
-	if err != nil {
-		panic(fmt.Sprintf("builtin: a %T cannot be converted to a tree: %v", value, err)) // all types of k8s.io/api can
-	}
-	return m
-}
-
-// assign sets an object to a tree that was made of one like it.
-func assign(m map[string]any, obj runtime.Object) {
-	fresh := reflect.New(reflect.TypeOf(obj).Elem())
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m, fresh.Interface()); err != nil {
-		panic(fmt.Sprintf("builtin: a tree cannot be converted to a %T: %v", obj, err))
-	}
-	metaOf(fresh.Interface().(runtime.Object)).SetManagedFields(metaOf(obj).GetManagedFields())
-	reflect.ValueOf(obj).Elem().Set(fresh.Elem())
-}
+func (w *write) set(name string, part any) { w.tree[name] = kinds.Part(part) }
 
 // at is the field of an object at a path such as spec.replicas, the zero Value if there
 // is none: a pointer on the way is nil.

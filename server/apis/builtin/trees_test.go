@@ -22,7 +22,7 @@ func TestTreesOfWrites(t *testing.T) {
 	obj.(*corev1.Pod).Status.Phase = corev1.PodRunning // to be dropped
 	pods.Strategy.Create(ctx, obj)
 	w := trees(ctx, obj, nil)
-	if got, want := clean(w.tree), clean(tree(obj)); !reflect.DeepEqual(got, want) {
+	if got, want := clean(w.tree), clean(kinds.Tree(obj)); !reflect.DeepEqual(got, want) {
 		t.Errorf("the tree of a new pod:\n%v\nand of the object:\n%v", got, want)
 	}
 	if trees(ctx, obj, nil) != w {
@@ -37,13 +37,13 @@ func TestTreesOfWrites(t *testing.T) {
 	changed.(*corev1.Pod).Status.Phase = corev1.PodFailed // to be restored
 	pods.Strategy.Update(ctx, changed, obj)
 	w = trees(ctx, changed, obj)
-	if got, want := clean(w.tree), clean(tree(changed)); !reflect.DeepEqual(got, want) {
+	if got, want := clean(w.tree), clean(kinds.Tree(changed)); !reflect.DeepEqual(got, want) {
 		t.Errorf("the tree of a changed pod:\n%v\nand of the object:\n%v", got, want)
 	}
 	if phase := changed.(*corev1.Pod).Status.Phase; phase != corev1.PodPending {
 		t.Errorf("an update made the phase %s", phase)
 	}
-	if got, want := clean(w.before), clean(tree(obj)); !reflect.DeepEqual(got, want) {
+	if got, want := clean(w.before), clean(kinds.Tree(obj)); !reflect.DeepEqual(got, want) {
 		t.Errorf("the tree of the old pod:\n%v\nand of the object:\n%v", got, want)
 	}
 }
@@ -53,7 +53,7 @@ func TestManagedFieldsAreNoPartOfTrees(t *testing.T) {
 	pods := resourceOf(t, "pods")
 	obj := decodePod(t, &pods).(*corev1.Pod)
 	obj.ManagedFields = append(obj.ManagedFields, metav1.ManagedFieldsEntry{Manager: "kubectl"})
-	if _, has := tree(obj)["metadata"].(map[string]any)["managedFields"]; has {
+	if _, has := kinds.Tree(obj)["metadata"].(map[string]any)["managedFields"]; has {
 		t.Error("a tree has managed fields")
 	}
 	pods.Strategy.Create(t.Context(), obj)
@@ -86,7 +86,7 @@ func TestSelectorsReadPartsOfTrees(t *testing.T) {
 				t.Errorf("%s: selectors read %s, which is a %s", k.Plural, path, v.Kind())
 			}
 		}
-		if got, want := map[string]string(r.Fields(obj)), k.Fields(tree(obj)); !maps.Equal(got, want) {
+		if got, want := map[string]string(r.Fields(obj)), k.Fields(kinds.Tree(obj)); !maps.Equal(got, want) {
 			t.Errorf("%s: the fields are %v, not %v", k.Plural, got, want)
 		}
 		count++

@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 // A [Resource] has functions of runtime.Object. The functions here make them from
@@ -60,26 +61,38 @@ func counted[P runtime.Object](part func(obj P) any) func(obj, old runtime.Objec
 	}
 }
 
-// withStatus gives a resource the subresource status. Through it nothing but the
-// status is written, and elsewhere everything but the status. The generation
-// counts the changes of the spec.
-func withStatus[P interface {
-	runtime.Object
-	metav1.Object
-}, Spec, Status any](r *Resource, validate func(*Status) field.ErrorList, parts func(obj P) (*Spec, *Status)) {
-	spec := func(obj runtime.Object) *Spec { s, _ := parts(obj.(P)); return s }
-	status := func(obj runtime.Object) *Status { _, s := parts(obj.(P)); return s }
-	r.Strategy.Create = func(_ context.Context, obj runtime.Object) { *status(obj) = *new(Status) }
-	r.Strategy.Update = func(_ context.Context, obj, old runtime.Object) { *status(obj) = *status(old) }
-	r.Strategy.Generation = counted(func(obj P) any { return *spec(obj) })
+// Ruled fills a strategy with the rules of a kind. A function that the strategy already
+// has stays.
+func Ruled(r *rules.Rules, s Strategy) Strategy {
+	s.Name, s.QualifiedFinalizers, s.GenerateNameOnUpdate = r.Name, !r.AnyFinalizer, !r.LooseGenerateName
+	s.Default = r.Default
+	if r.Prepare != nil {
+		if s.Create == nil {
+			s.Create = func(_ context.Context, obj runtime.Object) { r.Prepare(obj, nil) }
+		}
+		s.Update = func(_ context.Context, obj, old runtime.Object) { r.Prepare(obj, old) }
+	}
+	if r.Validate != nil {
+		s.Validate = func(_ context.Context, obj runtime.Object) field.ErrorList { return r.Validate(obj, nil) }
+		s.ValidateUpdate = func(_ context.Context, obj, old runtime.Object) field.ErrorList { return r.Validate(obj, old) }
+	}
+	if r.Warn != nil {
+		s.Warn = func(_ context.Context, obj runtime.Object) []string { return r.Warn(obj) }
+	}
+	return s
+}
+
+// PartRuled fills the strategy of a subresource.
+func PartRuled(r *rules.StatusRules, s Strategy) Strategy {
+	s.Update = func(_ context.Context, obj, old runtime.Object) { r.Prepare(obj, old) }
+	s.ValidateUpdate = func(_ context.Context, obj, old runtime.Object) field.ErrorList { return r.Validate(obj, old) }
+	return s
+}
+
+// withStatus gives a resource the subresource status.
+func withStatus(r *Resource, of *rules.StatusRules) {
 	r.Strategy.Reset = ResetFields(r.version().String(), "status")
-	r.Subresources = map[string]func(*genericregistry.Store) rest.Storage{"status": Part(Strategy{
-		Update: func(_ context.Context, obj, old runtime.Object) {
-			*spec(obj) = *spec(old)
-			metav1.ResetObjectMetaForStatus(obj.(P), old.(P))
-		},
-		ValidateUpdate: func(_ context.Context, obj, _ runtime.Object) field.ErrorList { return validate(status(obj)) },
-		Unconditional:  r.Strategy.Unconditional,
-		Reset:          ResetFields(r.version().String(), "metadata", "spec"),
-	})}
+	r.Subresources = map[string]func(*genericregistry.Store) rest.Storage{"status": Part(PartRuled(of, Strategy{
+		Unconditional: r.Strategy.Unconditional, Reset: ResetFields(r.version().String(), "metadata", "spec"),
+	}))}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/espalier-dev/espalier/crd/cel/celsize"
+	"github.com/espalier-dev/espalier/crd/rules/words"
 )
 
 // How much CEL one object may have. Compilation cannot be interrupted, so its cost is
@@ -167,7 +168,7 @@ func (e *expressions) matchConditions(at *field.Path, conditions []admissionv1.M
 		return field.ErrorList{field.TooMany(at, len(conditions), maxMatchConditions)}
 	}
 	var errs field.ErrorList
-	names := unique{}
+	names := words.Unique{}
 	for i := range conditions {
 		here, name := at.Index(i), conditions[i].Name
 		if expression := strings.TrimSpace(conditions[i].Expression); expression == "" {
@@ -181,7 +182,7 @@ func (e *expressions) matchConditions(at *field.Path, conditions []admissionv1.M
 			continue
 		}
 		errs = append(errs, qualified(here.Child("name"), name)...)
-		errs = append(errs, names.add(here.Child("name"), name)...)
+		errs = append(errs, names.Add(here.Child("name"), name)...)
 	}
 	return errs
 }
@@ -196,7 +197,7 @@ func conditionExpressions(conditions []admissionv1.MatchCondition) []string {
 }
 
 func qualified(at *field.Path, name string) field.ErrorList {
-	return named(at, name, func(name string, _ bool) []string { return validation.IsQualifiedName(name) })
+	return words.Named(at, name, func(name string, _ bool) []string { return validation.IsQualifiedName(name) })
 }
 
 // celReserved are the words that CEL keeps for itself.

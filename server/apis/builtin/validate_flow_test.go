@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
+
+	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 func TestValidateFlowSchemas(t *testing.T) {
@@ -126,15 +128,15 @@ func TestValidatePriorityLevels(t *testing.T) {
 func TestFixedObjects(t *testing.T) {
 	schema := bootstrap.MandatoryFlowSchemaCatchAll.DeepCopy()
 	schema.Spec.MatchingPrecedence = 2
-	complain(t, validateFlowSchema(schema), "spec: Invalid value: …")
+	complain(t, rules.FlowSchema.Validate(schema, nil), "spec: Invalid value: …")
 	level := bootstrap.MandatoryPriorityLevelConfigurationExempt.DeepCopy()
 	*level.Spec.Exempt.LendablePercent = 50
-	complain(t, validatePriorityLevel(level))
+	complain(t, rules.PriorityLevelConfiguration.Validate(level, nil))
 	level = bootstrap.MandatoryPriorityLevelConfigurationCatchAll.DeepCopy()
 	*level.Spec.Limited.NominalConcurrencyShares = 6
-	complain(t, validatePriorityLevel(level), "spec: Invalid value: …")
+	complain(t, rules.PriorityLevelConfiguration.Validate(level, nil), "spec: Invalid value: …")
 	level.Name = "exempt"
-	complain(t, validatePriorityLevel(level), `spec.type: Invalid value: "Limited": must be 'Exempt' if and only if `+"`name`"+` is 'exempt'`, "spec: Invalid value: …")
+	complain(t, rules.PriorityLevelConfiguration.Validate(level, nil), `spec.type: Invalid value: "Limited": must be 'Exempt' if and only if `+"`name`"+` is 'exempt'`, "spec: Invalid value: …")
 }
 
 // bootstrapObjects are all that a server makes for itself.

@@ -9,12 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	words "k8s.io/apimachinery/pkg/util/validation"
+	formats "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/espalier-dev/espalier/crd/kinds"
+	"github.com/espalier-dev/espalier/crd/rules/words"
 )
 
 const (
@@ -94,7 +97,7 @@ func validateMutatingPolicy(p, old *admissionv1.MutatingAdmissionPolicy) field.E
 	if spec.ReinvocationPolicy == "" {
 		return append(errs, field.Required(at.Child("reinvocationPolicy"), ""))
 	}
-	return append(errs, oneOf(at.Child("reinvocationPolicy"), spec.ReinvocationPolicy, reinvocations...)...)
+	return append(errs, words.OneOf(at.Child("reinvocationPolicy"), spec.ReinvocationPolicy, reinvocations...)...)
 }
 
 func validatingExpressions(spec *admissionv1.ValidatingAdmissionPolicySpec) []string {
@@ -131,7 +134,7 @@ func (p *policy) expressions() []string {
 
 // validate looks at everything that both kinds have, and declares the variables.
 func (p *policy) validate(at *field.Path, cel *expressions, old *policy) field.ErrorList {
-	errs := oneOfAlways(at.Child("failurePolicy"), p.failure, failurePolicies...)
+	errs := words.OneOfAlways(at.Child("failurePolicy"), p.failure, failurePolicies...)
 	if p.paramKind != nil {
 		errs = append(errs, validateParamKind(at.Child("paramKind"), p.paramKind)...)
 	}
@@ -140,7 +143,7 @@ func (p *policy) validate(at *field.Path, cel *expressions, old *policy) field.E
 	} else {
 		errs = append(errs, validateMatchResources(at.Child("matchConstraints"), p.constraints, p.operations)...)
 		// The rules are what the types of objects come from.
-		errs = append(errs, atLeastOne(at.Child("matchConstraints", "resourceRules"), p.constraints.ResourceRules)...)
+		errs = append(errs, words.AtLeastOne(at.Child("matchConstraints", "resourceRules"), p.constraints.ResourceRules)...)
 	}
 	same := old != nil && reflect.DeepEqual(p.paramKind, old.paramKind) && reflect.DeepEqual(p.conditions, old.conditions)
 	if !same {
@@ -196,7 +199,7 @@ func (p *policy) validateValidation(at *field.Path, cel *expressions, v *admissi
 	case strings.ContainsAny(message, "\n\r"):
 		errs = append(errs, field.Invalid(at.Child("message"), v.Message, "message must not contain line breaks"))
 	}
-	return append(errs, oneOfIfSet(at.Child("reason"), v.Reason, denialReasons...)...)
+	return append(errs, words.OneOfIfSet(at.Child("reason"), v.Reason, denialReasons...)...)
 }
 
 func (p *policy) validateAudit(at *field.Path, cel *expressions, policyName string, annotations []admissionv1.AuditAnnotation) field.ErrorList {
@@ -204,7 +207,7 @@ func (p *policy) validateAudit(at *field.Path, cel *expressions, policyName stri
 		return field.ErrorList{field.Invalid(at, annotations, fmt.Sprintf("must not have more than %d auditAnnotations", maxAuditAnnotations))}
 	}
 	var errs field.ErrorList
-	keys := unique{}
+	keys := words.Unique{}
 	for i, a := range annotations {
 		key, value := at.Index(i).Child("key"), at.Index(i).Child("valueExpression")
 		if policyName == "" {
@@ -220,7 +223,7 @@ func (p *policy) validateAudit(at *field.Path, cel *expressions, policyName stri
 		default:
 			errs = append(errs, cel.compose(value, &validating.AuditAnnotationCondition{ValueExpression: expression}, p.declarations())...)
 		}
-		errs = append(errs, keys.add(key, a.Key)...)
+		errs = append(errs, keys.Add(key, a.Key)...)
 	}
 	return errs
 }
@@ -245,7 +248,7 @@ func (p *policy) validateMutation(at *field.Path, cel *expressions, m *admission
 		expression := &patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}
 		return append(errs, p.validatePatch(jsonPatch.Child("expression"), cel, expression)...)
 	}
-	return oneOf(at.Child("patchType"), m.PatchType, mutationTypes...)
+	return words.OneOf(at.Child("patchType"), m.PatchType, mutationTypes...)
 }
 
 func unwanted(at *field.Path, present bool, value string, patchType admissionv1.PatchType) field.ErrorList {
@@ -274,7 +277,7 @@ func validateParamKind(at *field.Path, kind *admissionv1.ParamKind) field.ErrorL
 	if kind.Kind == "" {
 		return append(errs, field.Required(at.Child("kind"), ""))
 	}
-	if msgs := words.IsDNS1035Label(strings.ToLower(kind.Kind)); len(msgs) > 0 {
+	if msgs := formats.IsDNS1035Label(strings.ToLower(kind.Kind)); len(msgs) > 0 {
 		errs = append(errs, field.Invalid(at.Child("kind"), kind.Kind, "may have mixed case, but should otherwise match: "+strings.Join(msgs, ",")))
 	}
 	return errs
@@ -289,13 +292,13 @@ func validateGroupVersion(at *field.Path, apiVersion string) field.ErrorList {
 		group, version = "", apiVersion
 	}
 	var errs field.ErrorList
-	if msgs := words.IsDNS1123Subdomain(group); group != "" && len(msgs) > 0 {
+	if msgs := formats.IsDNS1123Subdomain(group); group != "" && len(msgs) > 0 {
 		errs = append(errs, field.Invalid(at, group, strings.Join(msgs, ",")))
 	}
 	if version == "" {
 		return append(errs, field.Invalid(at, apiVersion, "version must be specified"))
 	}
-	if msgs := words.IsDNS1035Label(version); len(msgs) > 0 {
+	if msgs := formats.IsDNS1035Label(version); len(msgs) > 0 {
 		errs = append(errs, field.Invalid(at, version, strings.Join(msgs, ",")))
 	}
 	return errs
@@ -305,7 +308,7 @@ func validateMatchResources(at *field.Path, m *admissionv1.MatchResources, allow
 	if m == nil {
 		return nil
 	}
-	errs := oneOfAlways(at.Child("matchPolicy"), m.MatchPolicy, matchPolicies...)
+	errs := words.OneOfAlways(at.Child("matchPolicy"), m.MatchPolicy, matchPolicies...)
 	errs = append(errs, selectsAlways(at.Child("namespaceSelector"), m.NamespaceSelector)...)
 	errs = append(errs, selectsAlways(at.Child("objectSelector"), m.ObjectSelector)...)
 	for i := range m.ResourceRules {
@@ -320,7 +323,7 @@ func validateMatchResources(at *field.Path, m *admissionv1.MatchResources, allow
 	for i := range m.ResourceRules {
 		for _, operation := range m.ResourceRules[i].Operations {
 			// Without an index, as in kube-apiserver.
-			errs = append(errs, oneOf(at.Child("resourceRules", "operations"), operation, allowed...)...)
+			errs = append(errs, words.OneOf(at.Child("resourceRules", "operations"), operation, allowed...)...)
 		}
 	}
 	return errs
@@ -331,16 +334,16 @@ func selectsAlways(at *field.Path, selector *metav1.LabelSelector) field.ErrorLi
 	if selector == nil {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	return selects(at, selector, metavalidation.LabelSelectorValidationOptions{})
+	return words.Selects(at, selector, metavalidation.LabelSelectorValidationOptions{})
 }
 
 func validateNamedRule(at *field.Path, rule *admissionv1.NamedRuleWithOperations) field.ErrorList {
 	var errs field.ErrorList
-	names := unique{}
+	names := words.Unique{}
 	for i, name := range rule.ResourceNames {
 		here := at.Child("resourceNames").Index(i)
-		errs = append(errs, named(here, name, segmentName)...)
-		errs = append(errs, names.add(here, name)...)
+		errs = append(errs, words.Named(here, name, kinds.PathSegmentName)...)
+		errs = append(errs, names.Add(here, name)...)
 	}
 	return append(errs, validateRule(at, &rule.RuleWithOperations)...)
 }
@@ -353,7 +356,7 @@ func validateValidatingPolicyBinding(b *admissionv1.ValidatingAdmissionPolicyBin
 	if spec.PolicyName == "" {
 		errs = append(errs, field.Required(at.Child("policyName"), ""))
 	}
-	return append(errs, atLeastOne(at.Child("validationActions"), spec.ValidationActions)...)
+	return append(errs, words.AtLeastOne(at.Child("validationActions"), spec.ValidationActions)...)
 }
 
 func validateMutatingPolicyBinding(b *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
@@ -369,7 +372,7 @@ func validateMutatingPolicyBinding(b *admissionv1.MutatingAdmissionPolicyBinding
 func validateBinding(at *field.Path, policyName string, ref *admissionv1.ParamRef) field.ErrorList {
 	var errs field.ErrorList
 	if policyName != "" {
-		errs = named(at.Child("policyName"), policyName, validation.NameIsDNSSubdomain)
+		errs = words.Named(at.Child("policyName"), policyName, validation.NameIsDNSSubdomain)
 	}
 	if ref == nil {
 		return errs
@@ -380,9 +383,9 @@ func validateBinding(at *field.Path, policyName string, ref *admissionv1.ParamRe
 func validateParamRef(at *field.Path, ref *admissionv1.ParamRef) field.ErrorList {
 	var errs field.ErrorList
 	if ref.Name != "" {
-		errs = append(errs, named(at.Child("name"), ref.Name, segmentName)...)
+		errs = append(errs, words.Named(at.Child("name"), ref.Name, kinds.PathSegmentName)...)
 	}
-	errs = append(errs, selects(at.Child("selector"), ref.Selector, metavalidation.LabelSelectorValidationOptions{})...)
+	errs = append(errs, words.Selects(at.Child("selector"), ref.Selector, metavalidation.LabelSelectorValidationOptions{})...)
 	switch {
 	case ref.Name == "" && ref.Selector == nil:
 		errs = append(errs, field.Required(at, "one of name or selector must be specified"))
@@ -393,15 +396,15 @@ func validateParamRef(at *field.Path, ref *admissionv1.ParamRef) field.ErrorList
 	if ref.ParameterNotFoundAction == nil || *ref.ParameterNotFoundAction == "" {
 		return append(errs, field.Required(at.Child("parameterNotFoundAction"), ""))
 	}
-	return append(errs, oneOf(at.Child("parameterNotFoundAction"), *ref.ParameterNotFoundAction, notFoundActions...)...)
+	return append(errs, words.OneOf(at.Child("parameterNotFoundAction"), *ref.ParameterNotFoundAction, notFoundActions...)...)
 }
 
 func validateActions(at *field.Path, actions []admissionv1.ValidationAction) field.ErrorList {
 	var errs field.ErrorList
-	seen := unique{}
+	seen := words.Unique{}
 	for i, action := range actions {
-		errs = append(errs, oneOf(at.Index(i), action, validationActions...)...)
-		errs = append(errs, seen.add(at.Index(i), string(action))...)
+		errs = append(errs, words.OneOf(at.Index(i), action, validationActions...)...)
+		errs = append(errs, seen.Add(at.Index(i), string(action))...)
 	}
 	if seen[string(admissionv1.Deny)] && seen[string(admissionv1.Warn)] {
 		errs = append(errs, field.Invalid(at, actions, "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 // a validationCase is an object in YAML, and everything that is wrong with it once
@@ -124,8 +126,8 @@ func TestValidateRoleBindings(t *testing.T) {
 func TestRoleRefStays(t *testing.T) {
 	old := &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "a"}}
 	changed := old.DeepCopy()
-	complain(t, validateRoleBinding(changed, old))
+	complain(t, rules.RoleBinding.Validate(changed, old))
 	changed.RoleRef.Name = "b"
-	complain(t, validateRoleBinding(changed, old),
+	complain(t, rules.RoleBinding.Validate(changed, old),
 		`roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"Role","Name":"b"}: field is immutable`)
 }

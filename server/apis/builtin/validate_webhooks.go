@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/utils/ptr"
+
+	"github.com/espalier-dev/espalier/crd/rules/words"
 )
 
 // hook is what both kinds of webhooks have. Reinvocation is nil for those that
@@ -61,7 +63,7 @@ func licenceOf(old []hook) hookLicence {
 		l.unknownVersions = l.unknownVersions || len(h.versions) > 0 && !knowsVersion(h.versions)
 		l.equalNames = l.equalNames || names[h.name]
 		strict := metavalidation.LabelSelectorValidationOptions{}
-		l.looseSelectors = l.looseSelectors || len(selects(nil, h.namespaces, strict))+len(selects(nil, h.objects, strict)) > 0
+		l.looseSelectors = l.looseSelectors || len(words.Selects(nil, h.namespaces, strict))+len(words.Selects(nil, h.objects, strict)) > 0
 		names[h.name] = true
 	}
 	return l
@@ -84,7 +86,7 @@ func validateHooks(hooks, old []hook) field.ErrorList {
 	var errs field.ErrorList
 	licence := licenceOf(old)
 	cel := newExpressions(hookExpressions(old)...)
-	names := unique{}
+	names := words.Unique{}
 	sameConditions := len(hooks) == len(old) && slices.EqualFunc(hooks, old, func(a, b hook) bool {
 		return reflect.DeepEqual(a.conditions, b.conditions)
 	})
@@ -96,7 +98,7 @@ func validateHooks(hooks, old []hook) field.ErrorList {
 		}
 		errs = append(errs, validateReviewVersions(at.Child("admissionReviewVersions"), h.versions, licence.unknownVersions)...)
 		if h.name != "" && !licence.equalNames {
-			errs = append(errs, names.add(at.Child("name"), h.name)...)
+			errs = append(errs, names.Add(at.Child("name"), h.name)...)
 		}
 	}
 	return errs
@@ -115,16 +117,16 @@ func validateHook(at *field.Path, h *hook, licence hookLicence) field.ErrorList 
 	for i := range h.rules {
 		errs = append(errs, validateRule(at.Child("rules").Index(i), &h.rules[i])...)
 	}
-	errs = append(errs, oneOfIfSet(at.Child("failurePolicy"), h.failure, failurePolicies...)...)
-	errs = append(errs, oneOfIfSet(at.Child("matchPolicy"), h.match, matchPolicies...)...)
+	errs = append(errs, words.OneOfIfSet(at.Child("failurePolicy"), h.failure, failurePolicies...)...)
+	errs = append(errs, words.OneOfIfSet(at.Child("matchPolicy"), h.match, matchPolicies...)...)
 	errs = append(errs, validateSideEffects(at.Child("sideEffects"), h.sideEffects, licence.sideEffects)...)
 	if h.timeout != nil && (*h.timeout < 1 || *h.timeout > 30) {
 		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), *h.timeout, "the timeout value must be between 1 and 30 seconds"))
 	}
 	opts := metavalidation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: licence.looseSelectors}
-	errs = append(errs, selects(at.Child("namespaceSelector"), h.namespaces, opts)...)
-	errs = append(errs, selects(at.Child("objectSelector"), h.objects, opts)...)
-	errs = append(errs, oneOfIfSet(at.Child("reinvocationPolicy"), h.reinvocation, reinvocations...)...)
+	errs = append(errs, words.Selects(at.Child("namespaceSelector"), h.namespaces, opts)...)
+	errs = append(errs, words.Selects(at.Child("objectSelector"), h.objects, opts)...)
+	errs = append(errs, words.OneOfIfSet(at.Child("reinvocationPolicy"), h.reinvocation, reinvocations...)...)
 	return append(errs, validateClient(at.Child("clientConfig"), h.client)...)
 }
 
@@ -136,7 +138,7 @@ func validateSideEffects(at *field.Path, class *admissionv1.SideEffectClass, lic
 	if class == nil {
 		return field.ErrorList{field.Required(at, "must specify one of "+join(allowed))}
 	}
-	return oneOf(at, *class, allowed...)
+	return words.OneOf(at, *class, allowed...)
 }
 
 func join[T ~string](values []T) string {
@@ -190,35 +192,28 @@ func validateReviewVersions(at *field.Path, versions []string, anyVersion bool) 
 
 // validateRule validates a rule of a webhook or policy.
 func validateRule(at *field.Path, rule *admissionv1.RuleWithOperations) field.ErrorList {
-	errs := atLeastOne(at.Child("operations"), rule.Operations)
-	errs = append(errs, loneStar(at.Child("operations"), rule.Operations, "operations")...)
+	errs := words.AtLeastOne(at.Child("operations"), rule.Operations)
+	errs = append(errs, words.LoneStar(at.Child("operations"), rule.Operations, "operations")...)
 	for i, operation := range rule.Operations {
-		errs = append(errs, oneOf(at.Child("operations").Index(i), operation, operations...)...)
+		errs = append(errs, words.OneOf(at.Child("operations").Index(i), operation, operations...)...)
 	}
-	errs = append(errs, atLeastOne(at.Child("apiGroups"), rule.APIGroups)...)
-	errs = append(errs, loneStar(at.Child("apiGroups"), rule.APIGroups, "API groups")...)
-	errs = append(errs, atLeastOne(at.Child("apiVersions"), rule.APIVersions)...)
-	errs = append(errs, loneStar(at.Child("apiVersions"), rule.APIVersions, "API versions")...)
+	errs = append(errs, words.AtLeastOne(at.Child("apiGroups"), rule.APIGroups)...)
+	errs = append(errs, words.LoneStar(at.Child("apiGroups"), rule.APIGroups, "API groups")...)
+	errs = append(errs, words.AtLeastOne(at.Child("apiVersions"), rule.APIVersions)...)
+	errs = append(errs, words.LoneStar(at.Child("apiVersions"), rule.APIVersions, "API versions")...)
 	for i, version := range rule.APIVersions {
 		if version == "" {
 			errs = append(errs, field.Required(at.Child("apiVersions").Index(i), ""))
 		}
 	}
 	errs = append(errs, validateRuleResources(at.Child("resources"), rule.Resources)...)
-	return append(errs, oneOfIfSet(at.Child("scope"), rule.Scope, scopes...)...)
-}
-
-func atLeastOne[T any](at *field.Path, values []T) field.ErrorList {
-	if len(values) > 0 {
-		return nil
-	}
-	return field.ErrorList{field.Required(at, "")}
+	return append(errs, words.OneOfIfSet(at.Child("scope"), rule.Scope, scopes...)...)
 }
 
 // validateRuleResources looks for resources that are named although a pattern
 // before them has them already.
 func validateRuleResources(at *field.Path, resources []string) field.ErrorList {
-	errs := atLeastOne(at, resources)
+	errs := words.AtLeastOne(at, resources)
 	patterns := map[string]bool{} // "pods/*", "*/status"
 	plain := false                // whether the last one without subresource was a name
 	for i, resource := range resources {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission/plugin/manifest"
 
+	"github.com/espalier-dev/espalier/crd/rules"
 	"github.com/espalier-dev/espalier/server/webhook"
 )
 
@@ -95,37 +96,30 @@ func admissionName(name string, prefix bool) []string {
 // The defaults of a webhook. sideEffects and admissionReviewVersions have none.
 
 func defaultMutatingWebhook(w *admissionv1.MutatingWebhook) {
-	defaultPointer(&w.FailurePolicy, admissionv1.Fail)
-	defaultPointer(&w.MatchPolicy, admissionv1.Equivalent)
-	defaultPointer(&w.NamespaceSelector, metav1.LabelSelector{})
-	defaultPointer(&w.ObjectSelector, metav1.LabelSelector{})
-	defaultPointer(&w.TimeoutSeconds, 10)
-	defaultPointer(&w.ReinvocationPolicy, admissionv1.NeverReinvocationPolicy)
+	rules.DefaultPointer(&w.FailurePolicy, admissionv1.Fail)
+	rules.DefaultPointer(&w.MatchPolicy, admissionv1.Equivalent)
+	rules.DefaultPointer(&w.NamespaceSelector, metav1.LabelSelector{})
+	rules.DefaultPointer(&w.ObjectSelector, metav1.LabelSelector{})
+	rules.DefaultPointer(&w.TimeoutSeconds, 10)
+	rules.DefaultPointer(&w.ReinvocationPolicy, admissionv1.NeverReinvocationPolicy)
 	defaultWebhook(&w.ClientConfig, w.Rules)
 }
 
 func defaultValidatingWebhook(w *admissionv1.ValidatingWebhook) {
-	defaultPointer(&w.FailurePolicy, admissionv1.Fail)
-	defaultPointer(&w.MatchPolicy, admissionv1.Equivalent)
-	defaultPointer(&w.NamespaceSelector, metav1.LabelSelector{})
-	defaultPointer(&w.ObjectSelector, metav1.LabelSelector{})
-	defaultPointer(&w.TimeoutSeconds, 10)
+	rules.DefaultPointer(&w.FailurePolicy, admissionv1.Fail)
+	rules.DefaultPointer(&w.MatchPolicy, admissionv1.Equivalent)
+	rules.DefaultPointer(&w.NamespaceSelector, metav1.LabelSelector{})
+	rules.DefaultPointer(&w.ObjectSelector, metav1.LabelSelector{})
+	rules.DefaultPointer(&w.TimeoutSeconds, 10)
 	defaultWebhook(&w.ClientConfig, w.Rules)
 }
 
-func defaultWebhook(c *admissionv1.WebhookClientConfig, rules []admissionv1.RuleWithOperations) {
+func defaultWebhook(c *admissionv1.WebhookClientConfig, ruleList []admissionv1.RuleWithOperations) {
 	if c.Service != nil {
-		defaultPointer(&c.Service.Port, 443)
+		rules.DefaultPointer(&c.Service.Port, 443)
 	}
-	for i := range rules {
-		defaultPointer(&rules[i].Scope, admissionv1.AllScopes)
-	}
-}
-
-// defaultPointer fills in a value that is left out.
-func defaultPointer[T any](p **T, value T) {
-	if *p == nil {
-		*p = &value
+	for i := range ruleList {
+		rules.DefaultPointer(&ruleList[i].Scope, admissionv1.AllScopes)
 	}
 }
 

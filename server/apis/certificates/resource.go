@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/espalier-dev/espalier/crd/rules"
 	"github.com/espalier-dev/espalier/server/apis/builtin"
 )
 
@@ -70,7 +71,7 @@ func checkSubject(o *certificatesv1.CertificateSigningRequest) error {
 	if o.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
 		return nil
 	}
-	parsed, err := builtin.ParseCSR(o.Spec.Request)
+	parsed, err := rules.ParseCSR(o.Spec.Request)
 	if err != nil {
 		return forbidden(o.Name, fmt.Errorf("failed to parse CSR: %w", err))
 	}

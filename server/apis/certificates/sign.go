@@ -14,7 +14,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/espalier-dev/espalier/server/apis/builtin"
+	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 const (
@@ -38,7 +38,7 @@ func (c *signer) sign(spec *certificatesv1.CertificateSigningRequestSpec, longes
 	if err := clientUsages(spec.Usages); err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
-	parsed, err := builtin.ParseCSR(spec.Request)
+	parsed, err := rules.ParseCSR(spec.Request)
 	if err == nil {
 		err = parsed.CheckSignature()
 	}

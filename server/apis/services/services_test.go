@@ -302,7 +302,10 @@ func TestUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ip := created.Spec.ClusterIP
+	ip, other := created.Spec.ClusterIP, "10.0.0.77"
+	if ip == other { // it is chosen at random
+		other = "10.0.0.78"
+	}
 	var was *corev1.Service
 	for _, step := range []struct {
 		name   string
@@ -328,7 +331,7 @@ func TestUpdate(t *testing.T) {
 		{"to ClusterIP", func(s *corev1.Service) { s.Spec.Type = "ClusterIP" }, "", func(s *corev1.Service) bool {
 			return s.Spec.Ports[0].NodePort == 0 && s.Spec.HealthCheckNodePort == 0 && s.Spec.ExternalTrafficPolicy == "" && s.Spec.AllocateLoadBalancerNodePorts == nil
 		}},
-		{"another IP", func(s *corev1.Service) { s.Spec.ClusterIP = "10.0.0.77" }, `spec.clusterIPs[0]: Invalid value: ["10.0.0.77"]: may not change once set`, nil},
+		{"another IP", func(s *corev1.Service) { s.Spec.ClusterIP = other }, `spec.clusterIPs[0]: Invalid value: ["` + other + `"]: may not change once set`, nil},
 		{"prefer", func(s *corev1.Service) { s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyPreferDualStack) }, "", func(s *corev1.Service) bool { return len(s.Spec.ClusterIPs) == 2 && s.Spec.ClusterIPs[0] == ip }},
 		{"families left out", func(s *corev1.Service) { s.Spec.IPFamilies, s.Spec.IPFamilyPolicy, s.Spec.ClusterIPs = nil, nil, nil }, "", func(s *corev1.Service) bool { return len(s.Spec.ClusterIPs) == 2 }},
 		{"single", func(s *corev1.Service) { s.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicySingleStack) }, "", func(s *corev1.Service) bool { return len(s.Spec.ClusterIPs) == 1 && len(s.Spec.IPFamilies) == 1 }},

@@ -1,4 +1,4 @@
-package apiservices
+package v1
 
 import (
 	"slices"
@@ -8,19 +8,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is that of APIServices.
-var GroupVersion = schema.GroupVersion{Group: "apiregistration.k8s.io", Version: "v1"}
+// SchemeGroupVersion is that of APIServices.
+var SchemeGroupVersion = schema.GroupVersion{Group: "apiregistration.k8s.io", Version: "v1"}
+
+// AddToScheme registers the types.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(SchemeGroupVersion, &APIService{}, &APIServiceList{})
+	metav1.AddToGroupVersion(s, SchemeGroupVersion)
+	return nil
+}
 
 // APIService says who serves a version of a group. Its name is version.group.
 type APIService struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              Spec   `json:"spec,omitempty"`
-	Status            Status `json:"status,omitempty"`
+	Spec              APIServiceSpec   `json:"spec,omitempty"`
+	Status            APIServiceStatus `json:"status,omitempty"`
 }
 
-// Spec is what clients write.
-type Spec struct {
+// APIServiceSpec is what clients write.
+type APIServiceSpec struct {
 	// Service is nil for what this server serves itself.
 	Service               *ServiceReference `json:"service,omitempty"`
 	Group                 string            `json:"group,omitempty"`
@@ -38,13 +45,13 @@ type ServiceReference struct {
 	Port      *int32 `json:"port,omitempty"`
 }
 
-// Status says whether requests are answered.
-type Status struct {
-	Conditions []Condition `json:"conditions,omitempty" patchMergeKey:"type" patchStrategy:"merge"`
+// APIServiceStatus says whether requests are answered.
+type APIServiceStatus struct {
+	Conditions []APIServiceCondition `json:"conditions,omitempty" patchMergeKey:"type" patchStrategy:"merge"`
 }
 
-// Condition is one of the status.
-type Condition struct {
+// APIServiceCondition is one of the status.
+type APIServiceCondition struct {
 	Type               string                 `json:"type"`
 	Status             metav1.ConditionStatus `json:"status"`
 	LastTransitionTime metav1.Time            `json:"lastTransitionTime,omitempty"`
@@ -52,8 +59,8 @@ type Condition struct {
 	Message            string                 `json:"message,omitempty"`
 }
 
-// List is a list of APIServices.
-type List struct {
+// APIServiceList is a list of APIServices.
+type APIServiceList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []APIService `json:"items"`
@@ -66,19 +73,19 @@ const models = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1."
 func (APIService) OpenAPIModelName() string { return models + "APIService" }
 
 // OpenAPIModelName is the name in OpenAPI.
-func (Spec) OpenAPIModelName() string { return models + "APIServiceSpec" }
+func (APIServiceSpec) OpenAPIModelName() string { return models + "APIServiceSpec" }
 
 // OpenAPIModelName is the name in OpenAPI.
 func (ServiceReference) OpenAPIModelName() string { return models + "ServiceReference" }
 
 // OpenAPIModelName is the name in OpenAPI.
-func (Status) OpenAPIModelName() string { return models + "APIServiceStatus" }
+func (APIServiceStatus) OpenAPIModelName() string { return models + "APIServiceStatus" }
 
 // OpenAPIModelName is the name in OpenAPI.
-func (Condition) OpenAPIModelName() string { return models + "APIServiceCondition" }
+func (APIServiceCondition) OpenAPIModelName() string { return models + "APIServiceCondition" }
 
 // OpenAPIModelName is the name in OpenAPI.
-func (List) OpenAPIModelName() string { return models + "APIServiceList" }
+func (APIServiceList) OpenAPIModelName() string { return models + "APIServiceList" }
 
 // DeepCopyObject implements runtime.Object.
 func (a *APIService) DeepCopyObject() runtime.Object { return a.deepCopy() }
@@ -103,11 +110,11 @@ func (a *APIService) deepCopy() *APIService {
 }
 
 // DeepCopyObject implements runtime.Object.
-func (l *List) DeepCopyObject() runtime.Object {
+func (l *APIServiceList) DeepCopyObject() runtime.Object {
 	if l == nil {
 		return nil
 	}
-	out := &List{TypeMeta: l.TypeMeta}
+	out := &APIServiceList{TypeMeta: l.TypeMeta}
 	l.ListMeta.DeepCopyInto(&out.ListMeta)
 	for i := range l.Items {
 		out.Items = append(out.Items, *l.Items[i].deepCopy())

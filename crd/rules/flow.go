@@ -1,6 +1,7 @@
-package builtin
+package rules
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +12,45 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 	"k8s.io/apiserver/pkg/util/shufflesharding"
+
+	"github.com/espalier-dev/espalier/crd/rules/words"
 )
+
+// FlowSchema and PriorityLevelConfiguration are the rules of flowcontrol.apiserver.k8s.io.
+var (
+	FlowSchema = WithStatus(Rules{
+		GroupVersionKind: flowv1.SchemeGroupVersion.WithKind("FlowSchema"),
+		Name:             validation.NameIsDNSSubdomain,
+		Default: filled(func(s *flowv1.FlowSchema) {
+			s.Spec.MatchingPrecedence = cmp.Or(s.Spec.MatchingPrecedence, 1000)
+		}),
+		Validate: validated(validateFlowSchema),
+	}, validateFlowSchemaStatus, func(s *flowv1.FlowSchema) (*flowv1.FlowSchemaSpec, *flowv1.FlowSchemaStatus) {
+		return &s.Spec, &s.Status
+	})
+	PriorityLevelConfiguration = WithStatus(Rules{
+		GroupVersionKind: flowv1.SchemeGroupVersion.WithKind("PriorityLevelConfiguration"),
+		Name:             validation.NameIsDNSSubdomain,
+		Default:          filled(func(l *flowv1.PriorityLevelConfiguration) { defaultPriorityLevel(&l.Spec) }),
+		Validate:         validated(validatePriorityLevel),
+	}, validatePriorityLevelStatus, func(l *flowv1.PriorityLevelConfiguration) (*flowv1.PriorityLevelConfigurationSpec, *flowv1.PriorityLevelConfigurationStatus) {
+		return &l.Spec, &l.Status
+	})
+)
+
+func defaultPriorityLevel(spec *flowv1.PriorityLevelConfigurationSpec) {
+	if exempt := spec.Exempt; exempt != nil {
+		DefaultPointer(&exempt.NominalConcurrencyShares, 0)
+		DefaultPointer(&exempt.LendablePercent, 0)
+	}
+	if limited := spec.Limited; limited != nil {
+		DefaultPointer(&limited.NominalConcurrencyShares, 30)
+		DefaultPointer(&limited.LendablePercent, 0)
+		if q := limited.LimitResponse.Queuing; q != nil {
+			q.HandSize, q.Queues, q.QueueLengthLimit = cmp.Or(q.HandSize, 8), cmp.Or(q.Queues, 64), cmp.Or(q.QueueLengthLimit, 50)
+		}
+	}
+}
 
 // maxQueues is the most that kube-apiserver accepts.
 const maxQueues = 10_000_000
@@ -29,13 +68,13 @@ func validateFlowSchema(schema *flowv1.FlowSchema) field.ErrorList {
 	at, spec := field.NewPath("spec"), &schema.Spec
 	errs := validatePrecedence(at.Child("matchingPrecedence"), spec.MatchingPrecedence, schema.Name)
 	if method := spec.DistinguisherMethod; method != nil {
-		errs = append(errs, oneOf(at.Child("distinguisherMethod", "type"), method.Type, distinguisher...)...)
+		errs = append(errs, words.OneOf(at.Child("distinguisherMethod", "type"), method.Type, distinguisher...)...)
 	}
 	level := at.Child("priorityLevelConfiguration", "name")
 	if name := spec.PriorityLevelConfiguration.Name; name == "" {
 		errs = append(errs, field.Required(level, "must reference a priority level"))
 	} else {
-		errs = append(errs, named(level, name, validation.NameIsDNSSubdomain)...)
+		errs = append(errs, words.Named(level, name, validation.NameIsDNSSubdomain)...)
 	}
 	for i := range spec.Rules {
 		errs = append(errs, validateFlowRule(at.Child("rules").Index(i), &spec.Rules[i])...)
@@ -58,10 +97,10 @@ func validatePriorityLevelStatus(status *flowv1.PriorityLevelConfigurationStatus
 
 func validateConditionTypes[C any](conditions []C, typeOf func(C) string) field.ErrorList {
 	var errs field.ErrorList
-	seen := unique{}
+	seen := words.Unique{}
 	for i, c := range conditions {
 		at, name := field.NewPath("status", "conditions").Index(i).Child("type"), typeOf(c)
-		errs = append(errs, seen.add(at, name)...)
+		errs = append(errs, seen.Add(at, name)...)
 		if name == "" {
 			errs = append(errs, field.Required(at, "must not be empty"))
 		}
@@ -106,7 +145,7 @@ func validateFlowRule(at *field.Path, rule *flowv1.PolicyRulesWithSubjects) fiel
 
 // validateFlowSubject looks at a union: the field of the kind is there, and no other.
 func validateFlowSubject(at *field.Path, subject *flowv1.Subject) field.ErrorList {
-	errs := oneOf(at.Child("kind"), subject.Kind, flowSubjects...)
+	errs := words.OneOf(at.Child("kind"), subject.Kind, flowSubjects...)
 	if errs != nil {
 		return errs
 	}
@@ -142,12 +181,12 @@ func validateFlowAccount(at *field.Path, account *flowv1.ServiceAccountSubject) 
 	if account.Name == "" {
 		errs = append(errs, field.Required(at.Child("name"), ""))
 	} else if account.Name != flowv1.NameAll {
-		errs = append(errs, named(at.Child("name"), account.Name, validation.ValidateServiceAccountName)...)
+		errs = append(errs, words.Named(at.Child("name"), account.Name, validation.ValidateServiceAccountName)...)
 	}
 	if account.Namespace == "" {
 		return append(errs, field.Required(at.Child("namespace"), "must specify namespace for service account"))
 	}
-	return append(errs, named(at.Child("namespace"), account.Namespace, validation.ValidateNamespaceName)...)
+	return append(errs, words.Named(at.Child("namespace"), account.Namespace, validation.ValidateNamespaceName)...)
 }
 
 func validateFlowVerbs(at *field.Path, verbs []string) field.ErrorList {
@@ -155,7 +194,7 @@ func validateFlowVerbs(at *field.Path, verbs []string) field.ErrorList {
 	case len(verbs) == 0:
 		return field.ErrorList{field.Required(at, "verbs must contain at least one value")}
 	case slices.Contains(verbs, flowv1.VerbAll):
-		return loneStar(at, verbs, "verbs")
+		return words.LoneStar(at, verbs, "verbs")
 	case slices.ContainsFunc(verbs, func(verb string) bool { return !slices.Contains(flowVerbs, verb) }):
 		return field.ErrorList{field.NotSupported(at, verbs, flowVerbs)}
 	}
@@ -167,11 +206,11 @@ func validateFlowResources(at *field.Path, rule *flowv1.ResourcePolicyRule) fiel
 	if len(rule.APIGroups) == 0 {
 		errs = append(errs, field.Required(at.Child("apiGroups"), "resource rules must supply at least one api group"))
 	}
-	errs = append(errs, loneStar(at.Child("apiGroups"), rule.APIGroups, "api groups")...)
+	errs = append(errs, words.LoneStar(at.Child("apiGroups"), rule.APIGroups, "api groups")...)
 	if len(rule.Resources) == 0 {
 		errs = append(errs, field.Required(at.Child("resources"), "resource rules must supply at least one resource"))
 	}
-	errs = append(errs, loneStar(at.Child("resources"), rule.Resources, "resources")...)
+	errs = append(errs, words.LoneStar(at.Child("resources"), rule.Resources, "resources")...)
 	return append(errs, validateFlowNamespaces(at.Child("namespaces"), rule)...)
 }
 
@@ -180,7 +219,7 @@ func validateFlowNamespaces(at *field.Path, rule *flowv1.ResourcePolicyRule) fie
 		return field.ErrorList{field.Required(at, "resource rules that are not cluster scoped must supply at least one namespace")}
 	}
 	if slices.Contains(rule.Namespaces, flowv1.NamespaceEvery) {
-		return loneStar(at, rule.Namespaces, "namespaces")
+		return words.LoneStar(at, rule.Namespaces, "namespaces")
 	}
 	var errs field.ErrorList
 	for i, namespace := range rule.Namespaces {
@@ -198,7 +237,7 @@ func validateFlowURLs(at *field.Path, rule *flowv1.NonResourcePolicyRule) field.
 	case len(rule.NonResourceURLs) == 0:
 		return append(errs, field.Required(urls, "nonResourceURLs must contain at least one value"))
 	case slices.Contains(rule.NonResourceURLs, flowv1.NonResourceAll):
-		return append(errs, loneStar(urls, rule.NonResourceURLs, "non-resource URLs")...)
+		return append(errs, words.LoneStar(urls, rule.NonResourceURLs, "non-resource URLs")...)
 	}
 	for i, url := range rule.NonResourceURLs {
 		if why := wrongWithURL(url); why != "" {
@@ -240,7 +279,7 @@ func validatePriorityLevel(level *flowv1.PriorityLevelConfiguration) field.Error
 	case spec.Type == flowv1.PriorityLevelEnablementLimited && spec.Limited != nil:
 		errs = append(errs, validateLimited(at.Child("limited"), spec.Limited)...)
 	case spec.Type != "":
-		errs = append(errs, oneOf(at.Child("type"), spec.Type, enablements...)...)
+		errs = append(errs, words.OneOf(at.Child("type"), spec.Type, enablements...)...)
 	}
 	errs = append(errs, validateFixedLevel(at, level)...)
 	errs = append(errs, validatePriorityLevelStatus(&level.Status)...)
@@ -302,7 +341,7 @@ func validateLimited(at *field.Path, limited *flowv1.LimitedPriorityLevelConfigu
 	case response.Type == flowv1.LimitResponseTypeQueue && response.Queuing != nil:
 		errs = append(errs, validateQueuing(here.Child("queuing"), response.Queuing)...)
 	case response.Type != "":
-		errs = append(errs, oneOf(here.Child("type"), response.Type, limitResponse...)...)
+		errs = append(errs, words.OneOf(here.Child("type"), response.Type, limitResponse...)...)
 	}
 	errs = append(errs, percent(at.Child("lendablePercent"), limited.LendablePercent)...)
 	return append(errs, atLeastZero(at.Child("borrowingLimitPercent"), limited.BorrowingLimitPercent, "if specified, must be a non-negative integer")...)

@@ -1,4 +1,4 @@
-package builtin
+package rules
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -6,7 +6,48 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-dev/espalier/crd/kinds"
+	"github.com/espalier-dev/espalier/crd/rules/words"
 )
+
+// The rules of rbac.authorization.k8s.io. They do not check for privilege escalation.
+var (
+	Role = Rules{
+		GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("Role"), Namespaced: true,
+		Name: kinds.PathSegmentName, LooseGenerateName: true,
+		Validate: validated(validateRole),
+	}
+	ClusterRole = Rules{
+		GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+		Name:             kinds.PathSegmentName, LooseGenerateName: true,
+		Validate: validated(validateClusterRole),
+	}
+	RoleBinding = Rules{
+		GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), Namespaced: true,
+		Name: kinds.PathSegmentName, LooseGenerateName: true,
+		Default:  filled(func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) }),
+		Validate: compared(validateRoleBinding),
+	}
+	ClusterRoleBinding = Rules{
+		GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+		Name:             kinds.PathSegmentName, LooseGenerateName: true,
+		Default:  filled(func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) }),
+		Validate: compared(validateClusterRoleBinding),
+	}
+)
+
+func defaultBinding(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	if ref.APIGroup == "" {
+		ref.APIGroup = rbacv1.GroupName
+	}
+	for i := range subjects {
+		s := &subjects[i]
+		if s.APIGroup == "" && (s.Kind == rbacv1.UserKind || s.Kind == rbacv1.GroupKind) {
+			s.APIGroup = rbacv1.GroupName
+		}
+	}
+}
 
 func validateRole(role *rbacv1.Role) field.ErrorList {
 	return append(validatePolicyRules(role.Rules, true), validateVerbs(role.Rules)...)
@@ -27,7 +68,7 @@ func validateAggregation(selectors []metav1.LabelSelector) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for i := range selectors {
-		errs = append(errs, selects(at.Index(i), &selectors[i], metavalidation.LabelSelectorValidationOptions{})...)
+		errs = append(errs, words.Selects(at.Index(i), &selectors[i], metavalidation.LabelSelectorValidationOptions{})...)
 		if _, err := metav1.LabelSelectorAsSelector(&selectors[i]); err != nil {
 			errs = append(errs, field.Invalid(at.Index(i), nil, "invalid label selector."))
 		}
@@ -84,7 +125,7 @@ func validatePolicyRules(rules []rbacv1.PolicyRule, namespaced bool) field.Error
 func validateVerbs(rules []rbacv1.PolicyRule) field.ErrorList {
 	var errs field.ErrorList
 	for i := range rules {
-		errs = append(errs, atLeastOne(field.NewPath("rules").Index(i).Child("verbs"), rules[i].Verbs)...)
+		errs = append(errs, words.AtLeastOne(field.NewPath("rules").Index(i).Child("verbs"), rules[i].Verbs)...)
 	}
 	return errs
 }
@@ -113,14 +154,14 @@ func validateResourceRule(at *field.Path, rule *rbacv1.PolicyRule) field.ErrorLi
 	return errs
 }
 
-func validateRoleRef(ref rbacv1.RoleRef, kinds ...string) field.ErrorList {
+func validateRoleRef(ref rbacv1.RoleRef, allowed ...string) field.ErrorList {
 	at := field.NewPath("roleRef")
-	errs := oneOf(at.Child("apiGroup"), ref.APIGroup, rbacv1.GroupName)
-	errs = append(errs, oneOf(at.Child("kind"), ref.Kind, kinds...)...)
+	errs := words.OneOf(at.Child("apiGroup"), ref.APIGroup, rbacv1.GroupName)
+	errs = append(errs, words.OneOf(at.Child("kind"), ref.Kind, allowed...)...)
 	if ref.Name == "" {
 		return errs
 	}
-	return append(errs, named(at.Child("name"), ref.Name, segmentName)...)
+	return append(errs, words.Named(at.Child("name"), ref.Name, kinds.PathSegmentName)...)
 }
 
 // sameRoleRef makes roleRef immutable: the right to change the subjects of a binding
@@ -140,7 +181,7 @@ func validateSubjects(subjects []rbacv1.Subject, namespaced bool) field.ErrorLis
 		case rbacv1.ServiceAccountKind:
 			errs = append(errs, validateAccountSubject(at, subject, namespaced)...)
 		case rbacv1.UserKind, rbacv1.GroupKind:
-			errs = append(errs, oneOf(at.Child("apiGroup"), subject.APIGroup, rbacv1.GroupName)...)
+			errs = append(errs, words.OneOf(at.Child("apiGroup"), subject.APIGroup, rbacv1.GroupName)...)
 		default:
 			errs = append(errs, field.NotSupported(at.Child("kind"), subject.Kind, []string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
 		}
@@ -151,9 +192,9 @@ func validateSubjects(subjects []rbacv1.Subject, namespaced bool) field.ErrorLis
 func validateAccountSubject(at *field.Path, subject *rbacv1.Subject, namespaced bool) field.ErrorList {
 	var errs field.ErrorList
 	if subject.Name != "" {
-		errs = named(at.Child("name"), subject.Name, validation.ValidateServiceAccountName)
+		errs = words.Named(at.Child("name"), subject.Name, validation.ValidateServiceAccountName)
 	}
-	errs = append(errs, oneOf(at.Child("apiGroup"), subject.APIGroup, "")...)
+	errs = append(errs, words.OneOf(at.Child("apiGroup"), subject.APIGroup, "")...)
 	if !namespaced && subject.Namespace == "" {
 		errs = append(errs, field.Required(at.Child("namespace"), ""))
 	}

@@ -1,8 +1,7 @@
-package builtin
+package rules
 
 import (
 	"bytes"
-	"context"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
@@ -14,12 +13,60 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/espalier-dev/espalier/crd/kinds"
 )
+
+// A csr is a CertificateSigningRequest. Its spec never changes; what is decided about
+// it is written through the subresource approval, and the certificate through status.
+type csr = certificatesv1.CertificateSigningRequest
+
+// CertificateSigningRequest are the rules of requests for certificates.
+var CertificateSigningRequest = Rules{
+	GroupVersionKind: certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"),
+	Name:             kinds.PathSegmentName, LooseGenerateName: true,
+	Prepare: func(obj, old runtime.Object) {
+		o := obj.(*csr)
+		if old == nil {
+			// The server sets the user. No client can create a request that is approved.
+			o.Spec.Username, o.Spec.UID, o.Spec.Groups, o.Spec.Extra = "", "", nil, nil
+			o.Status = certificatesv1.CertificateSigningRequestStatus{}
+			return
+		}
+		o.Spec, o.Status = old.(*csr).Spec, old.(*csr).Status
+	},
+	Validate: csrUpdate(csrMay{}),
+	Status: &StatusRules{
+		Prepare: func(obj, old runtime.Object) {
+			o, before := obj.(*csr), old.(*csr)
+			o.Spec = before.Spec
+			KeepMetadata(o, before)
+			keepConditions(o, before, certificatesv1.CertificateApproved)
+			keepConditions(o, before, certificatesv1.CertificateDenied)
+			stampConditions(o, before)
+		},
+		Validate: csrUpdate(csrMay{issue: true}),
+	},
+}
+
+// CertificateApproval are the rules of writes through the subresource approval.
+var CertificateApproval = StatusRules{
+	Prepare: func(obj, old runtime.Object) {
+		o, before := obj.(*csr), old.(*csr)
+		stampConditions(o, before)
+		conditions := o.Status.Conditions
+		o.Spec, o.Status = before.Spec, before.Status
+		o.Status.Conditions = conditions
+		KeepMetadata(o, before)
+	},
+	Validate: csrUpdate(csrMay{approve: true}),
+}
 
 const (
 	// maxCSR bounds a request, and maxRSA its key: verifying a signature takes time
@@ -227,14 +274,17 @@ func validateCertificate(text []byte) error {
 // csrMay is what can be written through an endpoint.
 type csrMay struct{ approve, issue bool }
 
-// csrUpdate is a value for Strategy.ValidateUpdate.
-func csrUpdate(may csrMay) onUpdate {
-	return func(_ context.Context, obj, old runtime.Object) field.ErrorList {
+// csrUpdate is a value for Rules.Validate.
+func csrUpdate(may csrMay) func(obj, old runtime.Object) field.ErrorList {
+	return func(obj, old runtime.Object) field.ErrorList {
+		if old == nil {
+			return validateCSR(obj.(*csr), nil)
+		}
 		o, before := obj.(*csr), old.(*csr)
 		errs := validateCSR(o, before)
 		conditions, certificate := field.NewPath("status", "conditions"), field.NewPath("status", "certificate")
 		for _, kind := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed} {
-			now, was := conditionsOf(o, kind), conditionsOf(before, kind)
+			now, was := ConditionsOf(o, kind), ConditionsOf(before, kind)
 			switch {
 			case len(now) < len(was):
 				errs = append(errs, field.Forbidden(conditions, fmt.Sprintf("updates may not remove a condition of type %q", kind)))
@@ -253,5 +303,51 @@ func csrUpdate(may csrMay) onUpdate {
 			}
 		}
 		return errs
+	}
+}
+
+// keepConditions restores the former conditions of a type. If their number differs it
+// does not change them, and validation rejects them.
+func keepConditions(o, before *csr, kind certificatesv1.RequestConditionType) {
+	was := ConditionsOf(before, kind)
+	if len(ConditionsOf(o, kind)) != len(was) {
+		return
+	}
+	for i := range o.Status.Conditions {
+		if o.Status.Conditions[i].Type == kind {
+			o.Status.Conditions[i], was = was[0], was[1:]
+		}
+	}
+}
+
+// ConditionsOf returns the conditions of a type.
+func ConditionsOf(o *csr, kind certificatesv1.RequestConditionType) []certificatesv1.CertificateSigningRequestCondition {
+	var found []certificatesv1.CertificateSigningRequestCondition
+	for _, c := range o.Status.Conditions {
+		if c.Type == kind {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// stampConditions fills in the times that are left out.
+func stampConditions(o, before *csr) {
+	now := metav1.Now()
+	for i := range o.Status.Conditions {
+		c := &o.Status.Conditions[i]
+		if c.LastUpdateTime.IsZero() {
+			c.LastUpdateTime = now
+		}
+		if !c.LastTransitionTime.IsZero() {
+			continue
+		}
+		c.LastTransitionTime = now
+		for _, was := range ConditionsOf(before, c.Type) {
+			if was.Status == c.Status && !was.LastTransitionTime.IsZero() {
+				c.LastTransitionTime = was.LastTransitionTime
+				break
+			}
+		}
 	}
 }

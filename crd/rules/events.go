@@ -1,7 +1,6 @@
-package builtin
+package rules
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"time"
@@ -12,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/espalier-dev/espalier/crd/kinds"
 )
 
 // The events of the core group came first, and their validation was never tightened.
@@ -26,15 +26,46 @@ const (
 	maxEventNote         = 1024
 )
 
-// inEvents reports whether a request is to events.k8s.io.
-func inEvents(ctx context.Context) bool {
-	info, ok := request.RequestInfoFrom(ctx)
-	return ok && info.APIGroup == eventsv1.GroupName
+// CoreEvent and Event are the rules of the events of the core group and of events.k8s.io,
+// which are the same objects.
+var (
+	CoreEvent = Rules{
+		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Event"), Namespaced: true,
+		Name:         kinds.PathSegmentName, // clients derive it from the name of the object that an event is about
+		AnyFinalizer: true, LooseGenerateName: true,
+		Validate: compared(func(o, old *corev1.Event) field.ErrorList { return ValidateEvent(corev1.GroupName, o, old) }),
+	}
+	Event = Rules{
+		GroupVersionKind: eventsv1.SchemeGroupVersion.WithKind("Event"), Namespaced: true,
+		Name:         kinds.PathSegmentName,
+		AnyFinalizer: true, LooseGenerateName: true,
+		Validate: compared(func(o, old *eventsv1.Event) field.ErrorList {
+			if old == nil {
+				return ValidateEvent(eventsv1.GroupName, toCore(o), nil)
+			}
+			return ValidateEvent(eventsv1.GroupName, toCore(o), toCore(old))
+		}),
+	}
+)
+
+// ValidateEvent validates an event that is written through a group. Old is nil for new
+// events.
+func ValidateEvent(group string, o, old *corev1.Event) field.ErrorList {
+	if old == nil {
+		return validateEvent(group, o)
+	}
+	return validateEventUpdate(group, o, old)
 }
 
-func validateEvent(ctx context.Context, o *corev1.Event) field.ErrorList {
-	errs := validateAnyEvent(ctx, o)
-	if !inEvents(ctx) {
+func toCore(in *eventsv1.Event) *corev1.Event {
+	out := &corev1.Event{}
+	ToCoreEvent(in, out)
+	return out
+}
+
+func validateEvent(group string, o *corev1.Event) field.ErrorList {
+	errs := validateAnyEvent(group, o)
+	if group != eventsv1.GroupName {
 		return errs
 	}
 	errs = append(errs, apivalidation.ValidateObjectMeta(&o.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
@@ -61,9 +92,9 @@ func validateEvent(ctx context.Context, o *corev1.Event) field.ErrorList {
 	return errs
 }
 
-func validateEventUpdate(ctx context.Context, o, old *corev1.Event) field.ErrorList {
-	errs := validateAnyEvent(ctx, o)
-	if !inEvents(ctx) {
+func validateEventUpdate(group string, o, old *corev1.Event) field.ErrorList {
+	errs := validateAnyEvent(group, o)
+	if group != eventsv1.GroupName {
 		return errs
 	}
 	if !reflect.DeepEqual(o.Series, old.Series) {
@@ -107,14 +138,14 @@ func validateEventSeries(o *corev1.Event) field.ErrorList {
 }
 
 // validateAnyEvent is for events of both groups.
-func validateAnyEvent(ctx context.Context, o *corev1.Event) field.ErrorList {
+func validateAnyEvent(group string, o *corev1.Event) field.ErrorList {
 	var errs field.ErrorList
 	about := o.InvolvedObject.Namespace
 	if !eventNamespaceFits(o, about) {
 		errs = append(errs, field.Invalid(field.NewPath("involvedObject", "namespace"), about, "does not match event.namespace"))
 	}
 	if !o.EventTime.IsZero() {
-		errs = append(errs, validateReport(ctx, o)...)
+		errs = append(errs, validateReport(group, o)...)
 	}
 	for _, text := range validation.IsDNS1123Subdomain(o.Namespace) {
 		errs = append(errs, field.Invalid(field.NewPath("namespace"), o.Namespace, text))
@@ -137,9 +168,9 @@ func eventNamespaceFits(o *corev1.Event, about string) bool {
 }
 
 // validateReport validates the reporting controller, the instance and the action.
-func validateReport(ctx context.Context, o *corev1.Event) field.ErrorList {
+func validateReport(group string, o *corev1.Event) field.ErrorList {
 	controller := field.NewPath("reportingComponent")
-	if inEvents(ctx) {
+	if group == eventsv1.GroupName {
 		controller = field.NewPath("reportingController")
 	}
 	var errs field.ErrorList
@@ -167,4 +198,30 @@ func validateReport(ctx context.Context, o *corev1.Event) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// FromCoreEvent converts an event of the core group.
+func FromCoreEvent(in *corev1.Event, out *eventsv1.Event) {
+	*out = eventsv1.Event{
+		ObjectMeta: in.ObjectMeta, EventTime: in.EventTime,
+		ReportingController: in.ReportingController, ReportingInstance: in.ReportingInstance,
+		Action: in.Action, Reason: in.Reason, Regarding: in.InvolvedObject, Related: in.Related, Note: in.Message, Type: in.Type,
+		DeprecatedSource: in.Source, DeprecatedFirstTimestamp: in.FirstTimestamp, DeprecatedLastTimestamp: in.LastTimestamp, DeprecatedCount: in.Count,
+	}
+	if in.Series != nil {
+		out.Series = &eventsv1.EventSeries{Count: in.Series.Count, LastObservedTime: in.Series.LastObservedTime}
+	}
+}
+
+// ToCoreEvent converts an event of events.k8s.io.
+func ToCoreEvent(in *eventsv1.Event, out *corev1.Event) {
+	*out = corev1.Event{
+		ObjectMeta: in.ObjectMeta, EventTime: in.EventTime,
+		ReportingController: in.ReportingController, ReportingInstance: in.ReportingInstance,
+		Action: in.Action, Reason: in.Reason, InvolvedObject: in.Regarding, Related: in.Related, Message: in.Note, Type: in.Type,
+		Source: in.DeprecatedSource, FirstTimestamp: in.DeprecatedFirstTimestamp, LastTimestamp: in.DeprecatedLastTimestamp, Count: in.DeprecatedCount,
+	}
+	if in.Series != nil {
+		out.Series = &corev1.EventSeries{Count: in.Series.Count, LastObservedTime: in.Series.LastObservedTime}
+	}
 }

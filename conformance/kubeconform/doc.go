@@ -1,0 +1,2 @@
+// Package kubeconform pins the version of kubeconform that conformance/cmd/offline runs.
+package kubeconform
