@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -122,6 +123,9 @@ func (w *walk) fill(d *fieldData, t *fieldType, name string, tree map[string]any
 	}
 	if before, ok := tree[name].(map[string]any); ok && d.DefaultEntries {
 		v = addEntries(v, before)
+	}
+	if d.DefaultEntries && reflect.DeepEqual(tree[name], v) {
+		return nil // it has them already, as objects have that are read
 	}
 	tree[name], w.changed = v, true
 	return nil

@@ -257,7 +257,14 @@ func merge(a, b ref.Val) ref.Val {
 			out[key] = value
 		}
 	}
-	return types.DefaultTypeAdapter.NativeToValue(out)
+	return merged{types.NewStringInterfaceMap(types.DefaultTypeAdapter, out), out}
+}
+
+// merged is a map that merge has made, with its tree: rules merge whole objects to compare
+// them without some fields, and making a tree again would visit all that is below.
+type merged struct {
+	traits.Mapper
+	tree map[string]any
 }
 
 // labelSelector reads a label selector. A missing object selects nothing.
@@ -302,6 +309,15 @@ func equal(a, b ref.Val) ref.Val {
 // same compares trees whose types are not known. Empty and absent are equal.
 func same(a, b any) bool {
 	switch x := a.(type) {
+	case string:
+		y, ok := b.(string)
+		return ok && x == y
+	case int64:
+		y, ok := b.(int64)
+		return ok && x == y
+	case bool:
+		y, ok := b.(bool)
+		return ok && x == y
 	case []any:
 		y, _ := b.([]any)
 		if len(x) != len(y) {

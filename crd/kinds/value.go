@@ -229,6 +229,8 @@ func plain(v ref.Val) any {
 	switch v := v.(type) {
 	case *object:
 		return v.tree
+	case merged:
+		return v.tree
 	case types.String:
 		return string(v)
 	case types.Int:

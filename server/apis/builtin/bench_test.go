@@ -83,7 +83,7 @@ func BenchmarkStrategy(b *testing.B) {
 	for name, step := range map[string]func(){
 		"tree":     func() { kinds.Tree(obj) },
 		"assign":   func() { kinds.Assign(kinds.Tree(obj), &corev1.Pod{}) },
-		"default":  func() { r.Strategy.Default(obj) },
+		"default":  func() { r.Strategy.fill(obj) },
 		"create":   func() { r.Strategy.Create(b.Context(), obj) },
 		"validate": func() { r.Strategy.Validate(b.Context(), obj) },
 		"warn":     func() { r.Strategy.Warn(b.Context(), obj) },
@@ -110,7 +110,7 @@ func BenchmarkLargePod(b *testing.B) {
 	}
 	for name, step := range map[string]func(){
 		"tree":     func() { kinds.Tree(pod) },
-		"default":  func() { r.Strategy.Default(pod) },
+		"default":  func() { r.Strategy.fill(pod) },
 		"create":   func() { r.Strategy.Create(b.Context(), pod) },
 		"validate": func() { r.Strategy.Validate(b.Context(), pod) },
 		"warn":     func() { r.Strategy.Warn(b.Context(), pod) },

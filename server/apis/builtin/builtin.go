@@ -13,12 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/espalier-dev/espalier/server/catalog/restmapping"
 	"github.com/espalier-dev/espalier/server/endpoints"
+	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
@@ -37,13 +39,17 @@ type Options struct {
 
 // Resources are built-in resources. They are safe for concurrent use.
 type Resources struct {
-	options   Options
-	all       []Resource
-	scheme    *runtime.Scheme
-	codecs    serializer.CodecFactory
-	types     lazyTypes
-	stores    map[schema.GroupResource]*genericregistry.Store
-	endpoints map[endpointKey]*endpoint
+	options  Options
+	all      []Resource
+	scheme   *runtime.Scheme
+	codecs   serializer.CodecFactory
+	types    lazyTypes
+	complete *complete
+	// serializer and parameters are those of all endpoints.
+	serializer runtime.NegotiatedSerializer
+	parameters runtime.ParameterCodec
+	stores     map[schema.GroupResource]*genericregistry.Store
+	endpoints  map[endpointKey]*endpoint
 }
 
 // endpointKey identifies an endpoint.
@@ -71,7 +77,8 @@ func New(o Options, resources ...Resource) (*Resources, error) {
 	if r.scheme, err = newScheme(r.all); err != nil {
 		return nil, err
 	}
-	r.codecs, r.types = newCodecs(r.scheme), newTypes(r.scheme)
+	r.codecs, r.types, r.complete = newCodecs(r.scheme), newTypes(r.scheme), newComplete()
+	r.serializer, r.parameters = fieldmanager.CheckedSerializer(boundedQuantities{r.codecs}), runtime.NewParameterCodec(r.scheme)
 	for i := range r.all {
 		if err := r.addStore(&r.all[i]); err != nil {
 			return nil, fmt.Errorf("%s: %w", r.all[i].resource(), err)
@@ -147,6 +154,10 @@ func (r *Resources) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	e := r.endpoints[endpointKey{schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}, info.Subresource}]
 	if e == nil || !e.reached(info) {
 		http.NotFound(w, req)
+		return
+	}
+	if err := e.prepare(); err != nil { // a test prepares all
+		responsewriters.InternalError(w, req, fmt.Errorf("preparing %s: %w", e.resource.resource(), err))
 		return
 	}
 	if text := e.resource.Deprecated; text != "" {

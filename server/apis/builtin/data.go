@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -67,18 +68,14 @@ func FromData(k *kinds.Kind) Resource {
 			QualifiedFinalizers: !k.AnyFinalizer, GenerateNameOnUpdate: k.GenerateName == "always",
 		},
 	}
-	r.Strategy.Default = d.fill
+	r.Strategy.fill = d.fill
 	r.Strategy.Warn = func(ctx context.Context, obj runtime.Object) []string { return d.warn(ctx, obj, nil) }
 	r.Strategy.WarnUpdate = d.warn
 	if len(k.Generation) > 0 {
 		r.Strategy.Generation = func(obj, old runtime.Object) bool { return differ(obj, old, k.Generation, k.GenerationExact) }
 	}
 	if len(k.Columns) > 0 {
-		for i := range k.Columns {
-			if !k.Columns[i].Hidden {
-				r.Columns = append(r.Columns, d.column(&k.Columns[i]))
-			}
-		}
+		r.columns = sync.OnceValue(d.columns)
 		r.Row = func(obj runtime.Object) []any { return k.Row(kinds.Tree(obj)) }
 	}
 	if len(k.Selectors) > 0 {
@@ -121,7 +118,8 @@ func (d data) empty(kind string) func() runtime.Object {
 	}
 }
 
-func (d data) fill(obj runtime.Object) {
+// fill sets defaults, and reports whether there were any.
+func (d data) fill(obj runtime.Object) (changed bool) {
 	m := kinds.Tree(obj)
 	changed, err := d.kind.Default(m)
 	if err != nil {
@@ -130,6 +128,7 @@ func (d data) fill(obj runtime.Object) {
 	if changed {
 		kinds.Assign(m, obj)
 	}
+	return changed
 }
 
 func (d data) validate(ctx context.Context, obj, old runtime.Object, subresource string) field.ErrorList {
@@ -190,6 +189,18 @@ func pathSet(paths []string) *fieldpath.Set {
 		set.Insert(fieldpath.MakePathOrDie(parts...))
 	}
 	return set
+}
+
+// columns are those of tables. Most of their descriptions are documentation of Go types,
+// which takes time to find.
+func (d data) columns() []metav1.TableColumnDefinition {
+	var list []metav1.TableColumnDefinition
+	for i := range d.kind.Columns {
+		if c := &d.kind.Columns[i]; !c.Hidden {
+			list = append(list, d.column(c))
+		}
+	}
+	return list
 }
 
 // column is a column of a table.

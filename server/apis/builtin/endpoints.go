@@ -14,11 +14,11 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/client-go/applyconfigurations"
 	known "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"github.com/espalier-dev/espalier/server/apis/builtin/models"
 	"github.com/espalier-dev/espalier/server/endpoints"
 	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
 	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
@@ -36,6 +36,8 @@ var patchTypes = []string{
 type endpoint struct {
 	*endpoints.Endpoint
 	resource *Resource
+	// prepare adds what only requests need. It must be called before the endpoint serves.
+	prepare func() error
 }
 
 // reached reports whether the path of a request is one of the resource's. The path of a
@@ -65,12 +67,6 @@ func (e *endpoint) verbs() []string {
 
 // serve makes the endpoints.
 func (r *Resources) serve() error {
-	equivalent := runtime.NewEquivalentResourceRegistryWithIdentity(func(name schema.GroupResource) string {
-		if one := find(r.all, name); one != nil && !one.Alias.Empty() {
-			name = one.Alias
-		}
-		return name.String()
-	})
 	for i := range r.all {
 		one, of := &r.all[i], &r.all[i]
 		if !one.Alias.Empty() {
@@ -82,7 +78,7 @@ func (r *Resources) serve() error {
 			parts[name] = part(r.stores[of.resource()])
 		}
 		for name, s := range parts {
-			if err := r.add(one, name, s, newTable(of), equivalent); err != nil {
+			if err := r.add(one, name, s, newTable(of)); err != nil {
 				return fmt.Errorf("%s: %w", one.resource(), err)
 			}
 		}
@@ -91,43 +87,85 @@ func (r *Resources) serve() error {
 }
 
 // add makes one endpoint.
-func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t table, equivalent runtime.EquivalentResourceRegistry) error {
+func (r *Resources) add(one *Resource, subresource string, s rest.Storage, t table) error {
 	kind, own, err := r.kind(one, subresource, s)
 	if err != nil {
 		return err
 	}
 	scope := &handlers.RequestScope{
 		Namer:      handlers.ContextBasedNaming{Namer: runtime.Namer(meta.NewAccessor()), ClusterScoped: !one.Namespaced},
-		Serializer: fieldmanager.CheckedSerializer(boundedQuantities{r.codecs}), ParameterCodec: runtime.NewParameterCodec(r.scheme),
+		Serializer: r.serializer, ParameterCodec: r.parameters,
 		Creater: r.scheme, Convertor: r.scheme, UnsafeConvertor: runtime.UnsafeObjectConvertor(r.scheme), Defaulter: r.scheme, Typer: r.scheme,
-		Authorizer: r.options.Authorizer, EquivalentResourceMapper: equivalent, TableConvertor: t,
+		Authorizer: r.options.Authorizer, EquivalentResourceMapper: r, TableConvertor: t,
 		Resource: one.version().WithResource(one.Plural), Kind: kind, Subresource: subresource,
 		MetaGroupVersion: metav1.SchemeGroupVersion, HubGroupVersion: internal(kind.Group), MaxRequestBodyBytes: r.options.MaxRequestBodyBytes,
-	}
-	var fieldTypes managedfields.TypeConverter = r.types
-	switch {
-	case !own:
-		fieldTypes = managedfields.NewDeducedTypeConverter() // client-go knows no types of it
-	case one.Virtual != nil || !known.Scheme.Recognizes(kind):
-		fieldTypes = describedTypes(kind, one.New())
-	}
-	fieldTypes = fieldmanager.Limited(fieldTypes)
-	var reset map[fieldpath.APIVersion]fieldpath.Filter
-	if s, ok := s.(rest.ResetFieldsStrategy); ok {
-		reset = fieldpath.NewExcludeFilterSetMap(s.GetResetFields())
-	}
-	scope.FieldManager, err = managedfields.NewDefaultFieldManager(fieldTypes, r.scheme, r.scheme, r.scheme, kind, scope.HubGroupVersion, subresource, reset)
-	if err != nil {
-		return err
 	}
 	if !own || one.Virtual != nil && !one.listed() {
 		scope.TableConvertor = nil // reviews and tokens have no columns: 406, as in Kubernetes
 	}
-	equivalent.RegisterKindFor(scope.Resource, subresource, kind)
-	r.endpoints[endpointKey{scope.Resource, subresource}] = &endpoint{resource: one, Endpoint: &endpoints.Endpoint{
+	prepare := sync.OnceValue(func() (err error) {
+		scope.FieldManager, err = r.fieldManager(one, scope, own, s)
+		return err
+	})
+	r.endpoints[endpointKey{scope.Resource, subresource}] = &endpoint{resource: one, prepare: prepare, Endpoint: &endpoints.Endpoint{
 		Scope: scope, Storage: s, Admission: r.options.Admission, MinRequestTimeout: r.options.MinRequestTimeout, PatchTypes: patchTypes, CheckPatch: r.checkPatch(kind),
 	}}
 	return nil
+}
+
+var _ runtime.EquivalentResourceMapper = (*Resources)(nil)
+
+// EquivalentResourcesFor implements runtime.EquivalentResourceMapper. A resource and its
+// aliases have the same objects and the same plural name.
+func (r *Resources) EquivalentResourcesFor(resource schema.GroupVersionResource, subresource string) []schema.GroupVersionResource {
+	if r.endpoints[endpointKey{resource, subresource}] == nil {
+		return nil
+	}
+	name := r.origin(resource.GroupResource())
+	var list []schema.GroupVersionResource
+	for i := range r.all {
+		one := &r.all[i]
+		if one.Plural != resource.Resource || r.origin(one.resource()) != name {
+			continue
+		}
+		if other := one.version().WithResource(one.Plural); r.endpoints[endpointKey{other, subresource}] != nil {
+			list = append(list, other)
+		}
+	}
+	return list
+}
+
+// origin is the resource that an alias stands for, others themselves.
+func (r *Resources) origin(name schema.GroupResource) schema.GroupResource {
+	if one := find(r.all, name); one != nil && !one.Alias.Empty() {
+		return one.Alias
+	}
+	return name
+}
+
+// KindFor implements runtime.EquivalentResourceMapper.
+func (r *Resources) KindFor(resource schema.GroupVersionResource, subresource string) schema.GroupVersionKind {
+	if e := r.endpoints[endpointKey{resource, subresource}]; e != nil {
+		return e.Scope.Kind
+	}
+	return schema.GroupVersionKind{}
+}
+
+// fieldManager makes the field manager of an endpoint. It is the largest part of one, and
+// most endpoints are never used.
+func (r *Resources) fieldManager(one *Resource, scope *handlers.RequestScope, own bool, s rest.Storage) (*managedfields.FieldManager, error) {
+	var types managedfields.TypeConverter = r.types
+	switch {
+	case !own:
+		types = managedfields.NewDeducedTypeConverter() // client-go knows no types of it
+	case one.Virtual != nil || !known.Scheme.Recognizes(scope.Kind):
+		types = describedTypes(scope.Kind, one.New())
+	}
+	var reset map[fieldpath.APIVersion]fieldpath.Filter
+	if s, ok := s.(rest.ResetFieldsStrategy); ok {
+		reset = fieldpath.NewExcludeFilterSetMap(s.GetResetFields())
+	}
+	return managedfields.NewDefaultFieldManager(fieldmanager.Limited(types), r.scheme, r.scheme, r.scheme, scope.Kind, scope.HubGroupVersion, scope.Subresource, reset)
 }
 
 // kind is the kind that an endpoint serves: mostly that of the resource. Kinds of
@@ -158,12 +196,14 @@ func (r *Resources) kind(one *Resource, subresource string, s rest.Storage) (kin
 	return kind, false, nil
 }
 
-// lazyTypes are those of all kinds of Kubernetes: reading them takes a tenth of a
-// second, and so is begun before the first write needs them.
+// lazyTypes are those of all kinds of Kubernetes. They are read while the server starts,
+// before the first write needs them.
 type lazyTypes func() managedfields.TypeConverter
 
 func newTypes(scheme *runtime.Scheme) lazyTypes {
-	return sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme) })
+	return sync.OnceValue(func() managedfields.TypeConverter {
+		return managedfields.NewSchemeTypeConverter(scheme, models.Parser())
+	})
 }
 
 // ObjectToTyped implements managedfields.TypeConverter.

@@ -17,7 +17,7 @@ func TestJobsHaveTheLabelsOfTheirPods(t *testing.T) {
 	for name, labels := range map[string]map[string]string{"none": nil, "equal": {"app": "a"}} {
 		job := &batchv1.Job{}
 		job.Name, job.UID, job.Labels, job.Spec.Template.Labels = "j", "u", labels, own
-		jobs.Default(job)
+		jobs.fill(job)
 		jobs.Create(t.Context(), job)
 		if job.Spec.Template.Labels["job-name"] != "j" {
 			t.Errorf("%s: the pods have the labels %v", name, job.Spec.Template.Labels)

@@ -38,7 +38,8 @@ func withStrategy(s *genericregistry.Store, strategy Strategy) *genericregistry.
 	own := *s
 	changed := s.CreateStrategy.(restStrategy)
 	changed.strategy = strategy
+	var both storeStrategy = changed
 	own.CreateStrategy, own.DeleteStrategy = nil, nil
-	own.UpdateStrategy, own.ResetFieldsStrategy = changed, changed
+	own.UpdateStrategy, own.ResetFieldsStrategy = both, both
 	return &own
 }

@@ -55,6 +55,8 @@ type Resource struct {
 	// functions are in the scheme.
 	Alias schema.GroupResource
 
+	// columns, if not nil, finds out Columns for the first table.
+	columns func() []metav1.TableColumnDefinition
 	// convert adds the conversion functions of an alias to the scheme.
 	convert func(*runtime.Scheme) error
 	// connect is called once all resources have stores. May be nil.
@@ -100,6 +102,9 @@ type Strategy struct {
 	Name func(name string, prefix bool) []string
 	// Default sets defaults in objects from clients and from etcd.
 	Default func(obj runtime.Object)
+	// fill, if not nil, is used instead of Default. It reports whether it has changed the
+	// object, and takes so long that objects from etcd need it only once: see complete.
+	fill func(obj runtime.Object) (changed bool)
 	// Create and Update drop and set the fields that clients may not set.
 	Create func(ctx context.Context, obj runtime.Object)
 	Update func(ctx context.Context, obj, old runtime.Object)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion"
@@ -26,7 +27,10 @@ func newScheme(resources []Resource) (*runtime.Scheme, error) {
 		if r.NewList != nil {
 			register(s, r.version().WithKind(r.Kind+"List"), r.NewList)
 		}
-		if r.Strategy.Default != nil {
+		switch fill := r.Strategy.fill; {
+		case fill != nil:
+			s.AddTypeDefaultingFunc(r.New(), func(obj any) { fill(obj.(runtime.Object)) })
+		case r.Strategy.Default != nil:
 			s.AddTypeDefaultingFunc(r.New(), func(obj any) { r.Strategy.Default(obj.(runtime.Object)) })
 		}
 	}
@@ -138,19 +142,24 @@ func addSelectors(s *runtime.Scheme, r, of *Resource) error {
 	if of.Fields == nil {
 		return nil
 	}
-	names := map[string]string{"metadata.name": "metadata.name"}
-	if r.Namespaced {
-		names["metadata.namespace"] = "metadata.namespace"
-	}
-	if r.selectors != nil {
-		maps.Copy(names, r.selectors)
-	} else {
+	// Found out with the first selector: the fields of an empty object are expressions,
+	// and compiling those of all kinds takes longer than serving them.
+	names := sync.OnceValue(func() map[string]string {
+		names := map[string]string{"metadata.name": "metadata.name"}
+		if r.Namespaced {
+			names["metadata.namespace"] = "metadata.namespace"
+		}
+		if r.selectors != nil {
+			maps.Copy(names, r.selectors)
+			return names
+		}
 		for name := range of.Fields(of.New()) {
 			names[name] = name
 		}
-	}
+		return names
+	})
 	return s.AddFieldLabelConversionFunc(r.version().WithKind(r.Kind), func(label, value string) (string, string, error) {
-		if name, ok := names[label]; ok {
+		if name, ok := names()[label]; ok {
 			return name, value, nil
 		}
 		return "", "", fmt.Errorf("field label not supported: %s", label)
@@ -161,30 +170,4 @@ func addSelectors(s *runtime.Scheme, r, of *Resource) error {
 func newCodecs(s *runtime.Scheme) serializer.CodecFactory {
 	return serializer.NewCodecFactory(s,
 		serializer.WithStreamingCollectionEncodingToJSON(), serializer.WithStreamingCollectionEncodingToProtobuf())
-}
-
-// storageCodec writes protobuf, or JSON for types that have no protobuf, and reads protobuf, JSON and YAML. What it reads
-// does not say its kind, as it does not in Kubernetes: the items of a list would
-// repeat it.
-type storageCodec struct{ runtime.Codec }
-
-func newStorageCodec(codecs serializer.CodecFactory, version schema.GroupVersion, sample runtime.Object) (runtime.Codec, error) {
-	mediaType := runtime.ContentTypeProtobuf
-	if _, ok := sample.(interface{ Marshal() ([]byte, error) }); !ok {
-		mediaType = runtime.ContentTypeJSON
-	}
-	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), mediaType)
-	if !ok {
-		return nil, fmt.Errorf("there is no serializer for %s", mediaType)
-	}
-	return storageCodec{codecs.CodecForVersions(info.Serializer, codecs.UniversalDeserializer(), version, internal(version.Group))}, nil
-}
-
-// Decode implements runtime.Decoder.
-func (c storageCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
-	obj, kind, err := c.Codec.Decode(data, defaults, into)
-	if err == nil {
-		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	}
-	return obj, kind, err
 }

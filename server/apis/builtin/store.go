@@ -22,7 +22,7 @@ func (r *Resources) addStore(one *Resource) error {
 	if !ok {
 		return nil
 	}
-	codec, err := newStorageCodec(r.codecs, one.version(), one.New())
+	codec, err := newStorageCodec(r, one)
 	if err != nil {
 		return err
 	}
@@ -37,9 +37,17 @@ func (r *Resources) addStore(one *Resource) error {
 	return nil
 }
 
+// storeStrategy is what a store needs of a strategy.
+type storeStrategy interface {
+	rest.RESTCreateStrategy
+	rest.CreateUpdateResetFieldsStrategy
+	rest.RESTDeleteStrategy
+}
+
 // newStore returns the store of a resource, without its storage.
 func (r *Resources) newStore(one *Resource) *genericregistry.Store {
-	strategy := restStrategy{r.scheme, names.SimpleNameGenerator, one.Strategy, one.Namespaced}
+	own := restStrategy{r.scheme, names.SimpleNameGenerator, one.Strategy, one.Namespaced}
+	var strategy storeStrategy = own // one value for all fields of the store
 	get := attributes(one)
 	s := &genericregistry.Store{
 		NewFunc:     one.New,
@@ -56,10 +64,10 @@ func (r *Resources) newStore(one *Resource) *genericregistry.Store {
 		TableConvertor:            newTable(one),
 	}
 	if one.Strategy.Orphans {
-		s.DeleteStrategy = orphaning{strategy}
+		s.DeleteStrategy = orphaning{own}
 	}
 	if one.TTL != nil {
-		s.DeleteStrategy = transient{strategy}
+		s.DeleteStrategy = transient{own}
 		s.TTLFunc = func(obj runtime.Object, _ uint64, _ bool) (uint64, error) { return one.TTL(obj), nil }
 	}
 	return s

@@ -19,6 +19,8 @@ var (
 	// nameColumn and ageColumn are what most tables begin and end with.
 	nameColumn = metav1.TableColumnDefinition{Name: "Name", Type: "string", Format: "name", Description: metadataDocs["name"]}
 	ageColumn  = metav1.TableColumnDefinition{Name: "Age", Type: "string", Description: metadataDocs["creationTimestamp"]}
+	// nameAndAge are the columns of kinds without any of their own.
+	nameAndAge = []metav1.TableColumnDefinition{nameColumn, ageColumn}
 )
 
 // age is how long ago something was, as kubectl shows it.
@@ -34,7 +36,7 @@ func created(m metav1.Object) string { return age(m.GetCreationTimestamp().Time)
 
 // table makes tables of the objects of a resource.
 type table struct {
-	columns []metav1.TableColumnDefinition
+	columns func() []metav1.TableColumnDefinition
 	row     func(runtime.Object) []any
 }
 
@@ -42,19 +44,22 @@ var _ rest.TableConvertor = table{}
 
 func newTable(r *Resource) table {
 	if r.Row == nil {
-		return table{[]metav1.TableColumnDefinition{nameColumn, ageColumn}, func(obj runtime.Object) []any {
+		return table{func() []metav1.TableColumnDefinition { return nameAndAge }, func(obj runtime.Object) []any {
 			m := kinds.Metadata(obj)
 			return []any{m.GetName(), created(m)}
 		}}
 	}
-	return table{r.Columns, r.Row}
+	if r.columns != nil {
+		return table{r.columns, r.Row}
+	}
+	return table{func() []metav1.TableColumnDefinition { return r.Columns }, r.Row}
 }
 
 // ConvertToTable implements rest.TableConvertor.
 func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*metav1.Table, error) {
 	out := &metav1.Table{}
 	if o, _ := options.(*metav1.TableOptions); o == nil || !o.NoHeaders {
-		out.ColumnDefinitions = t.columns
+		out.ColumnDefinitions = t.columns()
 	}
 	add := func(item runtime.Object) error {
 		out.Rows = append(out.Rows, metav1.TableRow{Cells: t.row(item), Object: runtime.RawExtension{Object: item}})

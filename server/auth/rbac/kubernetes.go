@@ -4,21 +4,22 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/auth/rbac/reconciliation"
 )
 
 // kubernetesDefaults are the objects that kube-apiserver creates at its start, as one
-// has answered them, without what the server sets.
+// has answered them, without what the server sets. Each line is one. They are JSON: as YAML,
+// they took a tenth of the time in which a server starts.
 //
-//go:embed kubernetes.yaml
+//go:embed kubernetes.json
 var kubernetesDefaults []byte
 
 // defaults are roles and bindings.
@@ -45,7 +46,7 @@ var readKubernetes = sync.OnceValues(func() (*defaults, error) { return parseDef
 // parseDefaults reads roles and bindings of all four kinds.
 func parseDefaults(text []byte) (*defaults, error) {
 	d := &defaults{}
-	documents := yaml.NewYAMLToJSONDecoder(bytes.NewReader(text))
+	documents := json.NewDecoder(bytes.NewReader(text))
 	for {
 		// One type for all kinds: their fields have no name in common but metadata.
 		var one struct {
@@ -70,7 +71,6 @@ func parseDefaults(text []byte) (*defaults, error) {
 			d.roles = append(d.roles, rbacv1.Role{ObjectMeta: meta, Rules: one.Rules})
 		case "RoleBinding":
 			d.roleBindings = append(d.roleBindings, rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: one.RoleRef, Subjects: one.Subjects})
-		case "": // the comment at the beginning
 		default:
 			return nil, fmt.Errorf("%s %s is not a role and not a binding", one.Kind, one.Name)
 		}

@@ -39,12 +39,12 @@ func TestKubernetesDefaults(t *testing.T) {
 	if err := rbac.EnsureKubernetesDefaults(e.ctx, e.admin); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("kubernetes.yaml")
+	text, err := os.ReadFile("kubernetes.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]bool{}
-	document := regexp.MustCompile(`(?m)^kind: \w*?(Role|RoleBinding)\nmetadata:\n  name: (.*)\n(?:  namespace: (.*)\n)?`)
+	document := regexp.MustCompile(`(?m)^\{"apiVersion":"[^"]*","kind":"\w*?(Role|RoleBinding)","metadata":\{"name":"([^"]*)"(?:,"namespace":"([^"]*)")?`)
 	for _, m := range document.FindAllStringSubmatch(string(text), -1) {
 		kind, name := map[string]string{"Role": "role ", "RoleBinding": "binding "}[m[1]], m[2]
 		if m[3] != "" {

@@ -2,29 +2,14 @@ package models
 
 import (
 	"fmt"
-	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
 // appliedTypes are the schemas of client-go's apply configurations. They come from
-// Kubernetes' own OpenAPI definitions, which include the markers in its comments. Any
-// object that is converted gives access to all of them.
-var appliedTypes = sync.OnceValue(func() *schema.Schema {
-	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.ConfigMap{})
-	sample := &corev1.ConfigMap{}
-	sample.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	typed, err := applyconfigurations.NewTypeConverter(scheme).ObjectToTyped(sample)
-	if err != nil {
-		panic("models: client-go cannot convert an empty config map: " + err.Error())
-	}
-	return typed.Schema()
-})
+// Kubernetes' own OpenAPI definitions, which include the markers in its comments.
+func appliedTypes() *schema.Schema { return &Parser().Schema }
 
 // mapOf is the schema of a struct, nil if nothing is known of it.
 func mapOf(types *schema.Schema, name string) *schema.Map {
