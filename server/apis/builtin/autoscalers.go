@@ -31,17 +31,18 @@ func addAutoscalers(r *Resource) {
 	}
 	// A tree has no empty list of policies. Only an absent one has a default: an empty one
 	// is an error.
-	fill := r.Strategy.Default
-	r.Strategy.Default = func(obj runtime.Object) {
+	fill := r.Strategy.fill
+	r.Strategy.fill = func(obj runtime.Object) bool {
 		a := obj.(*autoscalingv2.HorizontalPodAutoscaler)
 		up, down := emptyPolicies(a)
-		fill(obj)
+		changed := fill(obj)
 		if up {
 			a.Spec.Behavior.ScaleUp.Policies = []autoscalingv2.HPAScalingPolicy{}
 		}
 		if down {
 			a.Spec.Behavior.ScaleDown.Policies = []autoscalingv2.HPAScalingPolicy{}
 		}
+		return changed
 	}
 }
 

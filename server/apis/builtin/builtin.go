@@ -111,6 +111,8 @@ func check(resources []Resource) error {
 			return fmt.Errorf("%s: New is needed, and NewList if and only if it is listed", r.resource())
 		case r.stored() && r.Strategy.Name == nil:
 			return fmt.Errorf("%s: Strategy.Name must be set", r.resource())
+		case r.Strategy.Default != nil && r.Strategy.fill != nil:
+			return fmt.Errorf("%s: there are two functions that set defaults", r.resource())
 		case !r.Alias.Empty() && r.convert == nil:
 			return fmt.Errorf("%s: an alias needs conversion functions", r.resource())
 		}
