@@ -35,6 +35,9 @@ func (k *Kind) Create(obj runtime.Object, namespace string) Answer {
 			return answer // before anything else is validated
 		}
 	}
+	if p, ok := obj.(*corev1.Pod); ok {
+		answer.Warnings = append(answer.Warnings, SyncAppArmor(p)...)
+	}
 	job, ok := obj.(*batchv1.Job)
 	shared := ok && len(job.Labels) == 0
 	w := k.prepare(obj, nil, "")
