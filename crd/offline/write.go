@@ -11,6 +11,7 @@ import (
 
 	"github.com/espalier-dev/espalier/crd/kinds"
 	"github.com/espalier-dev/espalier/crd/request"
+	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 // Answer is what an API server answers to a write.
@@ -40,12 +41,18 @@ func (k *Kind) Create(obj runtime.Object, namespace string) Answer {
 	}
 	job, ok := obj.(*batchv1.Job)
 	shared := ok && len(job.Labels) == 0
+	if k.counted() {
+		m.SetGeneration(1)
+	}
 	w := k.prepare(obj, nil, "")
 	if shared {
 		CopyJobLabels(job)
 	}
-	answer.Errors = validation.ValidateObjectMetaAccessor(m, k.Namespaced, k.name, field.NewPath("metadata"))
-	answer.Errors = append(answer.Errors, w.errors()...)
+	answer.Errors = w.errors()
+	if len(answer.Errors) == 0 || !k.metadataLast() {
+		errs := validation.ValidateObjectMetaAccessor(m, k.Namespaced, k.name, field.NewPath("metadata"))
+		answer.Errors = append(errs, answer.Errors...)
+	}
 	if len(answer.Errors) == 0 {
 		answer.Warnings = append(answer.Warnings, w.warnings()...)
 	}
@@ -143,6 +150,19 @@ func (w write) errors() field.ErrorList {
 		errs = append(errs, k.code.Validate(w.obj, w.old)...)
 	}
 	return errs
+}
+
+// counted reports whether changes are counted in metadata.generation.
+func (k *Kind) counted() bool {
+	if k.data != nil {
+		return len(k.data.Generation) > 0
+	}
+	return k.code.Generation
+}
+
+// metadataLast reports whether metadata is validated only in objects without other errors.
+func (k *Kind) metadataLast() bool {
+	return k.data != nil && k.data.MetadataLast || k.code == &rules.CoreEvent || k.code == &rules.Event
 }
 
 // qualifiedFinalizers reports whether finalizers need a domain.

@@ -22,7 +22,7 @@ import (
 var (
 	ValidatingAdmissionPolicy = WithStatus(Rules{
 		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"),
-		Name:             admissionName, AnyFinalizer: true,
+		Name:             admissionName, AnyFinalizer: true, Generation: true,
 		Default: filled(func(p *admissionv1.ValidatingAdmissionPolicy) {
 			DefaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
 			defaultMatchResources(p.Spec.MatchConstraints)
@@ -33,7 +33,7 @@ var (
 	})
 	MutatingAdmissionPolicy = Rules{
 		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy"),
-		Name:             admissionName, AnyFinalizer: true,
+		Name:             admissionName, AnyFinalizer: true, Generation: true,
 		// The reinvocation policy has no default: authors must choose one.
 		Default: filled(func(p *admissionv1.MutatingAdmissionPolicy) {
 			DefaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
@@ -43,13 +43,13 @@ var (
 	}
 	ValidatingAdmissionPolicyBinding = Rules{
 		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
-		Name:             admissionName, AnyFinalizer: true,
+		Name:             admissionName, AnyFinalizer: true, Generation: true,
 		Default:  filled(func(b *admissionv1.ValidatingAdmissionPolicyBinding) { defaultMatchResources(b.Spec.MatchResources) }),
 		Validate: validated(validateValidatingPolicyBinding),
 	}
 	MutatingAdmissionPolicyBinding = Rules{
 		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyBinding"),
-		Name:             admissionName, AnyFinalizer: true,
+		Name:             admissionName, AnyFinalizer: true, Generation: true,
 		Default:  filled(func(b *admissionv1.MutatingAdmissionPolicyBinding) { defaultMatchResources(b.Spec.MatchResources) }),
 		Validate: validated(validateMutatingPolicyBinding),
 	}

@@ -17,6 +17,8 @@ type Rules struct {
 	// AnyFinalizer accepts finalizers without a domain. LooseGenerateName accepts any
 	// metadata.generateName in changed objects.
 	AnyFinalizer, LooseGenerateName bool
+	// Generation is whether a server counts changes in metadata.generation, from 1.
+	Generation bool
 	// Default sets defaults in objects from clients and from storage.
 	Default func(obj runtime.Object)
 	// Prepare drops and sets the fields that clients may not set.

@@ -41,7 +41,7 @@ func withHooks[P interface {
 	}
 	return Rules{
 		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind(kind),
-		Name:             admissionName, AnyFinalizer: true,
+		Name:             admissionName, AnyFinalizer: true, Generation: true,
 		Default: filled(func(c P) {
 			for i := range list(c) {
 				fill(&list(c)[i])
