@@ -8,7 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
@@ -72,7 +72,7 @@ func (l *Lister[T]) Get(ctx context.Context, name string) (T, error) {
 			return obj.(T), nil
 		}
 	}
-	if len(path.IsValidPathSegmentName(name)) > 0 {
+	if len(content.IsPathSegmentName(name)) > 0 {
 		var none T
 		return none, apierrors.NewNotFound(schema.GroupResource{}, name) // the client would refuse to ask
 	}
