@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/espalier-dev/espalier/conformance/kinds/generator"
 )
@@ -41,6 +41,7 @@ type Kind struct {
 	Seeds     []map[string]any
 	Known     generator.Known
 	Exclusive bool
+	fixed     bool // the seeds are created as they are, each once, and then with changes
 	unsettled bool // kube-apiserver writes its status
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/espalier-dev/espalier/conformance/kinds/answer"
 	"github.com/espalier-dev/espalier/conformance/kinds/generator"

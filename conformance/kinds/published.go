@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/espalier-dev/espalier/conformance/kinds/answer"
 )

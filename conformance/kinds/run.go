@@ -21,11 +21,16 @@ type Options struct {
 	Objects     int      // for each kind
 	Seed        uint64
 	Workers     int
-	Progress    io.Writer
+	// Fixtures, if not empty, is a folder whose objects take the place of seeds.
+	Fixtures string
+	Progress io.Writer
 }
 
 // round is how many objects of a kind are made before the next kind has its turn, so that a run that is cut short has seen all kinds.
 const round = 50
+
+// fixtureRounds is how often each fixture is created: as it is, and with one, two and three changes.
+const fixtureRounds = 4
 
 // Run compares all kinds until ctx ends.
 func Run(ctx context.Context, o Options) (*Report, error) {
@@ -70,10 +75,19 @@ func prepare(ctx context.Context, o Options) ([]*Kind, *Report, error) {
 	report := NewReport(o.Seed)
 	documents := map[string]*generator.Document{}
 	texts := &publication{o.There, o.Here, map[string]map[string]any{}}
+	var given map[string][]map[string]any
+	if o.Fixtures != "" {
+		if given, err = fixtures(o.Fixtures); err != nil {
+			return nil, nil, err
+		}
+	}
 	var kinds []*Kind
 	for _, k := range selected {
 		if err := k.plant(); err != nil {
 			return nil, nil, err
+		}
+		if o.Fixtures != "" {
+			k.fixed, k.Seeds = true, given[k.apiVersion()+" "+k.Resource.Kind]
 		}
 		if len(k.Seeds) == 0 {
 			report.NoSeed = append(report.NoSeed, k.ID)
@@ -133,6 +147,9 @@ func together(ctx context.Context, o Options, kinds []*Kind, report *Report, fro
 
 // objects runs the scripts of some objects of a kind.
 func objects(ctx context.Context, o Options, k *Kind, report *Report, from, to int) error {
+	if k.fixed {
+		to = min(to, fixtureRounds*len(k.Seeds))
+	}
 	for i := from; i < to && ctx.Err() == nil; i++ {
 		s := newScript(o.There, o.Here, o.Seed, k, i)
 		if err := s.run(ctx); err != nil {

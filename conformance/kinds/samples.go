@@ -74,7 +74,9 @@ func (k *Kind) finish(object map[string]any) bool {
 }
 
 // OpenAPI returns the OpenAPI v3 document that has the schema of a kind.
-func (c *Client) OpenAPI(ctx context.Context, k *Kind) ([]byte, error) { return c.read(ctx, k.document()) }
+func (c *Client) OpenAPI(ctx context.Context, k *Kind) ([]byte, error) {
+	return c.read(ctx, k.document())
+}
 
 // Create asks whether a server would create a sample. Fields says what it does with unknown and duplicate fields: Strict or Ignore.
 func (c *Client) Create(ctx context.Context, s Sample, fields string) (*answer.Answer, error) {

@@ -206,8 +206,12 @@ func (s *script) query() url.Values {
 }
 
 func (s *script) create(ctx context.Context) error {
-	s.seed = s.kind.seed(s.src.IntN(len(s.kind.Seeds)), s.index)
-	object, _ := generator.Mutate(s.src, s.seed, s.kind.Schema, s.kind.Known, generator.Number(s.src))
+	which, changes := s.src.IntN(len(s.kind.Seeds)), generator.Number(s.src)
+	if n := len(s.kind.Seeds); s.kind.fixed {
+		which, changes = s.index%n, s.index/n
+	}
+	s.seed = s.kind.seed(which, s.index)
+	object, _ := generator.Mutate(s.src, s.seed, s.kind.Schema, s.kind.Known, changes)
 	query := s.query()
 	r := &Request{Method: http.MethodPost, Path: s.kind.path(), Query: query, Type: "application/json", Body: object, Purpose: "create"}
 	if name := answer.Name(object); name != "" && s.kind.can("patch") && s.src.Chance(12) {

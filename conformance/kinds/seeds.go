@@ -43,25 +43,33 @@ func (k *Kind) plant() error {
 }
 
 func parseSeeds(data []byte) ([]map[string]any, error) {
-	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	var out []map[string]any
+	err := documents(data, func(object map[string]any, text []byte, err error) error {
+		if err == nil && len(object) == 0 {
+			err = fmt.Errorf("not an object: %s", bytes.TrimSpace(text))
+		}
+		out = append(out, object)
+		return err
+	})
+	return out, err
+}
+
+// documents calls a function for each document of a file, with nil for one that is no object.
+func documents(data []byte, each func(object map[string]any, text []byte, err error) error) error {
+	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for {
 		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return out, nil
+			return nil
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		text, err := syaml.YAMLToJSONStrict(document)
-		if err != nil {
-			return nil, err
+		object, _ := answer.Decode(text).(map[string]any)
+		if err := each(object, document, err); err != nil {
+			return err
 		}
-		object, ok := answer.Decode(text).(map[string]any)
-		if !ok || len(object) == 0 {
-			return nil, fmt.Errorf("not an object: %s", bytes.TrimSpace(document))
-		}
-		out = append(out, object)
 	}
 }
 

@@ -3,6 +3,7 @@ package offline
 import (
 	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,7 +35,15 @@ func (k *Kind) Create(obj runtime.Object, namespace string) Answer {
 			return answer // before anything else is validated
 		}
 	}
+	if p, ok := obj.(*corev1.Pod); ok {
+		answer.Warnings = append(answer.Warnings, SyncAppArmor(p)...)
+	}
+	job, ok := obj.(*batchv1.Job)
+	shared := ok && len(job.Labels) == 0
 	w := k.prepare(obj, nil, "")
+	if shared {
+		CopyJobLabels(job)
+	}
 	answer.Errors = validation.ValidateObjectMetaAccessor(m, k.Namespaced, k.name, field.NewPath("metadata"))
 	answer.Errors = append(answer.Errors, w.errors()...)
 	if len(answer.Errors) == 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -31,11 +32,12 @@ var (
 	out      = flag.String("out", "", "write the report to this file, too")
 	asJSON   = flag.Bool("json", false, "print the report as JSON, with an example of each miss in detail")
 	args     = flag.String("server-args", data, "flags of our server, separated by spaces; those that it does not have are left out")
-	kubeArgs = flag.String("kube-args", quiet, "further flags of kube-apiserver, separated by spaces")
+	kubeArgs = flag.String("kube-args", quiet+" --allow-privileged", "further flags of kube-apiserver, separated by spaces")
 	workers  = flag.Int("workers", 4, "kinds that are compared at the same time")
 	serve    = flag.Bool("serve", false, "start both servers, print their kubeconfig files, and wait for a signal")
 	show     = flag.String("show", "", "run the requests of objects, KIND/NUMBER separated by commas, and print the requests and both answers")
 	check    = flag.Bool("check-seeds", false, "create the seeds as they are on kube-apiserver, and fail if it refuses one")
+	fixtures = flag.String("fixtures", "", "folder whose objects are created, as they are and changed, in place of generated ones; \"kubernetes\" is the source of Kubernetes")
 	control  = flag.Bool("control", false, "compare kube-apiserver with a second kube-apiserver: what differs is noise")
 
 	leastEqual   = flag.Float64("least-equal", 0, "fail if fewer percent of the objects that both accept are stored equal")
@@ -55,6 +57,11 @@ func run(ctx context.Context, dir string) error {
 	o := kinds.Options{There: there.client, Objects: *objects, Seed: *seed, Workers: max(*workers, 1), Progress: os.Stderr}
 	if *only != "" {
 		o.Kinds = strings.Split(*only, ",")
+	}
+	if *fixtures != "" {
+		if o.Fixtures, err = fixtureFolder(ctx); err != nil {
+			return err
+		}
 	}
 	if *check {
 		return kinds.CheckSeeds(ctx, o)
@@ -94,6 +101,25 @@ func run(ctx context.Context, dir string) error {
 	}
 	fmt.Fprintf(os.Stderr, "kinds: compared for %s\n", time.Since(began).Round(time.Second))
 	return errors.Join(err, output(report), gates(report.Total()))
+}
+
+// fixtureFolder is the folder of -fixtures.
+func fixtureFolder(ctx context.Context) (string, error) {
+	if *fixtures != "kubernetes" {
+		return *fixtures, nil
+	}
+	root, err := launch.Root()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes")
+	cmd.Dir = filepath.Join(root, "conformance", "kubernetes")
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	dir, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the source of Kubernetes failed: %w", err)
+	}
+	return strings.TrimSpace(string(dir)), nil
 }
 
 // A started server has an etcd of its own.

@@ -56,6 +56,17 @@ func TestGeneratedName(t *testing.T) {
 	}
 }
 
+// A request that names another object does not make the name of this one the client's.
+func TestGeneratedNameStays(t *testing.T) {
+	n := NewNormalizer(time.Now())
+	object := map[string]any{"metadata": map[string]any{"name": "gen-x1", "generateName": "gen-"}}
+	first := n.Object(object)
+	n.Asked(map[string]any{"metadata": map[string]any{"name": "other"}})
+	if second := n.Object(object); !reflect.DeepEqual(first, second) {
+		t.Errorf("%v, then %v", first, second)
+	}
+}
+
 func TestStoredMisses(t *testing.T) {
 	o := Compare(side(200, `{"a":{"b":[{"c":1},{"c":2}],"d":"x"},"m":{"k/x":1}}`), side(200, `{"a":{"b":[{"c":1},{"c":3}],"e":true},"m":{}}`))
 	var rules []string

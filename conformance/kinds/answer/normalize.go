@@ -73,6 +73,9 @@ func (n *Normalizer) Object(object map[string]any) map[string]any {
 	w := walker{Normalizer: n}
 	meta, _ := object["metadata"].(map[string]any)
 	w.uid, _ = meta["uid"].(string)
+	if name, _ := meta["name"].(string); name != "" && name == n.values[slot("name", ".metadata.name")] {
+		w.name = name // which the server gave it with the first request
+	}
 	if !n.named {
 		w.name, _ = meta["name"].(string)
 		if details, ok := object["details"].(map[string]any); ok {

@@ -10,6 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/espalier-dev/espalier/crd/offline"
 )
 
 // addPods adds to pods what no file says: the status of new pods, graceful deletion, and
@@ -17,10 +20,13 @@ import (
 func addPods(r *Resource) {
 	create := r.Strategy.Create
 	r.Strategy.Create = func(ctx context.Context, obj runtime.Object) {
+		p := obj.(*corev1.Pod)
+		for _, text := range offline.SyncAppArmor(p) {
+			warning.AddWarning(ctx, "", text)
+		}
 		if create != nil {
 			create(ctx, obj)
 		}
-		p := obj.(*corev1.Pod)
 		startPod(p)
 		trees(ctx, obj, nil).set("status", &p.Status)
 	}

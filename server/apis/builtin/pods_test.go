@@ -13,6 +13,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -537,5 +538,57 @@ func TestPrivilegedPods(t *testing.T) {
 		Containers: []corev1.Container{{Name: "c", Image: "i", SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)}}},
 	}}, metav1.CreateOptions{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAppArmorAnnotations checks how the annotations of older clients become fields. The
+// answers are those of kube-apiserver v1.37.1.
+func TestAppArmorAnnotations(t *testing.T) {
+	c := start(t, Data()...).client("application/json").CoreV1().Pods("default")
+	profile := func(kind corev1.AppArmorProfileType, name ...string) *corev1.AppArmorProfile {
+		p := &corev1.AppArmorProfile{Type: kind}
+		if len(name) > 0 {
+			p.LocalhostProfile = &name[0]
+		}
+		return p
+	}
+	for i, test := range []struct {
+		annotation   string
+		pod, c, want *corev1.AppArmorProfile
+		fails        string
+	}{
+		{"localhost/x", nil, nil, profile("Localhost", "x"), ""},
+		{"runtime/default", nil, nil, profile("RuntimeDefault"), ""},
+		{"unconfined", profile("RuntimeDefault"), nil, profile("Unconfined"), ""},
+		{"runtime/default", profile("RuntimeDefault"), nil, nil, ""},
+		{"localhost/", nil, nil, nil, ""},
+		{"localhost/x", nil, profile("Localhost", "x"), profile("Localhost", "x"), ""},
+		{"localhost/y", nil, profile("Localhost", "x"), nil, "spec.containers[0].securityContext.appArmorProfile.localhostProfile: Forbidden: apparmor profile in annotation and field must match"},
+	} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", i), Annotations: map[string]string{"container.apparmor.security.beta.kubernetes.io/c": test.annotation}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+		if test.pod != nil {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{AppArmorProfile: test.pod}
+		}
+		if test.c != nil {
+			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{AppArmorProfile: test.c}
+		}
+		got, err := c.Create(t.Context(), p, metav1.CreateOptions{})
+		if test.fails != "" {
+			if err == nil || !strings.Contains(err.Error(), test.fails) {
+				t.Errorf("%s: %v", test.annotation, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", test.annotation, err)
+		}
+		var have *corev1.AppArmorProfile
+		if s := got.Spec.Containers[0].SecurityContext; s != nil {
+			have = s.AppArmorProfile
+		}
+		if !equality.Semantic.DeepEqual(have, test.want) {
+			t.Errorf("%s: %v, want %v", test.annotation, have, test.want)
+		}
 	}
 }

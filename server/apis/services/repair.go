@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -47,11 +48,9 @@ func (a *Allocator) repair(ctx context.Context, before leaks) (leaks, error) {
 	found := state.leaks(a)
 	old := found.both(before)
 	if len(old.ips) > 0 || len(old.ports) > 0 {
-		if err := a.free(ctx, state, old); err != nil {
-			return found, err
-		}
+		err = a.free(ctx, state, old)
 	}
-	return found, a.allocateMissing(ctx, state)
+	return found, errors.Join(err, a.allocateMissing(ctx, state))
 }
 
 // state is what etcd has: first the allocations, then the Services, so that a Service
@@ -132,11 +131,30 @@ func (l leaks) both(other leaks) leaks {
 	return both
 }
 
+var errPortsChanged = errors.New("a request has allocated or released a node port")
+
+// freeAttempts is how often releasing leaked ports is attempted: a request that allocates
+// a port in between makes an attempt fail. The next pass is minutes away.
+const freeAttempts = 4
+
 // free releases leaks. From the change of the repair key on, no request can write a
 // Service that holds what it allocated before. So the Services that are listed then have
 // all that was allocated when the state was read. Whatever was allocated since then has
 // another UID, or has changed the revision of the bitmap.
 func (a *Allocator) free(ctx context.Context, s *state, candidates leaks) error {
+	var err error
+	for range freeAttempts {
+		if err = a.attemptFree(ctx, s, candidates); !errors.Is(err, errPortsChanged) {
+			return err
+		}
+		if s.bits, s.revision, err = a.ports.current(ctx); err != nil {
+			return fmt.Errorf("reading the node ports failed: %w", err)
+		}
+	}
+	return err
+}
+
+func (a *Allocator) attemptFree(ctx context.Context, s *state, candidates leaks) error {
 	if _, err := a.options.Backend.Client().Put(ctx, a.epochKey, time.Now().UTC().Format(time.RFC3339)); err != nil {
 		return fmt.Errorf("changing the repair key failed: %w", err)
 	}
@@ -152,6 +170,7 @@ func (a *Allocator) free(ctx context.Context, s *state, candidates leaks) error 
 			if err := from.release(ctx, ip, uid); err != nil {
 				return err
 			}
+			delete(candidates.ips, uid)
 		}
 	}
 	if len(leaked.ports) == 0 {
@@ -170,6 +189,9 @@ func (a *Allocator) free(ctx context.Context, s *state, candidates leaks) error 
 		out.Range, out.Data = a.ports.ports.String(), b.Bytes()
 		return out, nil
 	}), nil)
+	if storage.IsInvalidObj(err) {
+		err = errPortsChanged
+	}
 	if err != nil {
 		return fmt.Errorf("releasing leaked node ports failed: %w", err)
 	}

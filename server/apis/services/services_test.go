@@ -505,6 +505,37 @@ func TestLateRelease(t *testing.T) {
 	r.consistent()
 }
 
+// A request that allocates a port while repair releases leaked ones makes it try again.
+func TestRepairTriesAgain(t *testing.T) {
+	ctx := context.Background()
+	r := start(t, etcdtest.Prefix(t), "10.0.0.0/28")
+	nodePort := func(port int32) func(*corev1.ServiceSpec) {
+		return func(s *corev1.ServiceSpec) { s.Type, s.Ports[0].NodePort = "NodePort", port }
+	}
+	if _, err := r.create(service("x", nodePort(30001))); err != nil {
+		t.Fatal(err)
+	}
+	key, _ := r.storage.KeyFunc(in(ctx), "x")
+	if _, err := r.options.Backend.Client().Delete(ctx, r.options.Backend.Key(key)); err != nil {
+		t.Fatal(err)
+	}
+	state, err := r.readState(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := state.leaks(r.Allocator)
+	if len(found.ips) != 1 || !found.ports[30001] {
+		t.Fatalf("leaked are %+v", found)
+	}
+	if _, err := r.create(service("y", nodePort(30002))); err != nil { // after the state was read
+		t.Fatal(err)
+	}
+	if err := r.free(ctx, state, found); err != nil {
+		t.Error(err)
+	}
+	r.consistent()
+}
+
 // What Services have and is not allocated, is allocated.
 func TestRepairAllocates(t *testing.T) {
 	r := start(t, etcdtest.Prefix(t), dual)
