@@ -70,6 +70,9 @@ func TestServiceAccount(t *testing.T) {
 		{mirror, `"nodeName":"n","imagePullSecrets":[{"name":"b"}]`, "a mirror pod may not reference secrets"},
 		{mirror, `"nodeName":"n","containers":[{"name":"c","image":"i","env":[` + env + `]}]`, "a mirror pod may not reference secrets"},
 		{mirror, `"nodeName":"n","volumes":[{"name":"v","csi":{"driver":"d","nodePublishSecretRef":{"name":"x"}}}]`, "a mirror pod may not reference secrets"},
+		{mirror, `"nodeName":"n","volumes":[{"name":"v","cinder":{"volumeID":"x","secretRef":{"name":"x"}}}]`, "a mirror pod may not reference secrets"},
+		{mirror, `"nodeName":"n","ephemeralContainers":[{"name":"d","image":"i","env":[` + env + `]}]`, "a mirror pod may not reference secrets"},
+		{"", `"serviceAccountName":"a/b"`, `error looking up service account default/a/b: invalid resource name "a/b": [may not contain '/']`},
 		{mirror, `"nodeName":"n","volumes":[{"name":"v","projected":{"sources":[{"serviceAccountToken":{"path":"t"}}]}}]`, "a mirror pod may not use ServiceAccountToken volume projections"},
 	} {
 		pod := &corev1.Pod{}

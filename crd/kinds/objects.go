@@ -37,9 +37,17 @@ func Part(part any) map[string]any {
 }
 
 // Assign sets an object to a tree that was made of one like it. Its managed fields stay.
+// A time that text cannot have becomes the nearest one that it can: see [boundTimes].
 func Assign(tree map[string]any, obj runtime.Object) {
-	fresh := reflect.New(reflect.TypeOf(obj).Elem())
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(tree, fresh.Interface()); err != nil {
+	t := reflect.TypeOf(obj).Elem()
+	fresh := reflect.New(t)
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(tree, fresh.Interface())
+	if err != nil {
+		boundTimes(t, tree)
+		fresh = reflect.New(t)
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(tree, fresh.Interface())
+	}
+	if err != nil {
 		panic(fmt.Sprintf("kinds: a tree cannot be converted to a %T: %v", obj, err))
 	}
 	Metadata(fresh.Interface().(runtime.Object)).SetManagedFields(Metadata(obj).GetManagedFields())

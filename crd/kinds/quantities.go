@@ -16,7 +16,15 @@ const maxQuantity = 4096
 // data with long numbers is decoded a first time with exponents for most of their
 // digits: as a quantity, that is an error that is found at once. What decode reads must
 // not be used, except to find the error: all offsets are those of data.
+//
+// Quantities with large exponents are refused in the same way: see [withoutExponents].
 func LongQuantity(data []byte, decode func(short []byte) error) error {
+	if masked := withoutExponents(data); masked != nil {
+		// No other error is left to the data itself: reading it may take minutes.
+		if err := decode(masked); err != nil {
+			return err
+		}
+	}
 	short := withExponents(data)
 	if short == nil {
 		return nil
@@ -69,7 +77,7 @@ func withExponents(data []byte) []byte {
 
 // parseQuantity reads a quantity.
 func parseQuantity(s string) (resource.Quantity, error) {
-	if len(s) > maxQuantity {
+	if len(s) > maxQuantity || isCostly([]byte(s)) {
 		return resource.Quantity{}, resource.ErrFormatWrong
 	}
 	return resource.ParseQuantity(s)

@@ -22,8 +22,8 @@ const largeApply = 128 << 10
 var appliers = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
 // inTurn bounds how many large applies and strategic merge patches run at a time. It
-// rejects JSON with too many fields before it is parsed as YAML, and what own, which may
-// be nil, rejects.
+// rejects large JSON with too many fields before it is parsed as YAML, and patches of any
+// size that own, which may be nil, rejects.
 func inTurn(limit int64, own func([]byte) error, handler http.HandlerFunc) http.HandlerFunc {
 	if limit <= 0 {
 		limit = DefaultMaxRequestBodyBytes
@@ -37,23 +37,30 @@ func inTurn(limit int64, own func([]byte) error, handler http.HandlerFunc) http.
 		case types.StrategicMergePatchType:
 			check = fieldmanager.CheckManaged
 		}
-		if err != nil || check == nil || req.ContentLength >= 0 && req.ContentLength < largeApply {
+		if err != nil || check == nil || own == nil && req.ContentLength >= 0 && req.ContentLength < largeApply {
 			handler(w, req)
 			return
 		}
 		body, failed := io.ReadAll(io.LimitReader(req.Body, limit+1))
 		again := *req
 		again.Body = readCloser{io.MultiReader(bytes.NewReader(body), failing{failed}), req.Body}
-		if failed != nil || int64(len(body)) > limit || len(body) < largeApply {
+		if failed != nil || int64(len(body)) > limit {
 			handler(w, &again) // the handler reports the error
 			return
 		}
-		err = check(body)
+		large := len(body) >= largeApply
+		if large {
+			err = check(body)
+		}
 		if err == nil && own != nil {
 			err = own(body)
 		}
 		if err != nil {
 			reply.Error(w, req, err)
+			return
+		}
+		if !large {
+			handler(w, &again)
 			return
 		}
 		select {

@@ -52,7 +52,7 @@ type Endpoint struct {
 	// PatchTypes are the media types of the patches that are understood;
 	// PatchTypes of the package if nil.
 	PatchTypes []string
-	// CheckPatch, if not nil, returns an error for a large apply or strategic merge patch.
+	// CheckPatch, if not nil, returns an error for an apply or a strategic merge patch.
 	CheckPatch func(body []byte) error
 	// Deprecated is for the metric of requests to deprecated versions.
 	Deprecated bool

@@ -7,7 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -68,6 +71,10 @@ func (l *Lister[T]) Get(ctx context.Context, name string) (T, error) {
 		if obj, ok, err := l.informer.GetStore().GetByKey(name); ok && err == nil {
 			return obj.(T), nil
 		}
+	}
+	if len(content.IsPathSegmentName(name)) > 0 {
+		var none T
+		return none, apierrors.NewNotFound(schema.GroupResource{}, name) // the client would refuse to ask
 	}
 	return l.Resource.Get(ctx, l.Client, name)
 }

@@ -67,6 +67,9 @@ func TestLister(t *testing.T) {
 	if _, err := l.Get(t.Context(), "b"); !apierrors.IsNotFound(err) || n.gets != 2 {
 		t.Errorf("%v after %d reads", err, n.gets)
 	}
+	if _, err := l.Get(t.Context(), "a/b"); !apierrors.IsNotFound(err) || n.gets != 2 {
+		t.Errorf("%v after %d reads", err, n.gets)
+	}
 	n.gets = 1
 	l.Doubt()
 	ask(2)

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
@@ -134,6 +135,9 @@ func podOf(a admission.Attributes) *corev1.Pod {
 
 // account reads an account. It waits a moment for the one that every namespace gets.
 func (p *Plugin) account(ctx context.Context, a admission.Attributes, name string) (*corev1.ServiceAccount, error) {
+	if reasons := content.IsPathSegmentName(name); len(reasons) > 0 {
+		return nil, admission.NewForbidden(a, fmt.Errorf("error looking up service account %s/%s: invalid resource name %q: %v", a.GetNamespace(), name, name, reasons))
+	}
 	for try := 0; ; try++ {
 		account, err := p.client.CoreV1().ServiceAccounts(a.GetNamespace()).Get(ctx, name, metav1.GetOptions{})
 		switch {

@@ -39,7 +39,17 @@ func hasToken(v corev1.Volume) bool {
 func refersToSecrets(spec *corev1.PodSpec) bool {
 	found := func(use) error { return errors.New("found") }
 	return len(spec.ImagePullSecrets) > 0 || slices.ContainsFunc(spec.Volumes, hasSecret) ||
-		inContainers("", spec.InitContainers, found) != nil || inContainers("", spec.Containers, found) != nil
+		inContainers("", spec.InitContainers, found) != nil || inContainers("", spec.Containers, found) != nil ||
+		inContainers("", debugging(spec), found) != nil
+}
+
+// debugging are the debug containers of a pod.
+func debugging(spec *corev1.PodSpec) []corev1.Container {
+	var list []corev1.Container
+	for _, c := range spec.EphemeralContainers {
+		list = append(list, corev1.Container(c.EphemeralContainerCommon))
+	}
+	return list
 }
 
 // hasSecret reports whether a volume reads a secret, of whatever type it is.
@@ -49,6 +59,8 @@ func hasSecret(v corev1.Volume) bool {
 		return v.AzureFile.SecretName != ""
 	case v.CephFS != nil:
 		return v.CephFS.SecretRef != nil
+	case v.Cinder != nil:
+		return v.Cinder.SecretRef != nil
 	case v.CSI != nil:
 		return v.CSI.NodePublishSecretRef != nil
 	case v.FlexVolume != nil:
@@ -112,12 +124,7 @@ func limit(account *corev1.ServiceAccount, pod *corev1.Pod) error {
 
 // limitDebugging is limit for debug containers.
 func limitDebugging(account *corev1.ServiceAccount, pod *corev1.Pod) error {
-	for _, c := range pod.Spec.EphemeralContainers {
-		if err := inContainers("ephemeral container", []corev1.Container{corev1.Container(c.EphemeralContainerCommon)}, checker(account)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return inContainers("ephemeral container", debugging(&pod.Spec), checker(account))
 }
 
 // A use of a secret by a pod.

@@ -38,12 +38,14 @@ func defaultedByApply(job *batchv1.Job) bool {
 		return false
 	}
 	var owned struct {
-		Metadata map[string]json.RawMessage `json:"f:metadata"`
+		Metadata struct {
+			Labels map[string]json.RawMessage `json:"f:labels"`
+		} `json:"f:metadata"`
 	}
 	fields := job.ManagedFields[0].FieldsV1
 	if fields == nil || json.Unmarshal(fields.GetRawBytes(), &owned) != nil {
 		return false
 	}
-	_, labels := owned.Metadata["f:labels"]
-	return !labels
+	delete(owned.Metadata.Labels, ".")
+	return len(owned.Metadata.Labels) == 0 // it may own an empty map
 }

@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -355,6 +356,78 @@ func TestEphemeralContainersAndResize(t *testing.T) {
 		c.Resources.Requests["cpu"] = c.Resources.Limits["cpu"]
 	})
 	failsWith(t, "class", err, `spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing`)
+	_, err = resize(func(c *corev1.Container) {
+		c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "cpu", RestartPolicy: corev1.RestartContainer}}
+	})
+	failsWith(t, "policy", err, "spec: Forbidden: only cpu and memory resources are mutable")
+	_, err = resize(func(c *corev1.Container) { c.Name = "z" })
+	failsWith(t, "renamed", err, "spec.containers[0].name: Forbidden: containers may not be renamed or reordered on resize")
+}
+
+// The texts are those of kube-apiserver v1.37.1.
+func TestResizeOfPods(t *testing.T) {
+	e := start(t, Data()...)
+	pods := e.client("application/json").CoreV1().Pods("default")
+	e.Do("POST", "/api/v1/namespaces/default/pods", `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1"}}}],
+		"initContainers":[{"name":"i","image":"i","restartPolicy":"Always","resources":{"requests":{"cpu":"1"}}}],"resources":{"requests":{"cpu":"5"},"limits":{"cpu":"8"}}}}`).Is(http.StatusCreated)
+	for name, test := range map[string]struct {
+		change func(*corev1.PodSpec)
+		want   string
+	}{
+		"added":        {func(s *corev1.PodSpec) { s.Containers = append(s.Containers, corev1.Container{Name: "d", Image: "i"}) }, "spec.containers: Forbidden: containers may not be added or removed on resize"},
+		"init removed": {func(s *corev1.PodSpec) { s.InitContainers = nil }, "spec.initContainers: Forbidden: initContainers may not be added or removed on resize"},
+		"init policy": {func(s *corev1.PodSpec) {
+			s.InitContainers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "cpu", RestartPolicy: corev1.RestartContainer}}
+		}, "spec.initContainers[0]: Forbidden: only cpu and memory resources for init or sidecar containers are mutable"},
+		"limit removed": {func(s *corev1.PodSpec) { s.Resources.Limits = nil }, "spec.resources.limits: Forbidden: pod-level resource limits cannot be removed"},
+		"above limit":   {func(s *corev1.PodSpec) { s.Resources.Requests["cpu"] = resource.MustParse("9") }, `spec.resources.requests: Invalid value: "9": must be less than or equal to cpu limit of 8`},
+		"huge pages": {func(s *corev1.PodSpec) {
+			s.Resources.Requests["hugepages-2Mi"], s.Resources.Limits["hugepages-2Mi"] = resource.MustParse("2Mi"), resource.MustParse("2Mi")
+		}, "spec: Forbidden: only cpu and memory resources are mutable at pod-level"},
+		"fits": {func(s *corev1.PodSpec) { s.Resources.Requests["cpu"] = resource.MustParse("6") }, ""},
+		"none": {func(s *corev1.PodSpec) { s.Resources = nil }, ""},
+	} {
+		p, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := p.Spec.Resources.Requests.Cpu().String()
+		test.change(&p.Spec)
+		p, err = pods.UpdateResize(t.Context(), "p", p, metav1.UpdateOptions{})
+		if test.want != "" {
+			failsWith(t, name, err, test.want)
+			continue
+		}
+		want := map[string]string{"fits": "6", "none": was}[name]
+		if err != nil || p.Spec.Resources.Requests.Cpu().String() != want {
+			t.Errorf("%s: %v, %v", name, p.Spec.Resources, err)
+		}
+	}
+}
+
+// A kubelet makes mirror pods of files. The texts are those of kube-apiserver v1.37.1.
+func TestMirrorPods(t *testing.T) {
+	e := start(t, Data()...)
+	const path, key = "/api/v1/namespaces/default/pods", `"annotations":{"kubernetes.io/config.mirror":`
+	e.Do("POST", path, `{"metadata":{"name":"m",`+key+`"x"}},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`).Is(http.StatusCreated)
+	e.Do("POST", path, `{"metadata":{"name":"p"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`).Is(http.StatusCreated)
+	for _, test := range []struct{ path, patch, want string }{
+		{"/m", `{"metadata":{` + key + `"y"}}}`, "may not remove or update mirror pod annotation"},
+		{"/m", `{"metadata":{"annotations":null}}`, "may not remove or update mirror pod annotation"},
+		{"/m/status", `{"metadata":{` + key + `"y"}}}`, "may not remove or update mirror pod annotation"},
+		{"/p", `{"metadata":{` + key + `"y"}}}`, "may not add mirror pod annotation"},
+		{"/p/status", `{"metadata":{` + key + `"y"}}}`, "may not add mirror pod annotation"},
+		{"/m/ephemeralcontainers", `{"spec":{"ephemeralContainers":[{"name":"d","image":"i"}]}}`, "[]: Forbidden: static pods do not support ephemeral containers"},
+		{"/m/resize", `{}`, "[]: Forbidden: static pods cannot be resized"},
+	} {
+		if a := e.Do("PATCH", path+test.path, test.patch, "Content-Type: application/merge-patch+json"); a.Code != http.StatusUnprocessableEntity || !strings.Contains(string(a.Body), test.want) {
+			t.Errorf("%s %s: %d %s", test.path, test.patch, a.Code, a.Body)
+		}
+	}
+	a := e.Do("POST", path, `{"metadata":{"name":"r",`+key+`"x"}},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}],"resourceClaims":[{"name":"c","resourceClaimName":"c"}]}}`)
+	if a.Code != http.StatusUnprocessableEntity || !strings.Contains(string(a.Body), "[]: Forbidden: static pods do not support resource claims") {
+		t.Errorf("%d %s", a.Code, a.Body)
+	}
 }
 
 // The texts are those of kube-apiserver v1.37.1.

@@ -1,0 +1,61 @@
+package kinds
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+)
+
+// Quantities with large exponents are refused in the time that it takes to read them,
+// however they are written. Other texts that look like them are not.
+func TestLargeExponents(t *testing.T) {
+	const far = `99999999`
+	for text, refused := range map[string]bool{
+		`{"spec":{"overhead":{"cpu":"9e` + far + `"}}}`:                                                        true,
+		`{"spec":{"overhead":{"cpu":9e` + far + `}}}`:                                                          true,
+		`{"spec":{"overhead":{"cpu":-9.5E-` + far + `}}}`:                                                      true,
+		`{"spec":{"overhead":{"cpu":" 9e+000` + far + ` "}}}`:                                                  true,
+		`{"spec":{"overhead":{"cpu":"\u0039e` + far + `"}}}`:                                                   true,
+		`{"spec":{"overhead":{"cpu":"9\u0065` + far + `"}}}`:                                                   true,
+		`{"metadata":{"annotations":{"a":" 9e` + far + ` \" x"}},"spec":{"overhead":{"cpu":"9e` + far + `"}}}`: true,
+		"spec: {overhead: {cpu: 9e" + far + "}}":                                                               true,
+		"spec: {overhead: {cpu: \"\\x39e" + far + "\"}}":                                                       true,
+		`{"metadata":{"annotations":{"a":"9e` + far + `","9e` + far + `":"x"},"uid":"8bd3e12345"}}`:            false,
+		`{"spec":{"overhead":{"cpu":"1e9999"}}}`:                                                               false,
+		`{"spec":{"overhead":{"cpu":"1e-0000000009"}}}`:                                                        false,
+	} {
+		began := time.Now()
+		err := LongQuantity([]byte(text), func(short []byte) error { return yaml.Unmarshal(short, &corev1.Pod{}) })
+		if (err != nil) != refused || time.Since(began) > time.Second {
+			t.Errorf("%s: %v after %s", text, err, time.Since(began))
+		}
+	}
+}
+
+func TestLargeExponentsInProtobuf(t *testing.T) {
+	for text, refused := range map[string]bool{"9e9999": false, "1": false} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Overhead: corev1.ResourceList{"cpu": resource.MustParse(text)}}}
+		data, err := pod.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(data []byte) error {
+			return LongQuantity(append([]byte("k8s\x00"), data...), func(short []byte) error { return (&corev1.Pod{}).Unmarshal(short[4:]) })
+		}
+		if err := check(data); (err != nil) != refused {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	quantity := []byte("\n\n9e99999999") // field 1, 10 bytes
+	err := LongQuantity(append([]byte("k8s\x00"), quantity...), func(short []byte) error { return (&resource.Quantity{}).Unmarshal(short[4:]) })
+	if !errors.Is(err, resource.ErrFormatWrong) && !errors.Is(err, resource.ErrSuffix) {
+		t.Error(err)
+	}
+	if compareQuantities("9e99999999", "1") != 1 {
+		t.Error("a quantity that cannot be read is compared as text")
+	}
+}
