@@ -34,7 +34,7 @@ func (e *expression) countingProgram() (cel.Program, error) {
 
 // plainCountingProgram counts as CEL does by itself.
 func (e *expression) plainCountingProgram(more ...cel.ProgramOption) (cel.Program, error) {
-	return e.lang.env.PlanProgram(e.tree(), append(more, cel.CostLimit(celconfig.PerCallLimit), cel.CostTracking(iterationsAreFree{&library.CostEstimator{}}))...)
+	return e.lang.env.PlanProgram(e.tree(), append(more, cel.CustomDecoratorV2(e.lang.quantities), cel.CostLimit(celconfig.PerCallLimit), cel.CostTracking(iterationsAreFree{&library.CostEstimator{}}))...)
 }
 
 // markIterations puts a call around the steps of all loops.

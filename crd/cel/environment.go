@@ -34,8 +34,9 @@ type language struct {
 	validators cel.ValidatorConfig
 	fast       interpreter.Interpreter // makes programs that do not count cost
 	planning   []interpreter.PlannerOption
-	keywords   bool // fields may be called by names that are keywords
-	oldSelf    bool // there is a variable oldSelf
+	quantities interpreter.InterpretableDecoratorV2 // bounds them
+	keywords   bool                                 // fields may be called by names that are keywords
+	oldSelf    bool                                 // there is a variable oldSelf
 }
 
 var languages = struct {
@@ -199,6 +200,10 @@ func (l *language) configureValidators() error {
 // cel.Env cannot: counting is among its options, and options are not taken
 // back. Its programs also carry a table of all functions each; these share one.
 func (l *language) prepareFast() error {
+	var err error
+	if l.quantities, err = boundQuantities(l.env); err != nil {
+		return err
+	}
 	functions := interpreter.NewDispatcher()
 	for _, f := range l.env.Functions() {
 		bindings, err := f.Bindings()
@@ -214,6 +219,7 @@ func (l *language) prepareFast() error {
 		interpreter.EnableErrorOnBadPresenceTest(false))
 	l.fast = interpreter.NewInterpreter(functions, l.env.Container, l.provider, adapter, attributes)
 	l.planning = []interpreter.PlannerOption{
+		interpreter.CustomDecoratorV2(l.quantities),
 		interpreter.CustomDecoratorV2(shortCircuitOptionals),
 		interpreter.Optimize(),
 		interpreter.CompileRegexConstants(library.FindRegexOptimization, library.FindAllRegexOptimization, interpreter.MatchesRegexOptimization),

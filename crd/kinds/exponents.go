@@ -5,12 +5,9 @@ import (
 	"encoding/json"
 
 	"sigs.k8s.io/yaml"
-)
 
-// maxExponent is how many digits the exponent of a quantity may have. The library compares
-// and adds quantities as whole numbers: 1e99999999 has a hundred million digits, and takes
-// minutes. kube-apiserver has no such bound.
-const maxExponent = 4
+	"github.com/espalier-dev/espalier/internal/quantities"
+)
 
 // protobufPrefix is what objects in protobuf begin with.
 var protobufPrefix = []byte{'k', '8', 's', 0}
@@ -61,7 +58,7 @@ func withoutTokens(data []byte) []byte {
 			at++
 			continue
 		}
-		if !isCostly(unquoted(data[start:at])) || isKey(data[at:]) {
+		if !quantities.Costly(string(unquoted(data[start:at]))) || isKey(data[at:]) {
 			continue
 		}
 		if changed == nil {
@@ -106,39 +103,12 @@ func unquoted(token []byte) []byte {
 	return []byte(text)
 }
 
-// isCostly reports whether a text is a number with a large exponent, or a long number.
-func isCostly(text []byte) bool {
-	text = bytes.TrimSpace(text)
-	if len(text) > 0 && (text[0] == '+' || text[0] == '-') {
-		text = text[1:]
-	}
-	rest := bytes.TrimLeft(text, ".0123456789")
-	return len(text)-len(rest) > maxQuantity || len(rest) > 0 && isExponent(rest)
-}
-
 // nextExponent is where the next large exponent begins, -1 if there is none.
 func nextExponent(data []byte, at int) int {
-	for ; at < len(data)-maxExponent-1; at++ {
-		if isExponent(data[at:]) {
+	for ; at < len(data)-quantities.MaxExponent-1; at++ {
+		if quantities.HasExponent(data[at:]) {
 			return at
 		}
 	}
 	return -1
-}
-
-// isExponent reports whether data begins with a large exponent.
-func isExponent(data []byte) bool {
-	if data[0] != 'e' && data[0] != 'E' {
-		return false
-	}
-	digits := data[1:]
-	if len(digits) > 0 && (digits[0] == '+' || digits[0] == '-') {
-		digits = digits[1:]
-	}
-	digits = bytes.TrimLeft(digits, "0")
-	n := 0
-	for n < len(digits) && n <= maxExponent && digits[n] >= '0' && digits[n] <= '9' {
-		n++
-	}
-	return n > maxExponent
 }

@@ -5,11 +5,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-)
 
-// maxQuantity is the longest quantity that is read. The library takes quadratic time:
-// 400,000 digits take seconds, and every rule that compares the quantity reads it again.
-const maxQuantity = 4096
+	"github.com/espalier-dev/espalier/internal/quantities"
+)
 
 // LongQuantity returns the error of a long quantity in an object. Where quantities are
 // depends on the types, in JSON as in protobuf, and only the decoder of a type knows. So
@@ -44,7 +42,7 @@ func LongQuantity(data []byte, decode func(short []byte) error) error {
 // withExponents returns a copy of data in which long numbers have a negative exponent after
 // their first digit, nil if there are none.
 func withExponents(data []byte) []byte {
-	if len(data) <= maxQuantity {
+	if len(data) <= quantities.MaxLength {
 		return nil
 	}
 	var changed []byte
@@ -58,7 +56,7 @@ func withExponents(data []byte) []byte {
 		for end < len(data) && (data[end] >= '0' && data[end] <= '9' || data[end] == '.') {
 			end++
 		}
-		if end-start > maxQuantity {
+		if end-start > quantities.MaxLength {
 			if changed == nil {
 				changed = bytes.Clone(data)
 			}
@@ -77,7 +75,7 @@ func withExponents(data []byte) []byte {
 
 // parseQuantity reads a quantity.
 func parseQuantity(s string) (resource.Quantity, error) {
-	if len(s) > maxQuantity || isCostly([]byte(s)) {
+	if len(s) > quantities.MaxLength || quantities.Costly(s) {
 		return resource.Quantity{}, resource.ErrFormatWrong
 	}
 	return resource.ParseQuantity(s)

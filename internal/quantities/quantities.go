@@ -1,0 +1,41 @@
+package quantities
+
+import "strings"
+
+const (
+	// MaxLength is the longest quantity that is read. The library takes quadratic time:
+	// 400,000 digits take seconds, and every rule that compares the quantity reads it again.
+	MaxLength = 4096
+	// MaxExponent is how many digits the exponent of a quantity may have: 1e99999999 has a
+	// hundred million digits, and takes minutes. kube-apiserver has no such bound.
+	MaxExponent = 4
+)
+
+// Costly reports whether a text is a number with a large exponent, or a long number.
+func Costly(text string) bool {
+	text = strings.TrimSpace(text)
+	if text != "" && (text[0] == '+' || text[0] == '-') {
+		text = text[1:]
+	}
+	rest := strings.TrimLeft(text, ".0123456789")
+	return len(text)-len(rest) > MaxLength || HasExponent(rest)
+}
+
+// HasExponent reports whether a text begins with a large exponent.
+func HasExponent[T string | []byte](text T) bool {
+	if len(text) == 0 || text[0] != 'e' && text[0] != 'E' {
+		return false
+	}
+	at := 1
+	if at < len(text) && (text[at] == '+' || text[at] == '-') {
+		at++
+	}
+	for at < len(text) && text[at] == '0' {
+		at++
+	}
+	first := at
+	for at < len(text) && at-first <= MaxExponent && text[at] >= '0' && text[at] <= '9' {
+		at++
+	}
+	return at-first > MaxExponent
+}
