@@ -30,7 +30,10 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/robfig/cron/v3 v3.0.1 // indirect
+require (
+	github.com/robfig/cron/v3 v3.0.1 // indirect
+	k8s.io/pod-security-admission v0.37.2 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect

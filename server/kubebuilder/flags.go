@@ -111,7 +111,7 @@ func dropPlugins(flags *pflag.FlagSet) []string {
 var aboutPods = strings.Fields(`AlwaysAdmit AlwaysPullImages CertificateApproval CertificateSigning CertificateSubjectRestriction
 	DenyServiceExternalIPs ExtendedResourceToleration ImagePolicyWebhook JobValidation LimitPodHardAntiAffinityTopology
 	NodeDeclaredFeatureValidator NodeRestriction PersistentVolumeLabel PodGroupProtection PodGroupWorkloadExists PodNodeSelector
-	PodResizeValidator PodSecurity PodSecurityPolicy PodTolerationRestriction PodTopologyLabels SecurityContextDeny`)
+	PodResizeValidator PodSecurityPolicy PodTolerationRestriction PodTopologyLabels SecurityContextDeny`)
 
 // elsewhere are the plugins that only kube-apiserver has. Disabling one has no effect here.
 // Enabling one that is not about pods is an error, so that the user knows that it is

@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-dev/espalier/server/admission/ingressclass"
 	"github.com/espalier-dev/espalier/server/admission/limitranger"
+	"github.com/espalier-dev/espalier/server/admission/podsecurity"
 	"github.com/espalier-dev/espalier/server/admission/priority"
 	"github.com/espalier-dev/espalier/server/admission/quota"
 	"github.com/espalier-dev/espalier/server/admission/runtimeclass"
@@ -50,6 +51,7 @@ var own = []struct {
 	{limitranger.PluginName, limitranger.NewPlugin},
 	{serviceaccount.PluginName, serviceaccount.NewPlugin},
 	{taints.PluginName, taints.NewPlugin},
+	{podsecurity.PluginName, podsecurity.NewPlugin},
 	{priority.PluginName, priority.NewPlugin},
 	{tolerations.PluginName, tolerations.NewPlugin},
 	{volumes.DefaultName, volumes.NewDefault},

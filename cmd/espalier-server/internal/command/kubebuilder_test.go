@@ -25,7 +25,7 @@ func TestAsAPIServer(t *testing.T) {
 		{"/assets/kube-apiserver", "--version=raw", cli.ExitNothing, `^Kubernetes `, ""},
 		// envtest looks for flags in the help, in this form.
 		{"kube-apiserver.exe", "--help", cli.ExitNothing, `(?m)^\s*--etcd-servers\b`, `(?m)^\s*--insecure-port\b`},
-		{"kube-apiserver", "--check --etcd-servers http://127.0.0.1:2379 --enable-admission-plugins=PodSecurity --authorization-mode=Node,RBAC", cli.ExitFailed, `--client-ca-file`, `PodSecurity|Node|unknown`},
+		{"kube-apiserver", "--check --etcd-servers http://127.0.0.1:2379 --enable-admission-plugins=AlwaysPullImages --authorization-mode=Node,RBAC", cli.ExitFailed, `--client-ca-file`, `AlwaysPullImages|Node|unknown`},
 		{"kube-apiserver", "--print-config", cli.ExitNothing, `protect-instances: false\n`, ""},
 		{"kube-apiserver", "--print-config", cli.ExitNothing, `kinds: all\n`, ""},
 		{"kube-apiserver", "--print-config --protect-instances", cli.ExitNothing, `protect-instances: true\n`, ""},
