@@ -76,8 +76,8 @@ func TestPeoplesFlags(t *testing.T) {
 		{"--feature-gates=WatchList=false,InPlacePodVerticalScaling=true", "--feature-gates=WatchList=false", "--feature-gates: InPlacePodVerticalScaling is ignored: there is no such gate here"},
 		{"--feature-gates InPlacePodVerticalScaling=true", "", "--feature-gates: InPlacePodVerticalScaling is ignored: there is no such gate here"},
 		{"--feature-gates=AllBeta=true", "--feature-gates=AllBeta=true", ""},
-		{"--enable-admission-plugins=PodSecurity,MutatingAdmissionPolicy", "--enable-admission-plugins=MutatingAdmissionPolicy", "--enable-admission-plugins: PodSecurity is ignored: this server does not have it"},
-		{"--enable-admission-plugins PodSecurity --v=1", "--v=1", "--enable-admission-plugins: PodSecurity is ignored: this server does not have it"},
+		{"--enable-admission-plugins=PodNodeSelector,MutatingAdmissionPolicy", "--enable-admission-plugins=MutatingAdmissionPolicy", "--enable-admission-plugins: PodNodeSelector is ignored: this server does not have it"},
+		{"--enable-admission-plugins PodNodeSelector --v=1", "--v=1", "--enable-admission-plugins: PodNodeSelector is ignored: this server does not have it"},
 		{"--enable-admission-plugins=ResourceQuota", "--enable-admission-plugins=ResourceQuota", ""},
 		{"--enable-admission-plugins=NamespaceLifecyle", "--enable-admission-plugins=NamespaceLifecyle", ""}, // the server refuses it
 		{"--authorization-mode=Node,RBAC", "--authorization-mode=RBAC", "--authorization-mode: Node is ignored: this server does not have it"},
@@ -125,7 +125,7 @@ func TestTolerated(t *testing.T) {
 // Nothing is lost without a word, whatever the arguments are.
 func FuzzArguments(f *testing.F) {
 	f.Add(strings.Join(envtest, "\n"))
-	f.Add("--feature-gates=,=,kube:A=true\n--feature-gates\n--enable-admission-plugins=,,PodSecurity\n--")
+	f.Add("--feature-gates=,=,kube:A=true\n--feature-gates\n--enable-admission-plugins=,,PodNodeSelector\n--")
 	f.Fuzz(func(t *testing.T, text string) {
 		args := strings.Split(text, "\n")
 		kept, words := Arguments(args)
