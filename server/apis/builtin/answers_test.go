@@ -107,7 +107,7 @@ func TestAppliedOwnership(t *testing.T) {
 		t.Errorf("labels of a Job that was applied with some: %v", labels)
 	}
 
-	// Who applies a status through another subresource owns it, though it is not written.
+	// A manager that applies a status through another subresource owns it, though it is not written.
 	e.Do("POST", "/api/v1/namespaces/n/pods", `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`).Is(201)
 	for _, part := range []string{"resize", "ephemeralcontainers"} {
 		a := e.Patch("apply", "/api/v1/namespaces/n/pods/p/"+part+"?fieldManager="+part+"&force=true", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"status":{"phase":"Running"}}`).Is(200).Has("status.phase", "Pending")
