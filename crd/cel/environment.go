@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/decls"
+	"github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
 
@@ -200,24 +201,23 @@ func (l *language) configureValidators() error {
 // cel.Env cannot: counting is among its options, and options are not taken
 // back. Its programs also carry a table of all functions each; these share one.
 func (l *language) prepareFast() error {
-	var err error
-	if l.quantities, err = boundQuantities(l.env); err != nil {
-		return err
-	}
-	functions := interpreter.NewDispatcher()
+	var bindings []*functions.Overload
 	for _, f := range l.env.Functions() {
-		bindings, err := f.Bindings()
+		more, err := f.Bindings()
 		if err != nil {
 			return err
 		}
-		if err := functions.Add(bindings...); err != nil {
-			return err
-		}
+		bindings = append(bindings, more...)
 	}
+	table := interpreter.NewDispatcher()
+	if err := table.Add(bindings...); err != nil {
+		return err
+	}
+	l.quantities = boundQuantities(bindings)
 	adapter := l.env.CELTypeAdapter()
 	attributes := interpreter.NewAttributeFactory(l.env.Container, adapter, l.provider,
 		interpreter.EnableErrorOnBadPresenceTest(false))
-	l.fast = interpreter.NewInterpreter(functions, l.env.Container, l.provider, adapter, attributes)
+	l.fast = interpreter.NewInterpreter(table, l.env.Container, l.provider, adapter, attributes)
 	l.planning = []interpreter.PlannerOption{
 		interpreter.CustomDecoratorV2(l.quantities),
 		interpreter.CustomDecoratorV2(shortCircuitOptionals),

@@ -1,7 +1,8 @@
 package cel
 
 import (
-	"github.com/google/cel-go/cel"
+	"slices"
+
 	"github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -16,19 +17,11 @@ var quantityOverloads = []string{"string_to_quantity", "is_quantity_string"}
 
 // boundQuantities returns a decorator that has quantities refused that take too long to
 // compute with. kube-apiserver computes.
-func boundQuantities(env *cel.Env) (interpreter.InterpretableDecoratorV2, error) {
+func boundQuantities(bindings []*functions.Overload) interpreter.InterpretableDecoratorV2 {
 	read := map[string]functions.UnaryOp{}
-	for _, f := range env.Functions() {
-		bindings, err := f.Bindings()
-		if err != nil {
-			return nil, err
-		}
-		for _, b := range bindings {
-			for _, name := range quantityOverloads {
-				if b.Operator == name && b.Unary != nil {
-					read[name] = b.Unary
-				}
-			}
+	for _, b := range bindings {
+		if slices.Contains(quantityOverloads, b.Operator) {
+			read[b.Operator] = b.Unary
 		}
 	}
 	return func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
@@ -37,7 +30,7 @@ func boundQuantities(env *cel.Env) (interpreter.InterpretableDecoratorV2, error)
 			return i, nil
 		}
 		return &boundedQuantity{InterpretableCall: call, text: call.Args()[0], read: read[call.OverloadID()]}, nil
-	}, nil
+	}
 }
 
 // boundedQuantity reads a quantity that does not take too long to compute with.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/espalier-dev/espalier/internal/bridge"
 )
 
 // Ten bytes must not take a minute, whether the cost of the rule is counted or not.
@@ -13,7 +15,7 @@ func TestCostlyQuantities(t *testing.T) {
 		"isQuantity(self.q) && quantity(self.q).isGreaterThan(quantity('1'))",
 		"quantity(self.q).add(1).asInteger() > 0",
 		"[self.q].map(q, quantity(q)).all(q, q.isLessThan(quantity('2')))",
-		"self.l.all(x, self.l.all(y, self.l.all(z, quantity(self.q).compareTo(quantity('2')) < 0)))", // its cost is counted
+		"self.l.all(x, self.l.all(y, self.l.all(z, quantity(self.q).compareTo(quantity('2')) < 0)))",
 	} {
 		schema := specWith(`"q":{"type":"string","maxLength":20},"l":{"type":"array","maxItems":50,"items":{"type":"integer"}}`, fmt.Sprintf(`{"rule":%q}`, rule))
 		for q, fine := range map[string]bool{"1.5": true, "1e9999": true, "9e99999999": false, "9E+99999999": false, "9e-99999999": false} {
@@ -21,6 +23,9 @@ func TestCostlyQuantities(t *testing.T) {
 			v := validate(t, schema, `{"spec":{"q":"`+q+`","l":[1,2]}}`, "")
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("%s took %v with %s", rule, took, q)
+			}
+			if err := counted(t, schema, `{"spec":{"q":"`+q+`","l":[1,2]}}`); (err != nil && strings.Contains(err.Error(), "at most 4 in its exponent")) == fine {
+				t.Errorf("%s with %s, counted: %v", rule, q, err)
 			}
 			bounded := false
 			for _, text := range rendered(v.Errors) {
@@ -31,4 +36,25 @@ func TestCostlyQuantities(t *testing.T) {
 			}
 		}
 	}
+}
+
+// counted returns the error of the first rule of spec if its cost is counted.
+func counted(t *testing.T, schema, object string) error {
+	t.Helper()
+	s, set := compileSchema(t, schema)
+	spec := bridge.Plan(s).Props.At(bridge.Plan(s).Props.Lookup([]byte("spec"))).Node
+	e, bad := newScope(set.lang, spec, false, newSizes(set.views)).parseRule(set.programs(spec, false).rules[0].rule)
+	if bad != nil {
+		t.Fatal(bad.detail)
+	}
+	program, err := e.countingProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := document(t, object)
+	r := reader{}
+	r.use(d, set.views)
+	v, _ := d.Get(0, "spec")
+	_, _, err = program.Eval(&variables{self: r.root(v, spec, false)})
+	return err
 }
