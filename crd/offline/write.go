@@ -11,7 +11,6 @@ import (
 
 	"github.com/espalier-dev/espalier/crd/kinds"
 	"github.com/espalier-dev/espalier/crd/request"
-	"github.com/espalier-dev/espalier/crd/rules"
 )
 
 // Answer is what an API server answers to a write.
@@ -162,7 +161,10 @@ func (k *Kind) counted() bool {
 
 // metadataLast reports whether metadata is validated only in objects without other errors.
 func (k *Kind) metadataLast() bool {
-	return k.data != nil && k.data.MetadataLast || k.code == &rules.CoreEvent || k.code == &rules.Event
+	if k.data != nil {
+		return k.data.MetadataLast
+	}
+	return k.code.MetadataLast
 }
 
 // qualifiedFinalizers reports whether finalizers need a domain.

@@ -33,13 +33,13 @@ var (
 	CoreEvent = Rules{
 		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Event"), Namespaced: true,
 		Name:         kinds.PathSegmentName, // clients derive it from the name of the object that an event is about
-		AnyFinalizer: true, LooseGenerateName: true,
+		AnyFinalizer: true, LooseGenerateName: true, MetadataLast: true,
 		Validate: compared(func(o, old *corev1.Event) field.ErrorList { return ValidateEvent(corev1.GroupName, o, old) }),
 	}
 	Event = Rules{
 		GroupVersionKind: eventsv1.SchemeGroupVersion.WithKind("Event"), Namespaced: true,
 		Name:         kinds.PathSegmentName,
-		AnyFinalizer: true, LooseGenerateName: true,
+		AnyFinalizer: true, LooseGenerateName: true, MetadataLast: true,
 		Validate: compared(func(o, old *eventsv1.Event) field.ErrorList {
 			if old == nil {
 				return ValidateEvent(eventsv1.GroupName, toCore(o), nil)

@@ -17,6 +17,9 @@ type Rules struct {
 	// AnyFinalizer accepts finalizers without a domain. LooseGenerateName accepts any
 	// metadata.generateName in changed objects.
 	AnyFinalizer, LooseGenerateName bool
+	// MetadataLast is whether the metadata of new objects is validated only if they have
+	// no other errors.
+	MetadataLast bool
 	// Generation is whether a server counts changes in metadata.generation, from 1.
 	Generation bool
 	// Default sets defaults in objects from clients and from storage.

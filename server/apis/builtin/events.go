@@ -32,8 +32,7 @@ func Events(ttl time.Duration) []Resource {
 		Version: "v1", Plural: "events", Singular: "event", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"},
 		New:     empty[corev1.Event],
 		NewList: empty[corev1.EventList],
-		Strategy: Strategy{
-			Name: rules.CoreEvent.Name,
+		Strategy: Ruled(&rules.CoreEvent, Strategy{
 			Validate: func(ctx context.Context, obj runtime.Object) field.ErrorList {
 				return rules.ValidateEvent(groupOf(ctx), obj.(*corev1.Event), nil)
 			},
@@ -42,8 +41,7 @@ func Events(ttl time.Duration) []Resource {
 			},
 			CreateOnUpdate: true,
 			Unconditional:  true,
-			MetadataLast:   true,
-		},
+		}),
 		Columns: eventColumns(),
 		Row:     eventRow,
 		Fields:  eventFields,

@@ -40,14 +40,14 @@ func counted[P runtime.Object](part func(obj P) any) func(obj, old runtime.Objec
 // has stays.
 func Ruled(r *rules.Rules, s Strategy) Strategy {
 	s.Name, s.QualifiedFinalizers, s.GenerateNameOnUpdate = r.Name, !r.AnyFinalizer, !r.LooseGenerateName
-	s.Default = r.Default
+	s.Default, s.MetadataLast = r.Default, r.MetadataLast
 	if r.Prepare != nil {
 		if s.Create == nil {
 			s.Create = func(_ context.Context, obj runtime.Object) { r.Prepare(obj, nil) }
 		}
 		s.Update = func(_ context.Context, obj, old runtime.Object) { r.Prepare(obj, old) }
 	}
-	if r.Validate != nil {
+	if r.Validate != nil && s.Validate == nil {
 		s.Validate = func(_ context.Context, obj runtime.Object) field.ErrorList { return r.Validate(obj, nil) }
 		s.ValidateUpdate = func(_ context.Context, obj, old runtime.Object) field.ErrorList { return r.Validate(obj, old) }
 	}
