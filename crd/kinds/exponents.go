@@ -33,11 +33,13 @@ func withoutExponents(data []byte) []byte {
 	return withoutTokens(data)
 }
 
-// withoutBinary spoils everything that looks like a large exponent in protobuf.
+// withoutBinary spoils everything that looks like a large exponent in protobuf. It changes
+// the last digit that makes an exponent large, which is part of a text: of the bytes before
+// it, each can also be the length of a text, the number of a field or an integer.
 func withoutBinary(data []byte) []byte {
 	changed := bytes.Clone(data)
 	for at := nextExponent(data, 0); at >= 0; at = nextExponent(data, at+1) {
-		changed[at] = 'x'
+		changed[at+quantities.ExponentEnd(data[at:])-1] = 'x'
 	}
 	return changed
 }
@@ -106,7 +108,7 @@ func unquoted(token []byte) []byte {
 // nextExponent is where the next large exponent begins, -1 if there is none.
 func nextExponent(data []byte, at int) int {
 	for ; at < len(data)-quantities.MaxExponent-1; at++ {
-		if quantities.HasExponent(data[at:]) {
+		if quantities.ExponentEnd(data[at:]) > 0 {
 			return at
 		}
 	}

@@ -18,13 +18,18 @@ func Costly(text string) bool {
 		text = text[1:]
 	}
 	rest := strings.TrimLeft(text, ".0123456789")
-	return len(text)-len(rest) > MaxLength || HasExponent(rest)
+	if len(text)-len(rest) > MaxLength {
+		return true
+	}
+	end := ExponentEnd(rest)
+	return end > 0 && strings.Trim(rest[end:], "0123456789") == ""
 }
 
-// HasExponent reports whether a text begins with a large exponent.
-func HasExponent[T string | []byte](text T) bool {
+// ExponentEnd returns the end of a large exponent that a text begins with, zero if it
+// begins with none. Further digits may follow: the first ones are enough to tell.
+func ExponentEnd[T string | []byte](text T) int {
 	if len(text) == 0 || text[0] != 'e' && text[0] != 'E' {
-		return false
+		return 0
 	}
 	at := 1
 	if at < len(text) && (text[at] == '+' || text[at] == '-') {
@@ -37,5 +42,8 @@ func HasExponent[T string | []byte](text T) bool {
 	for at < len(text) && at-first <= MaxExponent && text[at] >= '0' && text[at] <= '9' {
 		at++
 	}
-	return at-first > MaxExponent
+	if at-first <= MaxExponent {
+		return 0
+	}
+	return at
 }

@@ -35,6 +35,9 @@ func (d quantityDecoder) check(data []byte, defaults *schema.GroupVersionKind, i
 	}
 	return kinds.LongQuantity(data, func(short []byte) error {
 		_, _, err := d.Decoder.Decode(short, defaults, into)
+		if runtime.IsStrictDecodingError(err) {
+			return nil // the object could be read, and decoding the data itself tells what is unknown
+		}
 		return err
 	})
 }

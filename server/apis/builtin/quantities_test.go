@@ -82,6 +82,16 @@ func TestLongQuantities(t *testing.T) {
 	}
 }
 
+// TestUnknownFieldBesideExponent: a text that looks like a large quantity does not make an
+// error of a warning.
+func TestUnknownFieldBesideExponent(t *testing.T) {
+	e := start(t, ours()...)
+	const object = `{"metadata":{"name":"a","annotations":{"a":"9e99999999"}},"unknown":1}`
+	e.Do(http.MethodPost, "/api/v1/namespaces/default/configmaps?fieldValidation=Strict", object).Is(http.StatusBadRequest).Mentions(`unknown field "unknown"`)
+	e.Do(http.MethodPost, "/api/v1/namespaces/default/configmaps", object).Is(http.StatusCreated)
+	e.Patch("merge", "/api/v1/namespaces/default/configmaps/a", `{"other":1}`).Is(http.StatusOK).Has("metadata.name", "a")
+}
+
 // sendQuantity sends a quantity in all ways.
 func sendQuantity(t *testing.T, kind, quoted string, pod func(name, cpu, value string) []byte, send func(method, path, mediaType string, body []byte) (int, string)) {
 	t.Helper()
