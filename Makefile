@@ -282,7 +282,7 @@ controller-runtime: tools $(KUBE_APISERVER) ## Run controller-runtime's suites w
 	@cd conformance && $(GO) run ./cmd/controller-runtime $(RUNTIMEFLAGS)
 
 # Not part of verify: the specs take minutes, and they and kube-apiserver 25 to build.
-CONFORMANCEFLAGS ?= -least 126
+CONFORMANCEFLAGS ?= -least 132
 .PHONY: kubernetes-conformance
 kubernetes-conformance: tools $(KUBE_APISERVER) $(E2E) ## Run Kubernetes' conformance specs with kube-apiserver and with our server; CONFORMANCEFLAGS='-focus sig-auth' for some
 	$(call step,run the conformance specs of Kubernetes with kube-apiserver and with our server)
