@@ -156,7 +156,7 @@ func (k *Kind) counted() bool {
 	if k.data != nil {
 		return len(k.data.Generation) > 0
 	}
-	return k.code.Generation
+	return k.code.Generation != nil
 }
 
 // metadataLast reports whether metadata is validated only in objects without other errors.

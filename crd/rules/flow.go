@@ -21,7 +21,7 @@ var (
 	FlowSchema = WithStatus(Rules{
 		GroupVersionKind: flowv1.SchemeGroupVersion.WithKind("FlowSchema"),
 		Name:             validation.NameIsDNSSubdomain,
-		Generation:       true,
+		Generation:       counted(func(s *flowv1.FlowSchema) any { return s.Spec }),
 		Default: filled(func(s *flowv1.FlowSchema) {
 			s.Spec.MatchingPrecedence = cmp.Or(s.Spec.MatchingPrecedence, 1000)
 		}),
@@ -32,7 +32,7 @@ var (
 	PriorityLevelConfiguration = WithStatus(Rules{
 		GroupVersionKind: flowv1.SchemeGroupVersion.WithKind("PriorityLevelConfiguration"),
 		Name:             validation.NameIsDNSSubdomain,
-		Generation:       true,
+		Generation:       counted(func(l *flowv1.PriorityLevelConfiguration) any { return l.Spec }),
 		Default:          filled(func(l *flowv1.PriorityLevelConfiguration) { defaultPriorityLevel(&l.Spec) }),
 		Validate:         validated(validatePriorityLevel),
 	}, validatePriorityLevelStatus, func(l *flowv1.PriorityLevelConfiguration) (*flowv1.PriorityLevelConfigurationSpec, *flowv1.PriorityLevelConfigurationStatus) {

@@ -22,7 +22,8 @@ import (
 var (
 	ValidatingAdmissionPolicy = WithStatus(Rules{
 		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"),
-		Name:             admissionName, AnyFinalizer: true, Generation: true,
+		Name:             admissionName, AnyFinalizer: true,
+		Generation: counted(func(p *admissionv1.ValidatingAdmissionPolicy) any { return p.Spec }),
 		Default: filled(func(p *admissionv1.ValidatingAdmissionPolicy) {
 			DefaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
 			defaultMatchResources(p.Spec.MatchConstraints)
@@ -33,7 +34,8 @@ var (
 	})
 	MutatingAdmissionPolicy = Rules{
 		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy"),
-		Name:             admissionName, AnyFinalizer: true, Generation: true,
+		Name:             admissionName, AnyFinalizer: true,
+		Generation: counted(func(p *admissionv1.MutatingAdmissionPolicy) any { return p.Spec }),
 		// The reinvocation policy has no default: authors must choose one.
 		Default: filled(func(p *admissionv1.MutatingAdmissionPolicy) {
 			DefaultPointer(&p.Spec.FailurePolicy, admissionv1.Fail)
@@ -43,15 +45,17 @@ var (
 	}
 	ValidatingAdmissionPolicyBinding = Rules{
 		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
-		Name:             admissionName, AnyFinalizer: true, Generation: true,
-		Default:  filled(func(b *admissionv1.ValidatingAdmissionPolicyBinding) { defaultMatchResources(b.Spec.MatchResources) }),
-		Validate: validated(validateValidatingPolicyBinding),
+		Name:             admissionName, AnyFinalizer: true,
+		Generation: counted(func(b *admissionv1.ValidatingAdmissionPolicyBinding) any { return b.Spec }),
+		Default:    filled(func(b *admissionv1.ValidatingAdmissionPolicyBinding) { defaultMatchResources(b.Spec.MatchResources) }),
+		Validate:   validated(validateValidatingPolicyBinding),
 	}
 	MutatingAdmissionPolicyBinding = Rules{
 		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyBinding"),
-		Name:             admissionName, AnyFinalizer: true, Generation: true,
-		Default:  filled(func(b *admissionv1.MutatingAdmissionPolicyBinding) { defaultMatchResources(b.Spec.MatchResources) }),
-		Validate: validated(validateMutatingPolicyBinding),
+		Name:             admissionName, AnyFinalizer: true,
+		Generation: counted(func(b *admissionv1.MutatingAdmissionPolicyBinding) any { return b.Spec }),
+		Default:    filled(func(b *admissionv1.MutatingAdmissionPolicyBinding) { defaultMatchResources(b.Spec.MatchResources) }),
+		Validate:   validated(validateMutatingPolicyBinding),
 	}
 )
 

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,8 +21,9 @@ type Rules struct {
 	// MetadataLast is whether the metadata of new objects is validated only if they have
 	// no other errors.
 	MetadataLast bool
-	// Generation is whether a server counts changes in metadata.generation, from 1.
-	Generation bool
+	// Generation reports whether an update increments metadata.generation. If nil, objects
+	// have none.
+	Generation func(obj, old runtime.Object) bool
 	// Default sets defaults in objects from clients and from storage.
 	Default func(obj runtime.Object)
 	// Prepare drops and sets the fields that clients may not set.
@@ -65,6 +67,13 @@ func compared[P runtime.Object](validate func(obj, old P) field.ErrorList) func(
 	return func(obj, old runtime.Object) field.ErrorList {
 		before, _ := old.(P)
 		return validate(obj.(P), before)
+	}
+}
+
+// counted makes a value for Rules.Generation: it counts the changes of a part.
+func counted[P runtime.Object](part func(obj P) any) func(obj, old runtime.Object) bool {
+	return func(obj, old runtime.Object) bool {
+		return !equality.Semantic.DeepEqual(part(obj.(P)), part(old.(P)))
 	}
 }
 

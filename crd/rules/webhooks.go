@@ -41,7 +41,9 @@ func withHooks[P interface {
 	}
 	return Rules{
 		GroupVersionKind: admissionv1.SchemeGroupVersion.WithKind(kind),
-		Name:             admissionName, AnyFinalizer: true, Generation: true,
+		Name:             admissionName, AnyFinalizer: true,
+		// An empty list in place of none is a change, too, as in kube-apiserver.
+		Generation: func(obj, old runtime.Object) bool { return !reflect.DeepEqual(list(obj.(P)), list(old.(P))) },
 		Default: filled(func(c P) {
 			for i := range list(c) {
 				fill(&list(c)[i])

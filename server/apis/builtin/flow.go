@@ -11,7 +11,6 @@ func flowSchemas() Resource {
 	r := flowResource("flowschemas", "flowschema", &rules.FlowSchema)
 	r.New, r.NewList = empty[flowv1.FlowSchema], empty[flowv1.FlowSchemaList]
 	r.Columns, r.Row = flowSchemaColumns, row(flowSchemaRow)
-	r.Strategy.Generation = counted(func(s *flowv1.FlowSchema) any { return s.Spec })
 	return r
 }
 
@@ -20,7 +19,6 @@ func priorityLevelConfigurations() Resource {
 	r := flowResource("prioritylevelconfigurations", "prioritylevelconfiguration", &rules.PriorityLevelConfiguration)
 	r.New, r.NewList = empty[level], empty[flowv1.PriorityLevelConfigurationList]
 	r.Columns, r.Row = priorityLevelColumns, row(priorityLevelRow)
-	r.Strategy.Generation = counted(func(l *level) any { return l.Spec })
 	return r
 }
 

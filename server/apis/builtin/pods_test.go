@@ -28,20 +28,23 @@ import (
 	"github.com/espalier-dev/espalier/crd/rules"
 )
 
+// specChanged is a value for Strategy.Generation.
+func specChanged(obj, old runtime.Object) bool { return differ(obj, old, []string{"spec"}, false) }
+
 // startPods serves pods and budgets without the rules of their files.
 func startPods(t *testing.T) (kubernetes.Interface, *env) {
 	t.Helper()
 	pods := Resource{
 		Version: "v1", Plural: "pods", Singular: "pod", Kind: "Pod", Namespaced: true,
 		New: empty[corev1.Pod], NewList: empty[corev1.PodList],
-		Strategy: Strategy{Unconditional: true, Generation: counted(func(p *corev1.Pod) any { return p.Spec })},
+		Strategy: Strategy{Unconditional: true, Generation: specChanged},
 	}
 	statusOnly(&pods, func(p *corev1.Pod) (*corev1.PodSpec, *corev1.PodStatus) { return &p.Spec, &p.Status })
 	addPods(&pods)
 	budgets := Resource{
 		Group: "policy", Version: "v1", Plural: "poddisruptionbudgets", Singular: "poddisruptionbudget", Kind: "PodDisruptionBudget", Namespaced: true,
 		New: empty[policyv1.PodDisruptionBudget], NewList: empty[policyv1.PodDisruptionBudgetList],
-		Strategy: Strategy{Unconditional: true, Generation: counted(func(b *policyv1.PodDisruptionBudget) any { return b.Spec })},
+		Strategy: Strategy{Unconditional: true, Generation: specChanged},
 	}
 	statusOnly(&budgets, func(b *policyv1.PodDisruptionBudget) (*policyv1.PodDisruptionBudgetSpec, *policyv1.PodDisruptionBudgetStatus) {
 		return &b.Spec, &b.Status
@@ -435,7 +438,7 @@ func TestScaleOfDeployment(t *testing.T) {
 	r := Resource{
 		Group: "apps", Version: "v1", Plural: "deployments", Singular: "deployment", Kind: "Deployment", Namespaced: true,
 		New: empty[appsv1.Deployment], NewList: empty[appsv1.DeploymentList],
-		Strategy: Strategy{Unconditional: true, Generation: counted(func(d *appsv1.Deployment) any { return d.Spec })},
+		Strategy: Strategy{Unconditional: true, Generation: specChanged},
 	}
 	statusOnly(&r, func(d *appsv1.Deployment) (*appsv1.DeploymentSpec, *appsv1.DeploymentStatus) {
 		return &d.Spec, &d.Status

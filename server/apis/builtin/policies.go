@@ -23,7 +23,6 @@ func validatingAdmissionPolicies() Resource {
 	r.Row = row(func(p *policy) []any {
 		return []any{p.Name, int64(len(p.Spec.Validations)), kindCell(p.Spec.ParamKind), created(p)}
 	})
-	r.Strategy.Generation = counted(func(p *policy) any { return p.Spec })
 	withStatus(&r, rules.ValidatingAdmissionPolicy.Status)
 	return r
 }
@@ -36,7 +35,6 @@ func mutatingAdmissionPolicies() Resource {
 	r.Row = row(func(p *policy) []any {
 		return []any{p.Name, int64(len(p.Spec.Mutations)), kindCell(p.Spec.ParamKind), created(p)}
 	})
-	r.Strategy.Generation = counted(func(p *policy) any { return p.Spec })
 	return r
 }
 
@@ -47,7 +45,6 @@ func validatingAdmissionPolicyBindings() Resource {
 	r.Columns, r.Row = policyBindingColumns, row(func(b *binding) []any {
 		return []any{b.Name, b.Spec.PolicyName, paramCell(b.Spec.ParamRef), created(b)}
 	})
-	r.Strategy.Generation = counted(func(b *binding) any { return b.Spec })
 	return r
 }
 
@@ -58,7 +55,6 @@ func mutatingAdmissionPolicyBindings() Resource {
 	r.Columns, r.Row = policyBindingColumns, row(func(b *binding) []any {
 		return []any{b.Name, b.Spec.PolicyName, paramCell(b.Spec.ParamRef), created(b)}
 	})
-	r.Strategy.Generation = counted(func(b *binding) any { return b.Spec })
 	return r
 }
 

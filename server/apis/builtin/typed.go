@@ -3,7 +3,6 @@ package builtin
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
@@ -29,18 +28,14 @@ func row[P runtime.Object](cells func(obj P) []any) func(runtime.Object) []any {
 	return func(obj runtime.Object) []any { return cells(obj.(P)) }
 }
 
-// counted is a value for Strategy.Generation: it counts the changes of a part.
-func counted[P runtime.Object](part func(obj P) any) func(obj, old runtime.Object) bool {
-	return func(obj, old runtime.Object) bool {
-		return !equality.Semantic.DeepEqual(part(obj.(P)), part(old.(P)))
-	}
-}
-
 // Ruled fills a strategy with the rules of a kind. A function that the strategy already
 // has stays.
 func Ruled(r *rules.Rules, s Strategy) Strategy {
 	s.Name, s.QualifiedFinalizers, s.GenerateNameOnUpdate = r.Name, !r.AnyFinalizer, !r.LooseGenerateName
 	s.Default, s.MetadataLast = r.Default, r.MetadataLast
+	if s.Generation == nil {
+		s.Generation = r.Generation
+	}
 	if r.Prepare != nil {
 		if s.Create == nil {
 			s.Create = func(_ context.Context, obj runtime.Object) { r.Prepare(obj, nil) }

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	"reflect"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,8 +44,6 @@ func withWebhooks[P interface {
 		}
 		return warnings
 	}
-	// An empty list in place of none is a change, too, as in kube-apiserver.
-	r.Strategy.Generation = func(obj, old runtime.Object) bool { return !reflect.DeepEqual(list(obj.(P)), list(old.(P))) }
 	return r
 }
 
