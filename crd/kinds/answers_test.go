@@ -32,6 +32,11 @@ func TestAnswers(t *testing.T) {
 			"spec.volumes[0].persistentVolumeClaim.claimName: Required value", `spec.containers[0].volumeMounts[0].name: Not found: "v"`,
 		}},
 		{"", "pods", pod + "emptyDir: {}}, {name: w, persistentVolumeClaim: {}}]}", "", []string{"spec.volumes[1].persistentVolumeClaim.claimName: Required value"}},
+		{"", "pods", pod + "ephemeral: {volumeClaimTemplate: {metadata: {selfLink: x, uid: x}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1}}}}}}]}", "", []string{
+			"spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.selfLink: Forbidden: cannot be set", "spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.uID: Forbidden: cannot be set",
+			`spec.containers[0].volumeMounts[0].name: Not found: "v"`,
+		}},
+		{"", "nodes", "status: {capacity: {a/b/c: 1m}, allocatable: {x.y/z: 1m}}", "", []string{`status.allocatable.x.y/z: Invalid value: "1m": must be an integer`}},
 		{"autoscaling", "horizontalpodautoscalers", scaler + "{type: ContainerResource, containerResource: {name: nodots, container: c, target: {type: Utilization, averageUtilization: 5}}}]}", "", []string{
 			`spec.metrics[0].containerResource.name: Invalid value: "nodots": must be a standard resource type or fully qualified`,
 			`spec.metrics[0].containerResource.name: Invalid value: "nodots": must be a standard resource for containers`,
