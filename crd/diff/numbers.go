@@ -96,8 +96,13 @@ func (x side) listed(v *value) (limit, string, bool) {
 	return limit{}, "", false
 }
 
+// bounded renders a bound as CRDs have it: 2147483647, not 2.147483647e+09.
 func bounded(f float64, open bool) string {
-	text := strconv.FormatFloat(f, 'g', -1, 64)
+	form := byte('g')
+	if math.Abs(f) < 1e21 && math.Abs(f) >= 1 {
+		form = 'f'
+	}
+	text := strconv.FormatFloat(f, form, -1, 64)
 	if open {
 		text += " (exclusive)"
 	}
