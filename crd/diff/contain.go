@@ -187,7 +187,9 @@ func standIn(r rune) rune {
 
 // classes returns one rune of each class that the programs tell apart.
 func classes(programs ...*syntax.Prog) []rune {
-	cuts := []rune{0, '\n', '\n' + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1}
+	// No text has surrogates, which end before 0xE000: a class that begins with them
+	// goes on there.
+	cuts := []rune{0, '\n', '\n' + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1, 0xE000}
 	cut := func(lo, hi rune) { cuts = append(cuts, lo, hi+1) }
 	for _, p := range programs {
 		for i := range p.Inst {

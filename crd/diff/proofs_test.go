@@ -135,3 +135,99 @@ func evaluateRule(t *testing.T, env *cel.Env, expr string) func(x, y int64) bool
 		return err == nil && out == types.True
 	}
 }
+
+// proves reports whether a rule is found to imply another.
+func proves(a, b string) bool {
+	pairs := 1
+	return newComparer(0).stronger([]*rule{{Rule: &syntax.Rule{Rule: a}}}, &rule{Rule: &syntax.Rule{Rule: b}}, &pairs) != nil
+}
+
+// TestComparisons has all pairs of comparisons with small constants. x may be a double,
+// so values between the constants count. What holds is proven, except that a range
+// excludes a value.
+func TestComparisons(t *testing.T) {
+	operators := []string{"<", "<=", ">", ">=", "==", "!="}
+	holds := func(op int, x, y float64) bool {
+		return []bool{x < y, x <= y, x > y, x >= y, x == y, x != y}[op]
+	}
+	for a := range operators {
+		for b := range operators {
+			for pair := range 9 {
+				n, m := pair/3+1, pair%3+1
+				want := operators[b] != "!=" || operators[a] == "==" || operators[a] == "!="
+				for x := 0.0; x < 5; x += 0.5 {
+					want = want && (!holds(a, x, float64(n)) || holds(b, x, float64(m)))
+				}
+				first, second := fmt.Sprintf("x %s %d", operators[a], n), fmt.Sprintf("x %s %d", operators[b], m)
+				if got := proves(first, second); got != want {
+					t.Errorf("%s implies %s: %t, expected %t", first, second, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestImplications has what must be proven, and what does not hold.
+func TestImplications(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"a && b", "a", true}, {"a && b", "b", true}, {"a && b", "b && a", true}, {"a", "a && b", false}, {"a", "b && a", false}, {"a && b", "c", false},
+		{"a", "a || b", true}, {"b", "a || b", true}, {"a || b", "b || a", true}, {"a || b", "a", false}, {"a || b", "b", false}, {"c", "a || b", false},
+		{"!(a || b)", "!a", true}, {"!a", "!(a && b)", true}, {"!a", "!(a || b)", false}, {"!(a && b)", "!a", false}, {"!a", "a", false}, {"a", "!a", false}, {"!a", "-a", false},
+		{"c ? a : b", "c ? (a || d) : b", true}, {"c ? a : b", "c ? a : (b || d)", true}, {"c ? a : b", "d ? a : b", false},
+		{"c ? (a || d) : b", "c ? a : b", false}, {"c ? a : (b || d)", "c ? a : b", false}, {"c ? a : b", "c || a", false},
+		{"l.all(e, e < 2)", "l.all(e, e < 3)", true}, {"l.exists(e, e < 2)", "l.exists(e, e < 3)", true},
+		{"l.all(e, e < 3)", "l.all(e, e < 2)", false}, {"l.all(e, e < 2)", "m.all(e, e < 3)", false}, {"l.all(e, e < 2)", "l.all(f, e < 3)", false},
+		{"l.all(e, e < 2)", "l.exists(e, e < 3)", false}, {"l.exists(e, e < 2)", "l.all(e, e < 3)", false},
+		{"l.all(e, f, e < 2)", "l.all(e, f, e < 3)", false}, {"l.all(e, e < 2)", "l.all(e, f, e < 3)", false}, {"l.all(e, f, e < 2)", "l.all(e, e < 3)", false},
+		{"false", "a", true}, {"a", "true", true}, {"true", "a", false}, {"a", "false", false}, {"a", "b", false},
+		{"x == 1", "x in [2, 1]", true}, {"x == 3", "x in [2, 1]", false}, {"x < 1", "x in [2, 1]", false}, {"x == 1", "y in [1]", false}, {"x == 1", "x in l", false},
+		{"x in [1, 2]", "x in [3, 2, 1]", true}, {"x in [1, 4]", "x in [3, 2, 1]", false}, {"x in l", "x in [1]", false}, {"x in [1]", "x in l", false},
+		{"x < 1", "y < 2", false}, {"x < y", "x < 2", false}, {"x < 1", "x < y", false}, {"x < '1'", "x < '2'", false}, {"x < 1.0", "x < 2", false}, {"x < 1", "x < 2.0", false},
+		// Formatting makes no difference, and everything else does.
+		{"f(x,1)", "f( x, 1 )", true}, {"x.f(1)", "f(x, 1)", false}, {"has(x.y)", "x.y", false}, {"x.y", "x.z", false}, {"f(1)", "f('1')", false}, {"f(1)", "f(1u)", false},
+		{"f([1])", "f([ 1 ])", true}, {"f([1])", "f([2])", false}, {"f([x])", "f([?x])", false}, {"f([x, ?y])", "f([?x, y])", false},
+		{"f({'a': 1})", "f({ 'a':1 })", true}, {"f({'a': 1})", "f({'a': 2})", false}, {"f({'a': 1})", "f({'b': 1})", false}, {"f({'a': x})", "f({?'a': x})", false},
+		{"f(T{a: 1})", "f(T{ a:1 })", true}, {"f(T{a: 1})", "f(U{a: 1})", false}, {"f(T{a: 1})", "f(T{b: 1})", false}, {"f(T{a: 1})", "f(T{a: 2})", false}, {"f(T{a: x})", "f(T{?a: x})", false},
+		{"a &&", "a", false}, {"a", "a ||", false},
+		{strings.Repeat("a && ", 4000) + "a", "b", false},
+	} {
+		if got := proves(c.a, c.b); got != c.want {
+			t.Errorf("%.80s implies %s: %t", c.a, c.b, got)
+		}
+	}
+}
+
+// TestContainsClasses has patterns that only some runes tell apart: the ends of classes,
+// other cases of a letter, the runes around the surrogates, the last one.
+func TestContainsClasses(t *testing.T) {
+	for _, c := range []struct {
+		small, large string
+		want         answer
+		example      string
+	}{
+		{"^[b-y]$", "^[b-x]$", refuted, "y"},
+		{"^[b-y]$", "^[c-y]$", refuted, "b"},
+		{"^[b-y]$", "^[b-y]$", proven, ""},
+		{"^[bdf]$", "^[bd]$", refuted, "f"},
+		{"^[bdfh-j]$", "^[bdfh-i]$", refuted, "j"},
+		{"^[bdfh-j]$", "^[bdf]$", refuted, "h"},
+		{"^(?i:k)$", "^[kK]$", refuted, "\u212a"}, // the sign for kelvin
+		{"^(?i:k)$", "^[kK\u212a]$", proven, ""},
+		{"^[\\x{d000}-\\x{e000}]$", "^[\\x{d000}-\\x{d7ff}]$", refuted, "\ue000"},
+		{"^[\\x{d000}-\\x{dfff}]$", "^[\\x{d000}-\\x{d7ff}]$", proven, ""}, // no text has surrogates
+		{"^[a-\\x{10ffff}]$", "^[a-\\x{10fffe}]$", refuted, "\U0010ffff"},
+		{"(?s)^.$", "^.$", refuted, "\n"},
+		{"a\\b", "a\\b", proven, ""},
+		{"a", "a\\b", refuted, "a0"},
+		{"a", "^a", refuted, "\x00a"},
+		{"^a", "a", proven, ""},
+	} {
+		got, example := newComparer(0).contains(c.small, c.large)
+		if got != c.want || example != c.example {
+			t.Errorf("%q in %q: %d %q, expected %d %q", c.small, c.large, got, example, c.want, c.example)
+		}
+	}
+}
