@@ -194,6 +194,8 @@ func TestNumbers(t *testing.T) {
 		{"an enum has a minimum", whole + `,"enum":[2,1,3]`, whole + `,"enum":[2,1,3],"minimum":1`, "", nil},
 		{"and not a higher one", whole + `,"enum":[2,1,3]`, whole + `,"enum":[2,1,3],"minimum":2`, "1", only("breaking WS minimum-raised an enum → 2")},
 
+		{"an enum with numbers that floats do not have", whole + `,"enum":[9007199254740993]`, whole + `,"enum":[9007199254740993],"maximum":1`, "9007199254740993", only("breaking WS maximum-lowered → 1")},
+
 		{"multiples of 4 are multiples of 2", whole + `,"multipleOf":4`, whole + `,"multipleOf":2`, "", only("safe R multiple-of-relaxed 4 → 2")},
 		{"multiples of 2 may be none of 4", whole + `,"multipleOf":2`, whole + `,"multipleOf":4`, "2", only("breaking WS multiple-of-changed 2 → 4")},
 		{"multiples of 6 may be none of 4", whole + `,"multipleOf":6`, whole + `,"multipleOf":4`, "6", only("breaking WS multiple-of-changed 6 → 4")},

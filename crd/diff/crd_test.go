@@ -109,3 +109,25 @@ func TestCRDs(t *testing.T) {
 		})
 	}
 }
+
+// TestPointersOfCRDs moves a version to another place.
+func TestPointersOfCRDs(t *testing.T) {
+	const first, second = `{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}`, `{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}`
+	document := func(versions string) []byte {
+		return []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"trees.orchard.example"},
+			"spec":{"group":"orchard.example","scope":"Namespaced","names":{"plural":"trees","kind":"Tree"},"versions":[` + versions + `]}}`)
+	}
+	for _, c := range []struct{ name, old, now, oldAt, newAt string }{
+		{"served", first + `},` + second + `}`, strings.Replace(second, `"served":true`, `"served":false`, 1) + `},` + first + `}`, "/spec/versions/1/served", "/spec/versions/0/served"},
+		{"deprecated", first + `},` + second + `}`, second + `,"deprecated":true},` + first + `}`, "/spec/versions/1/deprecated", "/spec/versions/0/deprecated"},
+		{"removed", first + `},` + second + `}`, first + `}`, "/spec/versions/1", "/spec/versions"},
+		{"added", first + `}`, first + `},` + second + `}`, "/spec/versions", "/spec/versions/1"},
+		{"selectable", first + `},` + second + `}`, second + `,"selectableFields":[{"jsonPath":".a"}]},` + first + `}`, "/spec/versions/1/selectableFields", "/spec/versions/0/selectableFields"},
+		{"storage", first + `},` + second + `}`, strings.Replace(first, `"storage":true`, `"storage":false`, 1) + `},` + strings.Replace(second, `"storage":false`, `"storage":true`, 1) + `}`, "/spec/versions/0", "/spec/versions/1"},
+	} {
+		changes, err := compare(document(c.old), document(c.now))
+		if err != nil || len(changes) != 1 || changes[0].OldPointer != c.oldAt || changes[0].NewPointer != c.newAt {
+			t.Errorf("%s: %+v %v", c.name, changes, err)
+		}
+	}
+}

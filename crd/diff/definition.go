@@ -82,7 +82,7 @@ func (c *comparer) names(d *crdPair) {
 		c.report(nil, Change{Check: x.check, Level: x.level, Breaks: x.breaks, Old: x.old, New: x.now, OldPointer: pointerTo(x.at...), NewPointer: pointerTo(x.at...),
 			Message: fmt.Sprintf("%s changed from %q to %q: %s", x.what, x.old, x.now, lower(explanation(x.check)))})
 	}
-	c.members("short-name-removed", "short-name-added", o.ShortNames, n.ShortNames, []string{"spec", "names", "shortNames"}, Risky, Writers|Readers)
+	c.members("short-name-removed", "short-name-added", o.ShortNames, n.ShortNames, pointerTo("spec", "names", "shortNames"), pointerTo("spec", "names", "shortNames"), Risky, Writers|Readers)
 	if !sets.New(o.Categories...).Equal(sets.New(n.Categories...)) {
 		at := pointerTo("spec", "names", "categories")
 		c.report(nil, Change{Check: "categories-changed", Level: Safe, Breaks: Readers, Old: strings.Join(o.Categories, ", "), New: strings.Join(n.Categories, ", "),
@@ -125,15 +125,14 @@ func lower(s string) string {
 }
 
 // members reports the strings that a list has lost or gained.
-func (c *comparer) members(removed, added finding.ID, old, now []string, at []string, level Level, breaks Audience) {
+func (c *comparer) members(removed, added finding.ID, old, now []string, oldAt, newAt string, level Level, breaks Audience) {
 	before, after := sets.New(old...), sets.New(now...)
-	p := pointerTo(at...)
 	for _, s := range sets.List(before.Difference(after)) {
-		c.report(nil, Change{Check: removed, Level: level, Breaks: breaks, Old: s, OldPointer: p, NewPointer: p,
+		c.report(nil, Change{Check: removed, Level: level, Breaks: breaks, Old: s, OldPointer: oldAt, NewPointer: newAt,
 			Message: fmt.Sprintf("%q was removed: %s", s, lower(explanation(removed)))})
 	}
 	for _, s := range sets.List(after.Difference(before)) {
-		c.report(nil, Change{Check: added, Level: Safe, Breaks: Readers, New: s, OldPointer: p, NewPointer: p,
+		c.report(nil, Change{Check: added, Level: Safe, Breaks: Readers, New: s, OldPointer: oldAt, NewPointer: newAt,
 			Message: fmt.Sprintf("%q was added: %s", s, lower(explanation(added)))})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/diff"
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // crdWith returns a CRD with one version of the given schema.
@@ -103,6 +104,9 @@ func TestChecksAreSortedAndExplained(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
+	if first := checks[0].Check(); first.ID != checks[0].ID || first.Severity != finding.Error || first.Explanation != checks[0].Explanation || first.Source == "" {
+		t.Errorf("%+v", first)
+	}
 	checks[0].ID = "changed"
 	if diff.Checks()[0].ID == "changed" {
 		t.Error("the table can be changed from outside")
@@ -119,6 +123,13 @@ func TestPointers(t *testing.T) {
 		{"removed", `"f":{"type":"integer"},"a/b~c":{"type":"string"}`, `"f":{"type":"integer"}`, base + "a~1b~0c", "/spec/versions/0/schema/openAPIV3Schema/properties/spec"},
 		{"rule", `"f":{"type":"integer","x-kubernetes-validations":[{"rule":"self>1"}]}`, `"f":{"type":"integer","x-kubernetes-validations":[{"rule":"self>1"},{"rule":"self<5"}]}`,
 			base + "f/x-kubernetes-validations", base + "f/x-kubernetes-validations/1"},
+		{"rule removed", `"f":{"type":"integer","x-kubernetes-validations":[{"rule":"self>1"},{"rule":"self<5"}]}`, `"f":{"type":"integer","x-kubernetes-validations":[{"rule":"self>1"}]}`,
+			base + "f/x-kubernetes-validations/1", base + "f/x-kubernetes-validations"},
+		{"raised", `"f":{"type":"integer","maximum":3}`, `"f":{"type":"integer","allOf":[{"maximum":4}]}`, base + "f/maximum", base + "f/allOf/0/maximum"},
+		{"no longer there", `"f":{"type":"integer","allOf":[{"maximum":3}]}`, `"f":{"type":"integer"}`, base + "f/allOf/0/maximum", base + "f"},
+		{"items", `"f":{"type":"array","items":{"type":"string"}}`, `"f":{"type":"array","items":{"type":"string","maxLength":1}}`, base + "f/items", base + "f/items/maxLength"},
+		{"values", `"f":{"type":"object","additionalProperties":{"type":"string"}}`, `"f":{"type":"object","additionalProperties":{"type":"string","maxLength":1}}`,
+			base + "f/additionalProperties", base + "f/additionalProperties/maxLength"},
 	} {
 		changes, err := compare(crdWith(spec(c.old)), crdWith(spec(c.now)))
 		if err != nil || len(changes) != 1 {

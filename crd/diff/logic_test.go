@@ -49,6 +49,7 @@ func TestLogicalKeywords(t *testing.T) {
 		{"not stays", whole + `,"maximum":9,"not":{"minimum":5}`, whole + `,"maximum":10,"not":{"minimum":5}`, "", only("safe R maximum-raised 9 → 10")},
 		{"not rejects less", whole + `,"not":{"minimum":5}`, whole + `,"not":{"minimum":6}`, "", only("safe R junctor-relaxed a schema → another")},
 		{"not rejects more", whole + `,"not":{"minimum":6}`, whole + `,"not":{"minimum":5}`, "5", only("risky WS junctor-changed another → a schema")},
+		{"not about another type", text, text + `,"not":{"type":"integer"}`, "", nil},
 		{"not in allOf", text + `,"not":{"maxLength":5}`, text + `,"allOf":[{"not":{"maxLength":5}}]`, "", nil},
 	})
 }
@@ -89,6 +90,7 @@ func TestRules(t *testing.T) {
 		{"updates tightened", whole(`{"rule":"self >= oldSelf"}`), whole(`{"rule":"self >= oldSelf && self < 9"}`), noValue, only(`breaking WS rule-changed "self >= oldSelf" → "self >= oldSelf && self < 9"`)},
 		{"with optionalOldSelf", whole(`{"rule":"self > 1 || self >= oldSelf"}`), whole(`{"rule":"self > 1 || self >= oldSelf","optionalOldSelf":true}`), "",
 			only(`risky WS rule-changed "self > 1 || self >= oldSelf" → "self > 1 || self >= oldSelf"`)},
+		{"what does not parse is compared as text", whole(`{"rule":"self <"}`), whole(`{"rule":"(self <"}`), noValue, only(`risky WS rule-changed "self <" → "(self <"`)},
 		{"optionalOldSelf false is said", whole(`{"rule":"self >= oldSelf"}`), whole(`{"rule":"self >= oldSelf","optionalOldSelf":false}`), "", nil},
 	})
 }

@@ -224,10 +224,25 @@ func TestContainsClasses(t *testing.T) {
 		{"a", "a\\b", refuted, "a0"},
 		{"a", "^a", refuted, "\x00a"},
 		{"^a", "a", proven, ""},
+		{separate(115), separate(115) + "$", proven, ""},
+		{separate(130), separate(130) + "$", unknown, ""},           // too many classes
+		{"^[" + strings.Repeat("a", 2044) + "]", "^a", proven, ""},  // as long as a pattern may be
+		{"^[" + strings.Repeat("a", 2046) + "]", "^a", unknown, ""}, // too long
+		{"^a", "^[" + strings.Repeat("a", 2046) + "]", unknown, ""},
+		{"(", "a", unknown, ""},
 	} {
 		got, example := newComparer(0).contains(c.small, c.large)
 		if got != c.want || example != c.example {
 			t.Errorf("%q in %q: %d %q, expected %d %q", c.small, c.large, got, example, c.want, c.example)
 		}
 	}
+}
+
+// separate is a pattern of n runes with gaps between them.
+func separate(n int) string {
+	var runes []rune
+	for i := range n {
+		runes = append(runes, rune(0x1000+2*i))
+	}
+	return "^[" + string(runes) + "]$"
 }

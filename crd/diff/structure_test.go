@@ -1,9 +1,13 @@
 package diff_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestEnums(t *testing.T) {
 	const text, whole = `"type":"string"`, `"type":"integer"`
+	long := strings.Repeat("x", 60)
 	runFieldCases(t, []fieldCase{
 		{"value removed", text + `,"enum":["a","b"]`, text + `,"enum":["b"]`, `"a"`, only(`breaking WS enum-value-removed "a", "b" → "b"`)},
 		{"value added", text + `,"enum":["b"]`, text + `,"enum":["a","b"]`, "", only(`risky R enum-value-added "b" → "a", "b"`)},
@@ -30,12 +34,16 @@ func TestEnums(t *testing.T) {
 		{"both booleans and null", `"type":"boolean","nullable":true`, `"type":"boolean","nullable":true,"enum":[true,false,null]`, "", nil},
 		{"null removed", text + `,"nullable":true,"enum":["a",null]`, text + `,"nullable":true,"enum":["a"]`, "null", only(`breaking WS enum-value-removed "a", null → "a"`)},
 		{"null that could not occur", text + `,"enum":["a",null]`, text + `,"enum":["a"]`, "", nil},
+		{"allOf does not validate null", text + `,"nullable":true,"allOf":[{"enum":["a"]}]`, text + `,"nullable":true,"enum":["a"]`, "null", only(`breaking WS enum-added → "a"`)},
+		{"long values are cut", text + `,"enum":["` + long + `a","` + long + `b"]`, text + `,"enum":["` + long + `a"]`, `"` + long + `b"`,
+			only(`breaking WS enum-value-removed "` + long + `a", "` + long[:14] + `… → "` + long + `a"`)},
 		{"items", `"type":"array","items":{"type":"string","enum":["a","b"]}`, `"type":"array","items":{"type":"string","enum":["a"]}`, `["b"]`, only(`breaking WS enum-value-removed [*] "a", "b" → "a"`)},
 	})
 }
 
 func TestTypes(t *testing.T) {
 	const text, whole, number, either = `"type":"string"`, `"type":"integer"`, `"type":"number"`, `"x-kubernetes-int-or-string":true`
+	const kept = `"x-kubernetes-preserve-unknown-fields":true`
 	runFieldCases(t, []fieldCase{
 		{"changed", whole, text, "1", only("breaking WRS type-changed integer → string")},
 		{"narrowed", number, whole, "1.5", only("breaking WRS type-changed number → integer")},
@@ -49,6 +57,9 @@ func TestTypes(t *testing.T) {
 		{"int-or-string to integer", either, whole, `"a"`, only("breaking WRS int-or-string-removed int-or-string → integer")},
 		{"to boolean", text, `"type":"boolean"`, `"a"`, only("breaking WRS type-changed string → boolean")},
 		{"object to list", `"type":"object","properties":{"a":{"type":"string"}}`, `"type":"array","items":{"type":"string"}`, "{}", only("breaking WRS type-changed object → array")},
+		{"any type to object", kept, kept + `,"type":"object"`, "1", only("breaking WRS type-changed any → object")},
+		{"any type to int-or-string", kept, either, "1.5", only("breaking WRS type-changed any → int-or-string")},
+		{"object to any type", kept + `,"type":"object"`, kept, "", only("risky R type-widened object → any")},
 		{"type from allOf", text + `,"allOf":[{"type":"string"}]`, text, "", nil},
 
 		{"null removed", whole + `,"nullable":true`, whole, "null", only("breaking WS nullable-removed true →")},
@@ -56,6 +67,9 @@ func TestTypes(t *testing.T) {
 		{"null in place of the default", whole + `,"default":1`, whole + `,"default":1,"nullable":true`, "", only("risky WR nullable-added → true")},
 		{"null that the enum does not list", whole + `,"enum":[1]`, whole + `,"enum":[1],"nullable":true`, "", only("risky WR nullable-added → true")},
 		{"null removed from items", `"type":"array","items":{"type":"integer","nullable":true}`, `"type":"array","items":{"type":"integer"}`, "[null]", only("breaking WS nullable-removed [*] true →")},
+		{"null in a field of items", `"type":"array","items":{"type":"object","properties":{"a":{` + kept + `}}}`, `"type":"array","items":{"type":"object","properties":{"a":{` + kept + `,"nullable":true}}}`, "",
+			only("risky R nullable-added [*].a → true")},
+		{"null in items of any type", `"type":"array","items":{` + kept + `}`, `"type":"array","items":{` + kept + `,"nullable":true}`, "", nil},
 		{"null added to items", `"type":"array","items":{"type":"integer"}`, `"type":"array","items":{"type":"integer","nullable":true}`, "", only("risky R nullable-added [*] → true")},
 	})
 }
@@ -124,6 +138,7 @@ func TestObjectSchemas(t *testing.T) {
 		{"no longer preserved", kept, `"type":"object"`, `{"a":1}`, only("breaking WRS preserve-removed preserved → pruned")},
 		{"now preserved", `"type":"object"`, kept, "", only("safe R preserve-added pruned → preserved")},
 		{"preserved, and now a map", kept, counts, `{"a":"x"}`, only("breaking WRS preserve-removed preserved → integer")},
+		{"preserved, and now a map of any type", kept, `"type":"object","additionalProperties":{"x-kubernetes-preserve-unknown-fields":true,"nullable":true}`, "", nil},
 		{"now a map", `"type":"object"`, counts, "", only("safe R additional-properties-opened pruned → integer")},
 		{"no longer a map", counts, `"type":"object"`, `{"a":1}`, only("breaking WRS additional-properties-closed integer → pruned")},
 		{"values of a map", counts, `"type":"object","additionalProperties":{"type":"integer","maximum":1}`, `{"a":2}`, only("breaking WS maximum-lowered * → 1")},
@@ -176,5 +191,10 @@ func TestDefaults(t *testing.T) {
 	}
 	cases = append(cases, fieldCase{"new field two levels below a rule", pair(`"x":{"type":"integer"}`), pair(`"x":{"type":"integer"},"b":{"type":"integer","default":1}`),
 		`{"a":{"x":1},"c":{"x":1}}`, only("safe R field-added a.b → integer", "risky WS default-added a.b → 1")})
+	deep := func(fields string) string {
+		return `"type":"object","not":{"properties":{"a":{"required":["b"]}}},"properties":{"a":{"type":"object","properties":{` + fields + `}}}`
+	}
+	cases = append(cases, fieldCase{"new field two levels below not", deep(`"x":{"type":"integer"}`), deep(`"x":{"type":"integer"},"b":{"type":"integer","default":1}`),
+		`{"a":{"x":1}}`, only("safe R field-added a.b → integer", "risky WS default-added a.b → 1")})
 	runFieldCases(t, cases)
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/espalier-dev/espalier/crd"
 )
@@ -94,7 +93,7 @@ func (c *comparer) offers(d *crdPair, was, is *crd.Version) {
 		c.report(nil, at(Change{Check: "printer-columns-changed", Level: Safe, Breaks: Readers, Old: shorten(a), New: shorten(b),
 			Message: "kubectl get shows other columns: scripts that parse its output may break"}, "additionalPrinterColumns"))
 	}
-	c.members("selectable-field-removed", "selectable-field-added", selectable(was), selectable(is), []string{"spec", "versions", strconv.Itoa(now), "selectableFields"}, Breaking, Readers)
+	c.members("selectable-field-removed", "selectable-field-added", selectable(was), selectable(is), versionPointer(old, "selectableFields"), versionPointer(now, "selectableFields"), Breaking, Readers)
 }
 
 func (c *comparer) subresources(was, is *crd.Version, at func(Change, ...string) Change) {
