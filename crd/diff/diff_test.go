@@ -412,3 +412,16 @@ func TestTooManyChanges(t *testing.T) {
 		t.Errorf("%d changes, %v", len(changes), err)
 	}
 }
+
+// A large schema is walked to its end: what proofs may cost does not limit the walk.
+func TestLastOfManyFields(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine with much to do: it runs without the race detector")
+	}
+	var b strings.Builder
+	for i := range 40_000 {
+		fmt.Fprintf(&b, `"f%d":{"type":"string"},`, i)
+	}
+	compareOnly(t, "many fields", crdWith(spec(b.String()+`"z":{"type":"integer","maximum":2}`)), crdWith(spec(b.String()+`"z":{"type":"integer","maximum":1}`)),
+		only("breaking WS maximum-lowered spec.z 2 → 1"))
+}

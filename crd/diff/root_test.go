@@ -70,6 +70,10 @@ func TestPreservingCRDs(t *testing.T) {
 	}{
 		{"field", object, empty, only("safe R field-unspecified a string → any")},
 		{"field of items", `{"type":"array","items":` + object + `}`, `{"type":"array","items":` + empty + `}`, only("safe R field-unspecified [*].a string → any")},
+		{"field deep in items", `{"type":"array","items":{"type":"object","properties":{"b":` + object + `}}}`, `{"type":"array","items":{"type":"object","properties":{"b":` + empty + `}}}`,
+			only("safe R field-unspecified [*].b.a string → any")},
+		{"field deep in values", `{"type":"object","additionalProperties":{"type":"object","properties":{"b":` + object + `}}}`, `{"type":"object","additionalProperties":{"type":"object","properties":{"b":` + empty + `}}}`,
+			only("safe R field-unspecified *.b.a string → any")},
 		{"field of values", `{"type":"object","additionalProperties":` + object + `}`, `{"type":"object","additionalProperties":` + empty + `}`, only("safe R field-unspecified *.a string → any")},
 		{"items", `{"type":"array","items":{"type":"string"}}`, `{"type":"array"}`, only("risky R type-widened [*] string → any", "risky R nullable-added [*] → true")},
 		{"field specified", empty, object, only("breaking WS field-specified a any → string")},
@@ -78,8 +82,8 @@ func TestPreservingCRDs(t *testing.T) {
 	}
 }
 
-// TestClosedObjects has additionalProperties: false, which only v1beta1 accepts.
-func TestClosedObjects(t *testing.T) {
+// TestLegacySchemas has what only v1beta1 accepts, such as additionalProperties: false.
+func TestLegacySchemas(t *testing.T) {
 	const closed, a, both = `"type":"object","additionalProperties":false`, `,"properties":{"a":{"type":"string"}}`, `,"properties":{"a":{"type":"string"},"b":{"type":"string"}}`
 	const kept = `"type":"object","x-kubernetes-preserve-unknown-fields":true`
 	runFieldCases(t, []fieldCase{
@@ -92,6 +96,7 @@ func TestClosedObjects(t *testing.T) {
 		{"stays closed", closed + a, closed + `,"properties":{"a":{"type":"string","maxLength":1}}`, noValue, only("breaking WS max-length-lowered a → 1")},
 		{"values were allowed", `"type":"object","additionalProperties":true`, closed, noValue, only("breaking WS additional-properties-closed → false")},
 		{"items no longer preserved", `"type":"array","x-kubernetes-preserve-unknown-fields":true`, `"type":"array"`, noValue, only("breaking WRS preserve-removed preserved → pruned")},
+		{"a field that only allOf names", kept + `,"allOf":[{"properties":{"a":{"maxLength":2}}}]`, kept + `,"allOf":[{"properties":{"a":{"maxLength":1}}}]`, noValue, only("breaking WS max-length-lowered a 2 → 1")},
 		{"items specified", `"type":"array"`, `"type":"array","items":{"type":"string"}`, noValue, only("breaking WS field-specified [*] any → string")},
 		{"unions", `"type":"object","properties":{"k":{"type":"string"},"a":{"type":"string"}}`,
 			`"type":"object","properties":{"k":{"type":"string"},"a":{"type":"string"}},"x-kubernetes-unions":[{"discriminator":"k","fields":{"a":"A"}}]`, noValue, only("risky WS union-changed")},
