@@ -3,6 +3,7 @@ package kinds
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -12,40 +13,63 @@ import (
 // protobufPrefix is what objects in protobuf begin with.
 var protobufPrefix = []byte{'k', '8', 's', 0}
 
-// withoutExponents returns a copy of data in which texts and numbers with large exponents
-// are none, nil if there are none. As quantities, they are errors. The copy is as long as
-// data, unless that is YAML.
-func withoutExponents(data []byte) []byte {
-	escaped := bytes.Contains(data, []byte(`\u`)) || bytes.Contains(data, []byte(`\x`)) || bytes.Contains(data, []byte(`\U`))
-	if !escaped && nextExponent(data, 0) < 0 {
-		return nil
+// withoutBinary returns a copy of protobuf in which texts with large exponents have none, nil
+// if there are none. Only whole texts count, with their length before them: what looks like
+// a part of one can be the length of a text, the number of a field or an integer.
+func withoutBinary(data []byte) []byte {
+	var changed []byte
+	for at := nextExponent(data, 0); at >= 0; at = nextExponent(data, at+1) {
+		if !inNumber(data, at) {
+			continue
+		}
+		if changed == nil {
+			changed = bytes.Clone(data)
+		}
+		changed[at+quantities.ExponentEnd(data[at:])-1] = 'x'
 	}
-	if bytes.HasPrefix(data, protobufPrefix) {
-		return withoutBinary(data)
+	return changed
+}
+
+// inNumber reports whether an exponent is part of a text of protobuf that is a number. The
+// length of the text can look like one of its digits, so that there are several places
+// where the text may begin.
+func inNumber(data []byte, exponent int) bool {
+	for start := exponent; start > 0 && exponent-start <= quantities.MaxLength+1; start-- {
+		end := start + lengthBefore(data, start)
+		if end > exponent && end <= len(data) && quantities.Costly(string(data[start:end])) {
+			return true
+		}
+		if bytes.IndexByte([]byte("+-.0123456789"), data[start-1]) < 0 {
+			return false
+		}
 	}
-	if text := bytes.TrimSpace(data); len(text) > 0 && text[0] != '{' {
+	return false
+}
+
+// lengthBefore is the number that ends before an index, as protobuf writes it. What is
+// before a length is another number, whose last byte has no high bit.
+func lengthBefore(data []byte, at int) int {
+	length := int(data[at-1])
+	for i := at - 2; i >= max(0, at-10) && data[i] >= 0x80; i-- {
+		length = length<<7 | int(data[i]&0x7f)
+	}
+	return length
+}
+
+// withoutTokens returns JSON whose values with large exponents, or of many digits, are texts
+// that are no numbers, nil if there are none. It has the length of data, unless that is
+// YAML.
+func withoutTokens(data []byte) []byte {
+	if !isJSON(data) {
 		converted, err := yaml.YAMLToJSON(data)
 		if err != nil {
 			return nil // decoding the data itself tells
 		}
 		data = converted
 	}
-	return withoutTokens(data)
-}
-
-// withoutBinary spoils everything that looks like a large exponent in protobuf. It changes
-// the last digit that makes an exponent large, which is part of a text: of the bytes before
-// it, each can also be the length of a text, the number of a field or an integer.
-func withoutBinary(data []byte) []byte {
-	changed := bytes.Clone(data)
-	for at := nextExponent(data, 0); at >= 0; at = nextExponent(data, at+1) {
-		changed[at+quantities.ExponentEnd(data[at:])-1] = 'x'
+	if len(data) <= quantities.MaxLength && !bytes.Contains(data, []byte(`\u`)) && nextExponent(data, 0) < 0 {
+		return nil
 	}
-	return changed
-}
-
-// withoutTokens replaces the values of JSON that have large exponents by texts.
-func withoutTokens(data []byte) []byte {
 	var changed []byte
 	for at := 0; at < len(data); {
 		start := at
@@ -60,18 +84,46 @@ func withoutTokens(data []byte) []byte {
 			at++
 			continue
 		}
-		if !quantities.Costly(string(unquoted(data[start:at]))) || isKey(data[at:]) {
+		length := costlyLength(data[start:at])
+		if length == 0 || isKey(data[at:]) {
 			continue
 		}
 		if changed == nil {
 			changed = bytes.Clone(data)
 		}
-		for i := start; i < at; i++ {
-			changed[i] = 'x'
+		// A text of the same length can still be base64.
+		mask := changed[start:at]
+		for i := range mask {
+			mask[i] = ' '
+			if i > 0 && i <= length {
+				mask[i] = 'x'
+			}
 		}
-		changed[start], changed[at-1] = '"', '"'
+		mask[0], mask[min(length+1, len(mask)-1)] = '"', '"'
 	}
 	return changed
+}
+
+// isJSON reports whether data is not YAML that is something else as JSON. In YAML, a backslash
+// can stand for other characters, or join lines, and a tag can make base64 a text.
+func isJSON(data []byte) bool {
+	text := bytes.TrimSpace(data)
+	if len(text) == 0 {
+		return true
+	}
+	return (text[0] == '{' || text[0] == '[') && (bytes.IndexByte(text, '\\') < 0 && bytes.IndexByte(text, '!') < 0 || json.Valid(text))
+}
+
+// costlyLength is the length of what a token says, zero if that is not costly as a quantity.
+func costlyLength(token []byte) int {
+	if len(token) <= quantities.MaxLength && bytes.IndexByte(token, '\\') < 0 && nextExponent(token, 0) < 0 {
+		return 0
+	}
+	text := strings.TrimSpace(string(unquoted(token)))
+	if !quantities.Costly(text) {
+		return 0
+	}
+	return len(text)
 }
 
 // endOfText is where the text ends that begins at a quote.

@@ -116,10 +116,22 @@ func TestObjectsOfOtherVersionsGetDefaults(t *testing.T) {
 	}
 }
 
+// Bytes that say no kind can be those of two kinds: one has all defaults, the other none.
+func TestObjectsWithoutKindGetDefaults(t *testing.T) {
+	e := start(t, Data()...)
+	for _, plural := range []string{"limitranges", "pods"} {
+		if _, err := e.etcd.Put(t.Context(), e.prefix+"/"+plural+"/default/x", `{"metadata":{"name":"x","namespace":"default"}}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.Do("GET", "/api/v1/namespaces/default/limitranges/x", "").Is(http.StatusOK)
+	e.Do("GET", "/api/v1/namespaces/default/pods/x", "").Is(http.StatusOK).Has("spec.restartPolicy", "Always")
+}
+
 // complete is used by all requests at once. It forgets, and never confuses.
 func TestCompleteIsExact(t *testing.T) {
 	c := newComplete()
-	if c.has(c.sum([]byte("none"))) {
+	if c.has(c.sum(nil, []byte("none"))) {
 		t.Error("an empty one knows something")
 	}
 	var group sync.WaitGroup
@@ -127,15 +139,15 @@ func TestCompleteIsExact(t *testing.T) {
 		group.Go(func() {
 			for i := range 4 * completeSlots {
 				known, unknown := fmt.Appendf(nil, "known %d", i), fmt.Appendf(nil, "unknown %d %d", worker, i)
-				c.add(c.sum(known))
-				if c.has(c.sum(unknown)) {
+				c.add(c.sum(nil, known))
+				if c.has(c.sum(nil, unknown)) {
 					t.Errorf("%s is known", unknown)
 				}
 			}
 		})
 	}
 	group.Wait()
-	last := c.sum([]byte("last"))
+	last := c.sum(nil, []byte("last"))
 	c.add(last)
 	if !c.has(last) {
 		t.Error("the last one is forgotten")

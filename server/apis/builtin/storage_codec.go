@@ -63,7 +63,7 @@ func (c storageCodec) decode(data []byte, defaults *schema.GroupVersionKind, int
 	if c.fill == nil {
 		return c.Codec.Decode(data, defaults, into)
 	}
-	sum := c.complete.sum(data)
+	sum := c.complete.sum(c.own, data)
 	if c.complete.has(sum) {
 		return c.plain.Decode(data, defaults, into)
 	}
