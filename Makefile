@@ -55,7 +55,7 @@ verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run ev
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline controllers deploy-check envtest search-diff soak explore robustness ## Run every suite that verify leaves out (hours)
+nightly: conformance linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline controllers deploy-check envtest search-diff soak explore robustness mutants ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -280,6 +280,12 @@ RUNTIMEFLAGS ?= -least 1085 -least-import 1079
 controller-runtime: tools $(KUBE_APISERVER) ## Run controller-runtime's suites with kube-apiserver and with our server; RUNTIMEFLAGS='-packages client' for some
 	$(call step,run the suites of controller-runtime with kube-apiserver and with our server)
 	@cd conformance && $(GO) run ./cmd/controller-runtime $(RUNTIMEFLAGS)
+
+# Not part of verify: it compiles and runs tests for each of 1,500 mutants, which takes hours.
+.PHONY: mutants
+mutants: tools ## Change the source in small ways and count what tests notice; MUTANTFLAGS='-packages crd/diff -mutants 100' for some
+	$(call step,change the source in small ways and run the nearest tests)
+	@cd tools && $(GO) run ./mutants $(MUTANTFLAGS)
 
 # Not part of verify: the specs take minutes, and they and kube-apiserver 25 to build.
 CONFORMANCEFLAGS ?= -least 132

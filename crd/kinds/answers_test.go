@@ -32,6 +32,11 @@ func TestAnswers(t *testing.T) {
 			"spec.volumes[0].persistentVolumeClaim.claimName: Required value", `spec.containers[0].volumeMounts[0].name: Not found: "v"`,
 		}},
 		{"", "pods", pod + "emptyDir: {}}, {name: w, persistentVolumeClaim: {}}]}", "", []string{"spec.volumes[1].persistentVolumeClaim.claimName: Required value"}},
+		{"", "pods", pod + "ephemeral: {volumeClaimTemplate: {metadata: {selfLink: x, uid: x}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1}}}}}}]}", "", []string{
+			"spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.selfLink: Forbidden: cannot be set", "spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.uID: Forbidden: cannot be set",
+			`spec.containers[0].volumeMounts[0].name: Not found: "v"`,
+		}},
+		{"", "nodes", "status: {capacity: {a/b/c: 1m}, allocatable: {x.y/z: 1m}}", "", []string{`status.allocatable.x.y/z: Invalid value: "1m": must be an integer`}},
 		{"autoscaling", "horizontalpodautoscalers", scaler + "{type: ContainerResource, containerResource: {name: nodots, container: c, target: {type: Utilization, averageUtilization: 5}}}]}", "", []string{
 			`spec.metrics[0].containerResource.name: Invalid value: "nodots": must be a standard resource type or fully qualified`,
 			`spec.metrics[0].containerResource.name: Invalid value: "nodots": must be a standard resource for containers`,
@@ -123,6 +128,77 @@ func TestAllocatedResources(t *testing.T) {
 		errs := Find("", "v1", "pods").Validate(treeOf(t, pod+status), treeOf(t, pod+"{}"), "status")
 		if got := errs.ToAggregate(); (got == nil) != (want == "") || got != nil && got.Error() != want {
 			t.Errorf("%s: %v", status, got)
+		}
+	}
+}
+
+// TestExtendedResourceClaimStatus validates what the status of a pod says about claims for
+// extended resources. The texts are those of kube-apiserver v1.37.1.
+func TestExtendedResourceClaimStatus(t *testing.T) {
+	const (
+		pod = "metadata: {name: p}\nspec: {containers: [{name: c, image: i, resources: {requests: {x.y/gpu: 1}}}], initContainers: [{name: i, image: i}]}\nstatus: "
+		at  = "status.extendedResourceClaimStatus."
+	)
+	mapping := func(container, resource, request string) string {
+		return "{containerName: " + container + ", resourceName: " + resource + ", requestName: " + request + "}"
+	}
+	for status, want := range map[string][]string{
+		"resourceClaimName: r, requestMappings: [" + mapping("c", "x.y/gpu", "a") + ", " + mapping("c", "x.y/gpu", "b") + "]": nil,
+		"resourceClaimName: _, requestMappings: []": {
+			at + "requestMappings: Required value: at least one request mapping is required", at + `resourceClaimName: Invalid value: "_": a lowercase RFC 1123 subdomain`,
+		},
+		"resourceClaimName: r, requestMappings: [" + mapping("d", "x.y/gpu", "a") + "]": {
+			at + `requestMappings[0].containerName: Invalid value: "d": must match the name of an entry in spec.initContainers.name or spec.containers.name`,
+		},
+		"resourceClaimName: r, requestMappings: [" + mapping("i", "x.y/gpu", "_") + "]": {
+			at + `requestMappings[0].resourceName: Invalid value: "x.y/gpu": must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests`,
+			at + `requestName: Invalid value: "_": a lowercase RFC 1123 label`,
+		},
+		"resourceClaimName: r, requestMappings: [" + mapping("c", "x.y/gpu", "a") + ", " + mapping("c", "x.y/gpu", "a") + "]": {
+			at + `requestMappings[1].containerName: Duplicate value: "c"`, at + `requestMappings[1].resourceName: Duplicate value: "x.y/gpu"`, at + `requestMappings[1].requestName: Duplicate value: "a"`,
+		},
+	} {
+		var got []string
+		for _, err := range Find("", "v1", "pods").Validate(treeOf(t, pod+"{extendedResourceClaimStatus: {"+status+"}}"), treeOf(t, pod+"{}"), "status") {
+			text, _, _ := strings.Cut(err.Error(), " must consist")
+			got = append(got, text)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s:\n%s", status, strings.Join(got, "\n"))
+		}
+	}
+}
+
+// TestCompletionsFollowParallelism: the completions of an Indexed Job may change to its
+// parallelism, whatever both were.
+func TestCompletionsFollowParallelism(t *testing.T) {
+	job := func(counts string) map[string]any { return treeOf(t, "spec: {completionMode: Indexed, "+counts+"}") }
+	for counts, want := range map[string]bool{
+		"completions: 3, parallelism: 3": true, "completions: 2, parallelism: 2": true, "completions: 4, parallelism: 1": true,
+		"completions: 5, parallelism: 2": false, "completions: 2, parallelism: 3": false,
+	} {
+		allowed := true
+		for _, err := range Find("batch", "v1", "jobs").Validate(job(counts), job("completions: 4, parallelism: 2"), "") {
+			allowed = allowed && err.Field != "spec.completions"
+		}
+		if allowed != want {
+			t.Errorf("%s: allowed %v", counts, allowed)
+		}
+	}
+}
+
+// TestWholeQuantities compares with kube-apiserver v1.37.1, which takes many numbers for
+// whole that an int64 does not hold in thousandths.
+func TestWholeQuantities(t *testing.T) {
+	for text, want := range map[string]bool{"1": true, "1P": true, "1E": true, "8E": true, "10E": true, "1e30": true, "9223372036854775807": true, "1500m": false, "1Ei": false} {
+		whole := true
+		for _, err := range Find("", "v1", "nodes").Validate(treeOf(t, "status: {capacity: {pods: '"+text+"'}}"), nil, "") {
+			whole = whole && err.Field != "status.capacity.pods"
+		}
+		if whole != want {
+			t.Errorf("%s: whole %v", text, whole)
 		}
 	}
 }

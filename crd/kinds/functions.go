@@ -45,6 +45,7 @@ func functions() []cel.EnvOption {
 		cel.Function("elapsed", cel.Overload("kinds_elapsed", []*cel.Type{cel.StringType, cel.StringType}, cel.StringType, cel.BinaryBinding(elapsed))),
 		cel.Function("qty", cel.Overload("kinds_qty", []*cel.Type{cel.StringType}, cel.IntType, cel.UnaryBinding(quantity((*resource.Quantity).Value)))),
 		cel.Function("milli", cel.Overload("kinds_milli", []*cel.Type{cel.StringType}, cel.IntType, cel.UnaryBinding(quantity(milli)))),
+		cel.Function("whole", cel.Overload("kinds_whole", []*cel.Type{cel.StringType}, cel.BoolType, cel.UnaryBinding(whole))),
 		cel.Function("compareQuantities", cel.Overload("kinds_compare", []*cel.Type{cel.StringType, cel.StringType}, cel.IntType, cel.BinaryBinding(compareTexts))),
 		cel.Function("firstIndexes", cel.Overload("kinds_first_indexes", []*cel.Type{list}, cel.ListType(cel.IntType), cel.UnaryBinding(firstIndexes))),
 		cel.Function("sumQuantities", cel.Overload("kinds_sum", []*cel.Type{texts}, cel.StringType, cel.UnaryBinding(sumQuantities))),
@@ -231,6 +232,13 @@ func quantity(of func(*resource.Quantity) int64) func(ref.Val) ref.Val {
 		}
 		return types.Int(of(&q))
 	}
+}
+
+// whole reports whether a quantity is a whole number. As in kube-apiserver, many that an
+// int64 does not hold in thousandths are, and some are not. What is none counts as 0.
+func whole(value ref.Val) ref.Val {
+	q, err := parseQuantity(string(value.(types.String)))
+	return types.Bool(err != nil || q.MilliValue()%1000 == 0)
 }
 
 // milli is the value of a quantity in thousandths, as far as an int64 holds it.

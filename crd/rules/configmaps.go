@@ -21,7 +21,8 @@ var ConfigMap = Rules{
 func validateConfigMap(o, before *corev1.ConfigMap) field.ErrorList {
 	var errs field.ErrorList
 	if before != nil && isTrue(before.Immutable) {
-		errs = validateImmutable(o.Immutable, o.Data, before.Data)
+		errs = validateImmutable(o.Immutable, maps.Equal(o.Data, before.Data))
+		// Unlike data, it changes if it is empty and was left out, as in kube-apiserver.
 		if !reflect.DeepEqual(o.BinaryData, before.BinaryData) {
 			errs = append(errs, field.Forbidden(field.NewPath("binaryData"), immutableText))
 		}
@@ -59,11 +60,11 @@ func validateDataKey(path *field.Path, key string) field.ErrorList {
 const immutableText = "field is immutable when `immutable` is set"
 
 // validateImmutable is for objects whose field immutable was set.
-func validateImmutable[V any](immutable *bool, data, before map[string]V) (errs field.ErrorList) {
+func validateImmutable(immutable *bool, same bool) (errs field.ErrorList) {
 	if !isTrue(immutable) {
 		errs = append(errs, field.Forbidden(field.NewPath("immutable"), immutableText))
 	}
-	if !reflect.DeepEqual(data, before) {
+	if !same {
 		errs = append(errs, field.Forbidden(field.NewPath("data"), immutableText))
 	}
 	return errs

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,7 @@ func validateSecret(o, before *corev1.Secret) field.ErrorList {
 	if before != nil {
 		errs = validation.ValidateImmutableField(o.Type, before.Type, field.NewPath("type"))
 		if isTrue(before.Immutable) {
-			errs = append(errs, validateImmutable(o.Immutable, o.Data, before.Data)...)
+			errs = append(errs, validateImmutable(o.Immutable, reflect.DeepEqual(o.Data, before.Data))...)
 		}
 	}
 	path := field.NewPath("data")

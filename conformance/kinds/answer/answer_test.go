@@ -47,6 +47,29 @@ func TestValuesThatWereAskedFor(t *testing.T) {
 	}
 }
 
+// A request may have a value of the server in another field: each server stores its own.
+func TestValuesThatRequestsMove(t *testing.T) {
+	request := `{"metadata":{"name":"a"},"spec":{"ports":[{"port":80}]}}`
+	there := side(201, fmt.Sprintf(service, "u1", 5, 0, 1, 7, 7, 1), request)
+	here := side(201, fmt.Sprintf(service, "u2", 9, 3, 2, 8, 8, 2), request)
+	next := generator.Copy(there.Normal).(map[string]any)
+	spec := next["spec"].(map[string]any)
+	spec["externalIPs"] = []any{spec["clusterIP"]}
+	port := spec["ports"].([]any)[0].(map[string]any)
+	port["port"] = port["nodePort"]
+	stored := func(s *Side) *Side {
+		return NewSide(&Answer{Code: 200, Body: s.Normalizer.Fill(next)}, s.Normalizer)
+	}
+	if o := Compare(stored(there), stored(here)); !o.Equal {
+		t.Errorf("misses: %v", o.Misses)
+	}
+	wrong := stored(here)
+	wrong.Normal["spec"].(map[string]any)["externalIPs"] = []any{"10.0.0.9"}
+	if o := Compare(stored(there), wrong); o.Equal {
+		t.Error("another address than the one asked for was taken for equal")
+	}
+}
+
 func TestGeneratedName(t *testing.T) {
 	body := `{"metadata":{"name":"gen-%s","generateName":"gen-"},"spec":{"labels":{"job":"gen-%s"}}}`
 	request := `{"metadata":{"generateName":"gen-"}}`

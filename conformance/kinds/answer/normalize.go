@@ -18,14 +18,15 @@ const near = 15 * time.Minute
 // A Normalizer replaces values that one server chooses by slots, and remembers them for later requests about the same object.
 type Normalizer struct {
 	values map[generator.Slot]any
-	asked  map[any]bool // values that requests gave for fields that the server else fills
-	named  bool         // a request gave the name
+	asked  map[any]bool   // values that requests gave for fields that the server else fills
+	moved  map[any]string // values of slots that requests gave for other fields, and what they are
+	named  bool           // a request gave the name
 	now    time.Time
 }
 
 // NewNormalizer returns a normalizer for one object.
 func NewNormalizer(now time.Time) *Normalizer {
-	return &Normalizer{values: map[generator.Slot]any{}, asked: map[any]bool{}, now: now}
+	return &Normalizer{values: map[generator.Slot]any{}, asked: map[any]bool{}, moved: map[any]string{}, now: now}
 }
 
 // allocated are the fields of Services that the server fills if the client does not.
@@ -59,10 +60,29 @@ func (n *Normalizer) ask(value any, key string) {
 
 // Fill returns a request with this server's values.
 func (n *Normalizer) Fill(request any) any {
+	n.move(request, "")
 	return generator.Fill(request, func(s generator.Slot) (any, bool) {
 		v, ok := n.values[s]
 		return v, ok
 	})
+}
+
+// move notes the values that a request has elsewhere than the object. A server stores them there.
+func (n *Normalizer) move(request any, path string) {
+	switch v := request.(type) {
+	case map[string]any:
+		for k, e := range v {
+			n.move(e, path+"."+k)
+		}
+	case []any:
+		for i, e := range v {
+			n.move(e, path+"["+strconv.Itoa(i)+"]")
+		}
+	case generator.Slot:
+		if value, ok := n.values[v]; ok && path != "" && path != v.Path {
+			n.moved[value] = v.What
+		}
+	}
 }
 
 // Object returns the object with slots.
@@ -126,6 +146,9 @@ func (w walker) walk(value any, key, path string) any {
 		if what := allocated[key]; what == "nodePort" && v != 0 && !w.asked[v] && strings.HasPrefix(path, ".spec") {
 			return w.keep(what, path, v)
 		}
+		if what := w.moved[v]; what != "" {
+			return slot(what, path)
+		}
 	}
 	return value
 }
@@ -145,6 +168,8 @@ func (w walker) text(v, key, path string) any {
 		return w.keep("name", path, v)
 	case allocated[key] == "clusterIP" && v != "None" && !w.asked[v] && strings.HasPrefix(path, ".spec"):
 		return w.keep("clusterIP", path, v)
+	case w.moved[v] != "":
+		return slot(w.moved[v], path)
 	case len(v) >= 20 && v[4] == '-':
 		if t, err := time.Parse(time.RFC3339Nano, v); err == nil && t.Sub(w.now).Abs() < near {
 			return w.keep("time", path, v)

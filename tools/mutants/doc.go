@@ -1,0 +1,27 @@
+// Command mutants measures what tests notice. It changes the source in small ways, one at a
+// time, and runs the tests that are nearest:
+//
+//	packages ──▶ syntax tree, types ──▶ mutants ── seed ──▶ sample
+//	                                                          │
+//	                      go test -overlay of the package ◀───┘
+//	                          │ passes
+//	                          ▼
+//	                      go test -overlay of the packages that use it
+//	                          │ passes
+//	                          ▼
+//	                      survivor: known and explained, or a finding
+//
+// No file of the repository changes: the compiler reads the changed file in place of the
+// original.
+//
+// Existing programs do not fit: github.com/go-gremlins/gremlins v0.6.0 changes operators
+// only, copies a module for each worker, and knows no workspace of several modules, no
+// sample and no list of survivors.
+//
+// # Invariants
+//
+// The same seed and source give the same mutants. A mutant compiles: the types of the
+// changed file are checked before it counts. A mutant is known by its package, function and
+// text, so that the list of survivors stays true when lines move; an entry that is about no
+// mutant any more is an error.
+package main

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const small = "internal/quantities"
+
+func repository(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// mutants of a small package are found, compile, and have names of their own. The sample
+// depends on the seed only.
+func TestMutants(t *testing.T) {
+	s, err := read(repository(t), []string{small})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, m := range s.mutants {
+		if names[m.ID] {
+			t.Errorf("twice: %s", m.ID)
+		}
+		names[m.ID] = true
+	}
+	all := s.sample(1000, 1)
+	if len(all) < 20 || len(all) > len(s.mutants) {
+		t.Fatalf("%d of %d mutants compile", len(all), len(s.mutants))
+	}
+	ids := func(list []*mutant) (texts []string) {
+		for _, m := range list {
+			texts = append(texts, m.ID)
+		}
+		return texts
+	}
+	if first := ids(s.sample(10, 3)); !slices.Equal(first, ids(s.sample(10, 3))) || slices.Equal(first, ids(s.sample(10, 4))) {
+		t.Error("the sample does not follow from the seed")
+	}
+	for _, wanted := range []string{"> → >= in", "> → <= in", "→ nothing in at++", "e' && text", "0 → 0+1 in"} {
+		if !slices.ContainsFunc(all, func(m *mutant) bool { return strings.Contains(m.ID, wanted) }) {
+			t.Errorf("no mutant %q in\n%s", wanted, strings.Join(ids(all), "\n"))
+		}
+	}
+}
+
+// A change that tests see is noticed, and no file changes.
+func TestTry(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a package twice")
+	}
+	root := repository(t)
+	s, err := read(root, []string{small})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRunner(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	i := slices.IndexFunc(s.mutants, func(m *mutant) bool { return strings.Contains(m.ID, "> → <= in") && s.compiles(m) })
+	m := s.mutants[i]
+	if became, err := r.try(t.Context(), m, s.changed(m)); err != nil || became != byOwn {
+		t.Errorf("%s: %v %v", m.ID, became, err)
+	}
+	now, err := os.ReadFile(m.File)
+	if err != nil || string(now) != string(s.contents[m.File]) {
+		t.Errorf("%s changed: %v", m.File, err)
+	}
+	if entries, err := os.ReadDir(r.dir); err != nil || len(entries) > 0 {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+}
+
+func TestKnownSurvivors(t *testing.T) {
+	write := func(text string) string {
+		path := filepath.Join(t.TempDir(), "survivors.txt")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	all, err := readKnown(write("# comment\n\nequivalent | same value | internal/quantities F: a | b → a in c\n"))
+	if err != nil || len(all) != 1 || !all["internal/quantities F: a | b → a in c"].equivalent {
+		t.Errorf("%v %v", all, err)
+	}
+	s, err := read(repository(t), []string{small})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gone := stale(all, s); len(gone) != 1 {
+		t.Errorf("a mutant that does not exist is not reported: %v", gone)
+	}
+	for _, text := range []string{"equivalent | x", "maybe | why | id", "equivalent |  | id", "unnoticed | a | id\nunnoticed | b | id"} {
+		if _, err := readKnown(write(text)); err == nil {
+			t.Errorf("accepted: %q", text)
+		}
+	}
+	if _, err := readKnown("survivors.txt"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestScore(t *testing.T) {
+	var s score
+	s.add(byOwn, nil)
+	s.add(byNear, nil)
+	s.add(survived, nil)
+	s.add(survived, &known{equivalent: true})
+	const want = "mutants: noticed 2 of 3, equivalent 1; 66.7 %, by the package's own tests 33.3 %; survivors without an explanation 1"
+	if s.String() != want {
+		t.Error(s.String())
+	}
+	if s.check(options{least: 66, leastOwn: 33}) != nil || s.check(options{least: 67}) == nil || s.check(options{leastOwn: 34}) == nil {
+		t.Error("the bounds are not checked")
+	}
+}
