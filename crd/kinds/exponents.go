@@ -60,28 +60,48 @@ func lengthBefore(data []byte, at int) int {
 // that are no numbers, nil if there are none. It has the length of data, unless that is
 // YAML.
 func withoutTokens(data []byte) []byte {
-	if !isJSON(data) {
-		converted, err := yaml.YAMLToJSON(data)
-		if err != nil {
-			return nil // decoding the data itself tells
-		}
-		data = converted
-	}
-	if len(data) <= quantities.MaxLength && !bytes.Contains(data, []byte(`\u`)) && nextExponent(data, 0) < 0 {
+	text := bytes.TrimSpace(data)
+	flow := len(text) > 0 && (text[0] == '{' || text[0] == '[')
+	// A tag of YAML can make base64 a text, and a backslash can join lines.
+	if flow && len(data) <= quantities.MaxLength && !bytes.ContainsAny(data, `\!`) && nextExponent(data, 0) < 0 {
 		return nil
 	}
-	var changed []byte
+	if flow {
+		if changed, ok := maskTokens(data); ok {
+			return changed
+		}
+	}
+	converted, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		return nil // decoding the data itself tells
+	}
+	changed, _ := maskTokens(converted)
+	return changed
+}
+
+// maskTokens is [withoutTokens] for JSON. It reports whether data has only tokens of JSON:
+// YAML has other quotes, in which these tokens are something else.
+func maskTokens(data []byte) (changed []byte, ok bool) {
 	for at := 0; at < len(data); {
 		start := at
-		switch c := data[at]; {
-		case c == '"':
-			at = endOfText(data, at)
-		case c == '-' || c >= '0' && c <= '9':
+		switch c := data[at]; c {
+		case '"':
+			if at = endOfText(data, at); at < 0 {
+				return nil, false
+			}
+		case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 			for at < len(data) && bytes.IndexByte([]byte("+-.0123456789eE"), data[at]) >= 0 {
 				at++
 			}
-		default:
+		case ' ', '\t', '\r', '\n', '{', '}', '[', ']', ':', ',':
 			at++
+			continue
+		default:
+			n := literal(data[at:])
+			if n == 0 {
+				return nil, false
+			}
+			at += n
 			continue
 		}
 		length := costlyLength(data[start:at])
@@ -91,27 +111,30 @@ func withoutTokens(data []byte) []byte {
 		if changed == nil {
 			changed = bytes.Clone(data)
 		}
-		// A text of the same length can still be base64.
-		mask := changed[start:at]
-		for i := range mask {
-			mask[i] = ' '
-			if i > 0 && i <= length {
-				mask[i] = 'x'
-			}
-		}
-		mask[0], mask[min(length+1, len(mask)-1)] = '"', '"'
+		spoil(changed[start:at], length)
 	}
-	return changed
+	return changed, true
 }
 
-// isJSON reports whether data is not YAML that is something else as JSON. In YAML, a backslash
-// can stand for other characters, or join lines, and a tag can make base64 a text.
-func isJSON(data []byte) bool {
-	text := bytes.TrimSpace(data)
-	if len(text) == 0 {
-		return true
+// spoil replaces a token by a text of a length. A text that is as long can still be base64.
+func spoil(token []byte, length int) {
+	for i := range token {
+		token[i] = ' '
+		if i > 0 && i <= length {
+			token[i] = 'x'
+		}
 	}
-	return (text[0] == '{' || text[0] == '[') && (bytes.IndexByte(text, '\\') < 0 && bytes.IndexByte(text, '!') < 0 || json.Valid(text))
+	token[0], token[min(length+1, len(token)-1)] = '"', '"'
+}
+
+// literal is the length of the literal that data begins with.
+func literal(data []byte) int {
+	for _, name := range []string{"true", "false", "null"} {
+		if len(data) >= len(name) && string(data[:len(name)]) == name {
+			return len(name)
+		}
+	}
+	return 0
 }
 
 // costlyLength is the length of what a token says, zero if that is not costly as a quantity.
@@ -126,14 +149,22 @@ func costlyLength(token []byte) int {
 	return len(text)
 }
 
-// endOfText is where the text ends that begins at a quote.
+// endOfText is where the text ends that begins at a quote, -1 if JSON has no such text.
 func endOfText(data []byte, at int) int {
 	for at++; at < len(data) && data[at] != '"'; at++ {
-		if data[at] == '\\' {
-			at++
+		switch c := data[at]; {
+		case c < ' ':
+			return -1
+		case c == '\\':
+			if at++; at == len(data) || bytes.IndexByte([]byte(`"\/bfnrtu`), data[at]) < 0 {
+				return -1
+			}
 		}
 	}
-	return min(at+1, len(data))
+	if at >= len(data) {
+		return -1
+	}
+	return at + 1
 }
 
 // isKey reports whether what comes after a text makes it a key.
@@ -160,7 +191,7 @@ func unquoted(token []byte) []byte {
 // nextExponent is where the next large exponent begins, -1 if there is none.
 func nextExponent(data []byte, at int) int {
 	for ; at < len(data)-quantities.MaxExponent-1; at++ {
-		if quantities.ExponentEnd(data[at:]) > 0 {
+		if c := data[at]; (c == 'e' || c == 'E') && quantities.ExponentEnd(data[at:]) > 0 {
 			return at
 		}
 	}

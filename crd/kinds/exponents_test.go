@@ -39,9 +39,13 @@ func TestLargeExponents(t *testing.T) {
 		"{spec: {overhead: {cpu: '9e" + far + "'}}}":                                                                  true,
 		"{spec: {overhead: {cpu: !!binary OWU5OTk5OTk5OQ==}}}":                                                        true,
 		"spec: {overhead: {cpu: !!binary OWU5OTk5OTk5OQ==}}":                                                          true,
-		wide("\ufeffspec: {overhead: {cpu: 9e" + far + "}}"):                                                          true,
-		`{"spec":{"overhead":{"cpu":"1e99"}}}`:                                                                        false,
-		`{"spec":{"overhead":{"cpu":"1e-0000000009"}}}`:                                                               false,
+		`{metadata: {name: '"'}, spec: {overhead: {cpu: 9e` + far + `, b: '"'}}}`:                                     true,
+		`{metadata: {name: a"}, spec: {overhead: {cpu: 9e` + far + `, b: c"}}}`:                                       true,
+		`{"metadata": {"name": "a"}, # "
+		"spec": {"overhead": {"cpu": 9e` + far + `, "b": "1"}}} # "`: true,
+		wide("\ufeffspec: {overhead: {cpu: 9e" + far + "}}"): true,
+		`{"spec":{"overhead":{"cpu":"1e99"}}}`:               false,
+		`{"spec":{"overhead":{"cpu":"1e-0000000009"}}}`:      false,
 	} {
 		began := time.Now()
 		err := LongQuantity([]byte(text), func(short []byte) error { return yaml.Unmarshal(short, &corev1.Pod{}) })
