@@ -104,3 +104,15 @@ func TestLegacySchemas(t *testing.T) {
 			`"type":"object","properties":{"k":{"type":"string"},"a":{"type":"string"}}`, "", only("safe R union-changed")},
 	})
 }
+
+// A proof that failed stays failed, whatever is found next. Of a version that is not served
+// only stored objects count: required breaks them, and the map type does not.
+func TestProofsStayRefuted(t *testing.T) {
+	notServed := func(a string) []byte {
+		f := `"f":{"type":"object","x-kubernetes-preserve-unknown-fields":true` + a + `}`
+		return []byte(strings.Replace(string(crdWith(spec(f))), `"served":true`, `"served":false`, 1))
+	}
+	compareOnly(t, "required, then the map type", notServed(``),
+		notServed(`,"properties":{"a":{"x-kubernetes-preserve-unknown-fields":true,"nullable":true,"required":["x"],"x-kubernetes-map-type":"atomic"}}`),
+		only("breaking S field-specified a any → any"))
+}
