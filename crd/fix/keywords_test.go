@@ -57,7 +57,7 @@ func TestPlainKeywords(t *testing.T) {
 		// What is beside a reference comes before what it refers to.
 		{`{"properties":{"a":{"$ref":"#/definitions/a~1b","maxLength":5},"b":{"$ref":"#/definitions/c~0d"}},` + definitions + `}`,
 			`{"type":"object","properties":{"a":{"type":"string","maxLength":5},"b":{"type":"string","maxLength":3}}}`, ""},
-		// The same definition twice, one after the other, is no circle.
+		// The same reference twice, one after the other, is no circle.
 		{`{"properties":{"a":{"$ref":"#/definitions/a~1b"},"b":{"$ref":"#/definitions/a~1b"}},` + definitions + `}`,
 			`{"type":"object","properties":{"a":{"type":"string","maxLength":3},"b":{"type":"string","maxLength":3}}}`, ""},
 		{`{"properties":{"a":{"$ref":"#/definitions/loop"}},` + definitions + `}`,
