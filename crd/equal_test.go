@@ -79,6 +79,7 @@ func TestEqualSchemas(t *testing.T) {
 	for _, c := range [][2]string{
 		{`"type":"string","format":"date"`, `"format":"date","type":"string"`}, {`"required":[]`, ``}, {`"properties":{}`, ``}, {`"x-unknown":1`, ``}, {`"type":"a"`, `"type":"\u0061"`},
 		{`"default":{"a":1,"b":2}`, `"default":{"b":2,"a":1}`}, {`"default":"a"`, `"default":"\u0061"`}, {`"default":1.5`, `"default":1.50`}, {`"default":[1,[2],3]`, `"default":[1, [2], 3]`},
+		{`"default":{"a":[1,2],"b":2}`, `"default":{"b":2,"a":[1,2]}`},
 		{`"properties":{"a":{},"b":{}}`, `"properties":{"b":{},"a":{}}`},
 	} {
 		same(c[0], c[1], true)

@@ -29,6 +29,7 @@ func TestNonStructuralUpdates(t *testing.T) {
 		{"preserve", preserving, strings.Replace(preserving, `{"spec":{`, `{"spec":{"x-kubernetes-preserve-unknown-fields":true,`, 1), "junctor-type type-required"},
 		{"int or string", preserving, strings.Replace(preserving, `"age":{"type":"integer"}`, `"age":{"x-kubernetes-int-or-string":true}`, 1), "junctor-type type-required"},
 		{"rules", preserving, strings.Replace(preserving, `{"spec":{`, `{"spec":{"x-kubernetes-validations":[{"rule":"true"}],`, 1), "junctor-type type-required"},
+		{"webhook", preserving, strings.Replace(preserving, `"scope"`, `"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://h"},"conversionReviewVersions":["v1"]}},"scope"`, 1), "conversion-preserve"},
 		{"list type", preserving, strings.Replace(preserving, `"age":{"type":"integer"}`, `"age":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"}`, 1), "junctor-type type-required"},
 	} {
 		if got := checksOf(t, c.now, c.old); got != c.want {
@@ -74,6 +75,58 @@ func TestSchemasRequired(t *testing.T) {
 		}
 		if got := details(t, c.now, crd.ValidateOptions{}, old...); got != c.want {
 			t.Errorf("%s:\n%s\nnot\n%s", c.name, got, c.want)
+		}
+	}
+}
+
+// A rule that may cost too much by itself is tolerated where the schema of the version stays as
+// it is. The sum of a schema is not.
+func TestUnchangedSchemas(t *testing.T) {
+	const costly = `"f":{"type":"array","items":{"type":"string"},"x-kubernetes-validations":[{"rule":"self.all(x, self.all(y, self.all(z, x == y || y == z)))"}]},`
+	version := func(name, property string) string {
+		return `{"name":"` + name + `","served":true,"storage":` + fmt.Sprint(name == "v1") + `,"schema":{"openAPIV3Schema":{"type":"object","properties":{` + property + `"a":{"type":"string"}}}}}`
+	}
+	start := strings.Index(tree, `{"name":"v1"`)
+	doc := func(versions ...string) string { return tree[:start] + strings.Join(versions, ",") + "]}}" }
+	one, two := version("v1", costly), version("v2", costly)
+	plain, other := version("v1", ""), version("v1", costly+`"b":{"type":"string"},`)
+	for _, c := range []struct {
+		name, old, now string
+		versions       []string // with an error
+	}{
+		{"created", "", doc(one), []string{"validation"}},
+		{"as before", doc(one), doc(one), nil},
+		{"with spaces", doc(one), doc(strings.ReplaceAll(one, `":`, `" : `)), nil},
+		{"with another field", doc(one), doc(other), []string{"validation"}},
+		{"new", doc(plain), doc(one), []string{"validation"}},
+		// Where all versions share one, servers find it under any name.
+		{"in a second version", doc(one), doc(one, two), nil},
+		{"in one version of two", doc(plain, two), doc(plain, two), nil},
+		{"in the other version", doc(plain, two), doc(one, version("v2", "")), []string{"versions[0]"}},
+		{"in a third version", doc(plain, two), doc(plain, two, version("v3", costly)), []string{"versions[2]"}},
+	} {
+		var old [][]byte
+		if c.old != "" {
+			old = append(old, []byte(c.old))
+		}
+		found, err := validate([]byte(c.now), crd.ValidateOptions{}, old...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, f := range found {
+			if strings.HasPrefix(f.Detail, "estimated rule cost exceeds budget") {
+				place, _, _ := strings.Cut(strings.TrimPrefix(f.Path, "spec."), ".")
+				seen[place] = true
+			}
+		}
+		for _, v := range c.versions {
+			if !seen[v] {
+				t.Errorf("%s: nothing is found in %s: %v", c.name, v, found)
+			}
+		}
+		if len(seen) != len(c.versions) {
+			t.Errorf("%s: %v", c.name, found)
 		}
 	}
 }
