@@ -1,6 +1,10 @@
 package fix_test
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 // What only branches specify is specified outside them, too.
 func TestLifted(t *testing.T) {
@@ -95,6 +99,9 @@ func TestReduced(t *testing.T) {
 		{`{"type":"object","properties":{"metadata":{"type":"object"}},"not":{"properties":{"metadata":{"required":["a"]}},"minProperties":2}}`,
 			`{"type":"object","properties":{"metadata":{"type":"object"}}}`, "wider /not junctor-type"},
 
+		{`{"type":"object","anyOf":[{"properties":{"metadata":{"type":"object"}},"minProperties":2},{"maxProperties":1}]}`,
+			`{"type":"object","properties":{"metadata":{"type":"object"}},"anyOf":[{"minProperties":2},{"maxProperties":1}]}`, "narrower /properties/metadata/type type-required"},
+
 		// oneOf: exact branches stay; others become anyOf, or go if one accepts everything.
 		{`{"type":"string","oneOf":[{"type":"string","minLength":3},{"maxLength":1}]}`, `{"type":"string","oneOf":[{"minLength":3},{"maxLength":1}]}`, ""},
 		{`{"type":"number","oneOf":[{"type":"integer","minimum":3},{"maximum":1}]}`, `{"type":"number","anyOf":[{"minimum":3},{"maximum":1}]}`, "wider /oneOf junctor-type"},
@@ -118,6 +125,7 @@ func TestReduced(t *testing.T) {
 func TestResources(t *testing.T) {
 	testFields(t, []fieldCase{
 		{`{"x-kubernetes-embedded-resource":true}`, `{"type":"object","x-kubernetes-embedded-resource":true,` + keep + `}`, "narrower /type type-required"},
+		{`{"type":"object","x-kubernetes-embedded-resource":true,` + keep + `,"id":"x"}`, `{"type":"object","x-kubernetes-embedded-resource":true,` + keep + `}`, ""},
 		{`{"type":"object","x-kubernetes-embedded-resource":true,"properties":{}}`, `{"type":"object","x-kubernetes-embedded-resource":true,"properties":{},` + keep + `}`, ""},
 		{`{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"kind":{},"apiVersion":{"type":"string"},"metadata":{}}}`,
 			`{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"kind":{"type":"string"},"apiVersion":{"type":"string"},"metadata":{"type":"object"}}}`,
@@ -133,6 +141,8 @@ func TestResources(t *testing.T) {
 	})
 	testRoots(t, []fieldCase{
 		{`{"nullable":true}`, `{"type":"object"}`, ""},
+		{`{"type":"object","anyOf":[{"properties":{"a":{"type":"string","minLength":1}}},{"minProperties":4}]}`,
+			`{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"properties":{"a":{"minLength":1}}},{"minProperties":4}]}`, "narrower /properties/a/type type-required"},
 		{`{"type":"string"}`, `{"type":"object"}`, ""},
 		{`{"type":"object","additionalProperties":{"type":"string"}}`, `{"type":"object",` + keep + `}`, "wider /additionalProperties root-additional-properties"},
 		{`{"type":"object","additionalProperties":true}`, `{"type":"object",` + keep + `}`, ""},
@@ -146,4 +156,28 @@ func TestResources(t *testing.T) {
 		{`{"type":"object","anyOf":[{"properties":{"metadata":{"required":["name"]}}},{"minProperties":4}]}`, `{"type":"object"}`, "wider /anyOf/0/properties/metadata junctor-metadata"},
 		{`{"type":"object","properties":{"a":1}}`, `{"type":"object","properties":{"a":1}}`, "cannot /properties/a syntax"},
 	})
+}
+
+// Objects with many members, which are found by an index, keep their order.
+func TestManyMembers(t *testing.T) {
+	var in, want, labels strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&in, `"f%d":{"minLength":1},`, i)
+		fmt.Fprintf(&want, `"f%d":{"minLength":1,"type":"string"},`, i)
+		fmt.Fprintf(&labels, `"l%d":{"type":"string"},`, i)
+	}
+	document := `{"properties":{"metadata":{"properties":{` + labels.String() + `"name":{"type":"string"}}},` + in.String() + `"z":{"type":"string"}},"anyOf":[{"properties":{"a":{"minLength":1},"b":{"minLength":2}}},{"properties":{"b":{"minLength":3},"a":{"minLength":4}}}]}`
+	r := fixed(t, document)
+	full := `{"type":"object","properties":{"metadata":{"type":"object","properties":{"name":{"type":"string"}}},` + want.String() + `"z":{"type":"string"},"a":{"type":"string"},"b":{"type":"string"}},"anyOf"`
+	if !strings.Contains(string(r.JSON), full) {
+		t.Errorf("%s\ndoes not contain\n%s", r.JSON, full)
+	}
+	var keywords strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&keywords, `"x-%d":%d,`, i, i)
+	}
+	r = fixed(t, `{"type":"object","properties":{"f":{`+keywords.String()+`"id":"a","minItems":1,"uniqueItems":true,"items":{"type":"string"},"$schema":"b"}}}`)
+	if want := `"f":{` + strings.ReplaceAll(keywords.String(), " ", "") + `"minItems":1,"x-kubernetes-list-type":"set","type":"array","items":{"type":"string"}}`; !strings.Contains(string(r.JSON), want) {
+		t.Errorf("%s\ndoes not contain\n%s", r.JSON, want)
+	}
 }

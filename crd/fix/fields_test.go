@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/crd/fix"
+	"github.com/espalier-dev/espalier/crd/splice"
 )
 
 // fieldCase is a schema, what becomes of it, and the notes: kind, pointer below the schema,
@@ -72,7 +73,33 @@ func fixed(t *testing.T, schema string) fix.Result {
 		t.Fatal(err)
 	}
 	check(t, document, r)
+	before := patched(t, document, r.Edits[:0])
+	for i, e := range r.Edits {
+		after := patched(t, document, r.Edits[:i+1])
+		if after == before {
+			t.Errorf("%s: an edit changes nothing: %+v", schema, e)
+		}
+		before = after
+	}
 	return r
+}
+
+// patched is the document after some edits.
+func patched(t *testing.T, document []byte, edits []fix.Edit) string {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal(document, &value); err != nil {
+		t.Fatal(err)
+	}
+	value, err := splice.Patch(value, splices(edits))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }
 
 // resultAt returns the value at a pointer after the edits, and the notes.

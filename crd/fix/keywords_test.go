@@ -72,6 +72,12 @@ func TestIntOrString(t *testing.T) {
 		{`{"oneOf":[{"type":"string"},{"type":"integer"}],"anyOf":[{"minLength":1},{"minimum":1}]}`, `{` + either + `,"anyOf":[{"minLength":1},{"minimum":1}]}`, ""},
 		// maximum cannot move: there is one already. The API server checks the outer one only.
 		{`{"maximum":5,"anyOf":[{"type":"string"},{"type":"integer","maximum":9}]}`, `{"maximum":5,` + either + `}`, "wider /anyOf/0 junctor-type; wider /anyOf/1 junctor-type"},
+		// An enum outside would refuse the other type.
+		{`{"anyOf":[{"type":"integer"},{"type":"string","enum":["auto"]}]}`, `{` + either + `}`, "wider /anyOf/0 junctor-type; wider /anyOf/1 junctor-type"},
+		{`{"anyOf":[{"type":"string"},{"type":"integer","enum":[1]}]}`, `{` + either + `}`, "wider /anyOf/0 junctor-type; wider /anyOf/1 junctor-type"},
+		{`{"oneOf":[{"type":"integer"},{"type":"string","enum":["auto"]}]}`, `{` + either + `}`, "wider /oneOf junctor-type"},
+		{`{"anyOf":[{"type":"string"},{"type":"integer"},{"type":"integer","minimum":1}]}`, `{` + either + `}`, "wider /anyOf/0 junctor-type; wider /anyOf/1 junctor-type; wider /anyOf/2 junctor-type"},
+		{`{"type":"string","anyOf":[{"type":"string","minLength":1},{"type":"integer"}]}`, `{"type":"string"}`, "wider /anyOf/1 junctor-type"},
 		{`{"anyOf":[{"type":"string"},{"type":"boolean"}]}`, `{` + keep + `}`, "wider  type-required; wider /anyOf/0 junctor-type; wider /anyOf/1 junctor-type"},
 		{`{"type":"string","format":"int-or-string","nullable":true,"id":"x"}`, `{"type":"string","format":"int-or-string","nullable":true}`, ""},
 		{`{"format":"int-or-string"}`, `{` + either + `}`, "narrower /x-kubernetes-int-or-string type-required"},

@@ -204,7 +204,7 @@ func (r *reducer) branchProperties(b, o *node, exactly bool) bool {
 				r.note(Wider, "", "junctor-metadata", "a field named metadata is forbidden inside allOf, anyOf, oneOf and not: the API server no longer checks the condition of the branch on it")
 			}
 			left[name] = true
-		} else if p.kids[i].kind == jsondoc.Object && r.branch(p.kids[i], field, exactly) {
+		} else if r.branch(p.kids[i], field, exactly) {
 			changed = true
 			left[name] = empty(p.kids[i])
 		}

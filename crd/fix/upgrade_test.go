@@ -73,7 +73,8 @@ func TestUpgrade(t *testing.T) {
 	for _, c := range []struct{ spec, want, notes string }{
 		{`"version":"v1"`, `"scope":"Namespaced","versions":[{"name":"v1","served":true,"storage":true,` + schema + `}]`, "advice /spec/versions/0/schema schema-required"},
 		{`"version":"v1","versions":[]`, `"scope":"Namespaced","versions":[{"name":"v1","served":true,"storage":true,` + schema + `}]`, "advice /spec/versions/0/schema schema-required"},
-		{`"version":"v1","versions":null,"scope":""`, `"scope":"Namespaced","versions":[{"name":"v1","served":true,"storage":true,` + schema + `}]`, "advice /spec/versions/0/schema schema-required"},
+		{`"versions":null,"version":"v1","scope":""`, `"scope":"Namespaced","versions":[{"name":"v1","served":true,"storage":true,` + schema + `}]`, "advice /spec/versions/0/schema schema-required"},
+		{`"scope":"","version":"v1"`, `"scope":"Namespaced","versions":[{"name":"v1","served":true,"storage":true,` + schema + `}]`, "advice /spec/versions/0/schema schema-required"},
 		{`"versions":[]`, "", "cannot /spec/versions api-version-removed"},
 		{`"versions":{}`, "", "cannot /spec/versions api-version-removed"},
 		{`"versions":[1]`, "", "cannot /spec/versions/0 api-version-removed"},
