@@ -26,6 +26,16 @@ func TestPlainKeywords(t *testing.T) {
 		{`{"type":"array","items":[{"type":"string"},{"type":"string"}],"maxItems":3,"additionalItems":false}`, `{"type":"array","items":{"type":"string"},"maxItems":2}`, ""},
 		{`{"type":"array","items":[{"type":"string"},{"type":"integer"}]}`, `{"type":"array","items":{` + keep + `}}`, "wider /items items-tuple"},
 		{`{"type":"array","items":[{"type":"string"},{"type":"integer"}],"additionalItems":false}`, `{"type":"array","items":{` + keep + `},"maxItems":2}`, "wider /items items-tuple"},
+		// additionalItems is the schema of the items after the listed ones.
+		{`{"type":"array","items":[],"additionalItems":{"type":"string"}}`, `{"type":"array","items":{"type":"string"}}`, ""},
+		{`{"type":"array","items":[],"additionalItems":false}`, `{"type":"array","items":{` + keep + `},"maxItems":0}`, ""},
+		{`{"type":"array","items":[{"type":"string"}],"additionalItems":{"type":"string"}}`, `{"type":"array","items":{"type":"string"}}`, ""},
+		{`{"type":"array","items":[{"type":"string"}],"additionalItems":{}}`, `{"type":"array","items":{"type":"string"}}`, "narrower /items items-tuple"},
+		{`{"type":"array","items":[{"type":"string"}],"additionalItems":true}`, `{"type":"array","items":{"type":"string"}}`, "narrower /items items-tuple"},
+		{`{"type":"array","items":[{"type":"string"}],"additionalItems":{"type":"integer"}}`, `{"type":"array","items":{"type":"string"}}`, "narrower /items items-tuple; wider /additionalItems unsupported-additional-items"},
+		{`{"type":"array","items":[{"type":"string"}],"maxItems":1,"additionalItems":{"type":"integer"}}`, `{"type":"array","items":{"type":"string"},"maxItems":1}`, ""},
+		{`{"type":"array","items":[{"type":"string"},{"type":"integer"}],"additionalItems":{"type":"integer"}}`, `{"type":"array","items":{` + keep + `}}`,
+			"wider /items items-tuple; wider /additionalItems unsupported-additional-items"},
 		{`{"type":"array","items":[]}`, `{"type":"array","items":{` + keep + `}}`, ""},
 		{`{"type":"array","items":{"type":"string"},"additionalItems":false}`, `{"type":"array","items":{"type":"string"}}`, ""},
 
@@ -34,7 +44,9 @@ func TestPlainKeywords(t *testing.T) {
 		{`{"type":"object","patternProperties":{".*":{"type":"string"}},"additionalProperties":false}`, `{"type":"object","additionalProperties":{"type":"string"}}`, ""},
 		{`{"type":"object","patternProperties":{"^a":{"type":"string"}},"additionalProperties":false}`, `{"type":"object","additionalProperties":{"type":"string"}}`, "wider /patternProperties unsupported-pattern-properties"},
 		{`{"type":"object","patternProperties":{"^a":{"type":"string"}}}`, `{"type":"object",` + keep + `}`, "wider /patternProperties unsupported-pattern-properties"},
-		{`{"type":"object","patternProperties":{".*":{"type":"string"}},"additionalProperties":{"type":"string"}}`, `{"type":"object",` + keep + `}`, "wider /patternProperties unsupported-pattern-properties"},
+		{`{"type":"object","patternProperties":{".*":{"type":"string"}},"additionalProperties":{"type":"string"}}`, `{"type":"object",` + keep + `}`,
+			"wider /patternProperties unsupported-pattern-properties; wider /additionalProperties unsupported-pattern-properties"},
+		{`{"type":"object","patternProperties":{"^a":{"type":"string"}},"additionalProperties":{}}`, `{"type":"object",` + keep + `}`, "wider /patternProperties unsupported-pattern-properties"},
 		{`{"type":"object","patternProperties":{".*":{"type":"string"}},"properties":{"a":{"type":"string"}}}`, `{"type":"object","properties":{"a":{"type":"string"}},` + keep + `}`, "wider /patternProperties unsupported-pattern-properties"},
 		{`{"type":"object","patternProperties":{"^a":{"type":"string"},"^b":{"type":"string"}},"additionalProperties":false}`, `{"type":"object",` + keep + `}`, "wider /patternProperties unsupported-pattern-properties"},
 		{`{"type":"object","patternProperties":{},"id":"x"}`, `{"type":"object"}`, ""},
@@ -54,9 +66,12 @@ func TestPlainKeywords(t *testing.T) {
 	})
 	const definitions = `"definitions":{"a/b":{"type":"string","maxLength":3},"c~d":{"$ref":"#/definitions/a~1b"},"loop":{"$ref":"#/definitions/loop"}}`
 	testRoots(t, []fieldCase{
-		// What is beside a reference comes before what it refers to.
+		// What is beside a reference holds together with what it refers to.
 		{`{"properties":{"a":{"$ref":"#/definitions/a~1b","maxLength":5},"b":{"$ref":"#/definitions/c~0d"}},` + definitions + `}`,
-			`{"type":"object","properties":{"a":{"type":"string","maxLength":5},"b":{"type":"string","maxLength":3}}}`, ""},
+			`{"type":"object","properties":{"a":{"type":"string","maxLength":5,"allOf":[{"maxLength":3}]},"b":{"type":"string","maxLength":3}}}`, ""},
+		{`{"properties":{"a":{"$ref":"#/definitions/o","description":"mine","required":["y"],"allOf":[{"minProperties":1}]}},"definitions":{"o":{"type":"object","description":"theirs","required":["x"],"properties":{"x":{"type":"string"}}}}}`,
+			`{"type":"object","properties":{"a":{"type":"object","description":"mine","required":["y"],"properties":{"x":{"type":"string"}},"allOf":[{"minProperties":1},{"required":["x"]}]}}}`, ""},
+		{`{"properties":{"a":{"$ref":"#/definitions/a~1b","maxLength":3}},` + definitions + `}`, `{"type":"object","properties":{"a":{"type":"string","maxLength":3}}}`, ""},
 		// The same reference twice, one after the other, is no circle.
 		{`{"properties":{"a":{"$ref":"#/definitions/a~1b"},"b":{"$ref":"#/definitions/a~1b"}},` + definitions + `}`,
 			`{"type":"object","properties":{"a":{"type":"string","maxLength":3},"b":{"type":"string","maxLength":3}}}`, ""},
