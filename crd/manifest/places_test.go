@@ -82,6 +82,9 @@ func TestInsideStrings(t *testing.T) {
 		line, column int // of X
 	}{
 		{"a: one X\n", 1, 8},
+		{"a: oX\n", 1, 5},
+		{"a: \"oX\"\n", 1, 6},
+		{"{\"a\": 1,\n\"b\": \"X\"}", 2, 7},
 		{"a: \"one X\"\n", 1, 9},
 		{"a: 'one X'\n", 1, 9},
 		{"a: |\n  one\n  X\n", 3, 3},
@@ -193,6 +196,14 @@ items:
 		}
 		if p, ok := o.Locate("/kind"); !ok || p.Line != []int{5, 6, 7, 9}[i] {
 			t.Errorf("object %d is at %v", i, p)
+		}
+	}
+}
+
+func TestEmptyFiles(t *testing.T) {
+	for _, text := range []string{"", "\n", "  \n\t\n", "---\n", "null\n", "# nothing\n"} {
+		if docs, err := Objects(&File{Name: "a.yaml", Text: []byte(text)}); len(docs) > 0 || err != nil && !strings.Contains(text, "\t") {
+			t.Errorf("%q: %v %v", text, docs, err)
 		}
 	}
 }
