@@ -71,6 +71,11 @@ func TestPlainKeywords(t *testing.T) {
 			`{"type":"object","properties":{"a":{"type":"string","maxLength":5,"allOf":[{"maxLength":3}]},"b":{"type":"string","maxLength":3}}}`, ""},
 		{`{"properties":{"a":{"$ref":"#/definitions/o","description":"mine","required":["y"],"allOf":[{"minProperties":1}]}},"definitions":{"o":{"type":"object","description":"theirs","required":["x"],"properties":{"x":{"type":"string"}}}}}`,
 			`{"type":"object","properties":{"a":{"type":"object","description":"mine","required":["y"],"properties":{"x":{"type":"string"}},"allOf":[{"minProperties":1},{"required":["x"]}]}}}`, ""},
+		{`{"properties":{"a":{"$ref":"#/definitions/o","properties":{"x":{"maxLength":5},"y":{"type":"integer"}}}},"definitions":{"o":{"type":"object","properties":{"x":{"type":"string","maxLength":3},"z":{"type":"string"}}}}}`,
+			`{"type":"object","properties":{"a":{"type":"object","properties":{"x":{"maxLength":5,"type":"string"},"y":{"type":"integer"},"z":{"type":"string"}},"allOf":[{"properties":{"x":{"maxLength":3}}}]}}}`, ""},
+		{`{"properties":{"a":{"$ref":"#/definitions/n","not":{"enum":["x"]}}},"definitions":{"n":{"type":"string","not":{"enum":["y"]}}}}`,
+			`{"type":"object","properties":{"a":{"type":"string","not":{"enum":["x"]},"allOf":[{"not":{"enum":["y"]}}]}}}`, ""},
+		{`{"properties":{"a":{"$ref":"#/definitions/a~1b","type":"integer"}},` + definitions + `}`, `{"type":"object","properties":{"a":{"type":"integer","maxLength":3}}}`, "wider /properties/a/allOf/0 junctor-type"},
 		{`{"properties":{"a":{"$ref":"#/definitions/a~1b","maxLength":3}},` + definitions + `}`, `{"type":"object","properties":{"a":{"type":"string","maxLength":3}}}`, ""},
 		// The same reference twice, one after the other, is no circle.
 		{`{"properties":{"a":{"$ref":"#/definitions/a~1b"},"b":{"$ref":"#/definitions/a~1b"}},` + definitions + `}`,
