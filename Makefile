@@ -180,7 +180,7 @@ test: $(ETCD) $(ETCDCTL) ## Run all tests of the released modules, concurrent co
 	@$(WORKSPACE) $(TEST) -race -short -timeout 30m ./server $(PACKAGES)
 	$(call step,run the single-goroutine tests without the race detector)
 	@$(WORKSPACE) $(TEST) $(LONG_PACKAGES)
-	@cd tools && $(TEST) -short ./release ./modules ./pictures
+	@cd tools && $(TEST) -short ./release ./modules ./pictures ./mutants
 
 # Without the race detector: these tests measure time and memory. On shared cores
 # other jobs alone can make cost grow 1.3 times as fast as the input, so this step
@@ -198,7 +198,7 @@ urls: $(ETCD) ## Send 100,000 generated URLs and check that the server touches o
 .PHONY: linear
 linear: ## Check that cost grows at most 1.3 times as fast as the input (needs an idle machine)
 	$(call step,measure hostile inputs of 10 and 100 times the size)
-	@$(WORKSPACE) $(GO) test -count=1 -run CostIsLinear .
+	@$(WORKSPACE) $(GO) test -count=1 -run CostIsLinear . -growth 1.3
 
 .PHONY: conformance-short
 conformance-short: tools ## Run the differential tests against upstream, short form (minutes)

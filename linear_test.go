@@ -138,8 +138,17 @@ func sizes(family func(int) string) (costs [len(factors)]cost) {
 }
 
 // limit is how much faster than the input time and memory may grow. On a busy
-// machine only a larger one is certain to fail for nothing but the engine.
-var limit = flag.Float64("growth", 1.3, "how much faster than the input time and memory may grow")
+// machine only a larger one is certain to fail for nothing but the engine, so that
+// these tests run only if they are asked for.
+var limit = flag.Float64("growth", 0, "how much faster than the input time and memory may grow; 0 measures nothing")
+
+// measures skips a test of time unless the machine is said to be ready for it.
+func measures(t *testing.T) {
+	t.Helper()
+	if *limit == 0 || raceEnabled {
+		t.Skip("measures time: run `make linear` on a machine with nothing else to do")
+	}
+}
 
 // checkLinear grows a family tenfold and a hundredfold and demands that time
 // and memory grow at most 1.3 times (see limit) as fast as the input.
@@ -193,9 +202,7 @@ func checkLinear(t *testing.T, family func(int) string, scattered bool, run func
 var scattered = regexp.MustCompile(`^(depth|width|duplicate|unknown|nulls|metadata|embedded|map-keys|violations|default|enum|required)`)
 
 func TestObjectCostIsLinear(t *testing.T) {
-	if testing.Short() || raceEnabled {
-		t.Skip("measures time: not with -short, nor under the race detector")
-	}
+	measures(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	schema, err := espalier.Compile([]byte(hostileSchema), espalier.CompileOptions{})
 	if err != nil {
@@ -262,9 +269,7 @@ var hostileSchemas = map[string]func(n int) string{
 }
 
 func TestSchemaCostIsLinear(t *testing.T) {
-	if testing.Short() || raceEnabled {
-		t.Skip("measures time: not with -short, nor under the race detector")
-	}
+	measures(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for name, family := range hostileSchemas {
 		t.Run(name, func(t *testing.T) {
@@ -317,9 +322,7 @@ var hostileDefaults = map[string]func(n int) string{
 }
 
 func TestDefaultCostIsLinear(t *testing.T) {
-	if testing.Short() || raceEnabled {
-		t.Skip("measures time: not with -short, nor under the race detector")
-	}
+	measures(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for name, family := range hostileDefaults {
 		if _, err := espalier.Check([]byte(family(20)), espalier.CheckOptions{}); err != nil {

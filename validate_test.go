@@ -236,9 +236,7 @@ var hostileValues = map[string]struct {
 }
 
 func TestValidationCostIsLinear(t *testing.T) {
-	if testing.Short() || raceEnabled {
-		t.Skip("measures time: not with -short, nor under the race detector")
-	}
+	measures(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for name, family := range hostileValues {
 		s := compile(t, object(family.schema))

@@ -74,12 +74,19 @@ func (w *environment) run(t *testing.T, name, binary string, env []string, args 
 		close(p.done)
 	}()
 	w.programs = append(w.programs, p)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the end of %s:\n%s", p.log, p.tail(40))
-		}
-	})
+	t.Cleanup(func() { w.tell(t) })
 	return p
+}
+
+// tell prints what the programs said last if a test has failed: those that earlier tests have started, too.
+func (w *environment) tell(t *testing.T) {
+	if !t.Failed() || w.told == t.Name() {
+		return
+	}
+	w.told = t.Name()
+	for _, p := range w.programs {
+		t.Logf("the end of %s:\n%s", p.log, p.tail(40))
+	}
 }
 
 // givesUp starts a controller that gives up by itself, and expects it to say why.

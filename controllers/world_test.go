@@ -28,6 +28,7 @@ type environment struct {
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
 
 	programs    []*program
+	told        string       // the test that has printed the ends of logs
 	certManager *certManager // once it is started
 }
 

@@ -19,7 +19,7 @@ type difference struct {
 }
 
 var intended = []difference{
-	{"token-review-status", "tokenreviews.authentication.k8s.io", []string{"status.user", "status.audiences", "status.error"}, func(r *Request) bool {
+	{"token-review-status", "tokenreviews.authentication.k8s.io", []string{"status.authenticated", "status.user", "status.audiences", "status.error"}, func(r *Request) bool {
 		return r.part("status") != nil
 	}, nil},
 	{"health-for-all", "subjectaccessreviews.authorization.k8s.io", []string{"status.allowed "}, func(r *Request) bool {

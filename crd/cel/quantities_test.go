@@ -18,18 +18,18 @@ func TestCostlyQuantities(t *testing.T) {
 		"self.l.all(x, self.l.all(y, self.l.all(z, quantity(self.q).compareTo(quantity('2')) < 0)))",
 	} {
 		schema := specWith(`"q":{"type":"string","maxLength":20},"l":{"type":"array","maxItems":50,"items":{"type":"integer"}}`, fmt.Sprintf(`{"rule":%q}`, rule))
-		for q, fine := range map[string]bool{"1.5": true, "1e9999": true, "9e99999999": false, "9E+99999999": false, "9e-99999999": false} {
+		for q, fine := range map[string]bool{"1.5": true, "1e99": true, "1.2345678901e9999": false, "9e99999999": false, "9E+99999999": false, "9e-99999999": false} {
 			began := time.Now()
 			v := validate(t, schema, `{"spec":{"q":"`+q+`","l":[1,2]}}`, "")
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("%s took %v with %s", rule, took, q)
 			}
-			if err := counted(t, schema, `{"spec":{"q":"`+q+`","l":[1,2]}}`); (err != nil && strings.Contains(err.Error(), "at most 4 in its exponent")) == fine {
+			if err := counted(t, schema, `{"spec":{"q":"`+q+`","l":[1,2]}}`); (err != nil && strings.Contains(err.Error(), "at most 2 in its exponent")) == fine {
 				t.Errorf("%s with %s, counted: %v", rule, q, err)
 			}
 			bounded := false
 			for _, text := range rendered(v.Errors) {
-				bounded = bounded || strings.Contains(text, "at most 4 in its exponent")
+				bounded = bounded || strings.Contains(text, "at most 2 in its exponent")
 			}
 			if bounded == fine {
 				t.Errorf("%s with %s: %q", rule, q, rendered(v.Errors))

@@ -171,6 +171,15 @@ func TestExtendedResourceClaimStatus(t *testing.T) {
 	}
 }
 
+// TestCurrentMetricsAreNotValidated: the types that a status shares with the spec have rules.
+func TestCurrentMetricsAreNotValidated(t *testing.T) {
+	const scaler = "metadata: {name: h}\nspec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}}\nstatus: "
+	status := treeOf(t, scaler+"{currentMetrics: [{type: Pods, pods: {metric: {name: ''}}}, {type: Object, object: {describedObject: {kind: a/b}}}]}")
+	if errs := Find("autoscaling", "v2", "horizontalpodautoscalers").Validate(status, treeOf(t, scaler+"{}"), "status"); len(errs) > 0 {
+		t.Error(errs)
+	}
+}
+
 // TestCompletionsFollowParallelism: the completions of an Indexed Job may change to its
 // parallelism, whatever both were.
 func TestCompletionsFollowParallelism(t *testing.T) {

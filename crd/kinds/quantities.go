@@ -9,16 +9,28 @@ import (
 	"github.com/espalier-dev/espalier/internal/quantities"
 )
 
-// LongQuantity returns the error of a long quantity in an object. Where quantities are
-// depends on the types, in JSON as in protobuf, and only the decoder of a type knows. So
-// data with long numbers is decoded a first time with exponents for most of their
-// digits: as a quantity, that is an error that is found at once. What decode reads must
-// not be used, except to find the error: all offsets are those of data.
+// LongQuantity returns the error of a long quantity in an object, or of one with a large
+// exponent. Where quantities are depends on the types, in JSON as in protobuf, and only the
+// decoder of a type knows. So data with such numbers is decoded a first time without them:
+// as a quantity, what takes their place is an error that is found at once. What decode
+// reads must not be used, except to find the error: all offsets are those of data, unless
+// that is YAML.
 //
-// Quantities with large exponents are refused in the same way: see [withoutExponents].
+// No error is left to the data itself: patches are not decoded in the order of their text,
+// and reading the number may take minutes.
 func LongQuantity(data []byte, decode func(short []byte) error) error {
-	if masked := withoutExponents(data); masked != nil {
-		// No other error is left to the data itself: reading it may take minutes.
+	if bytes.HasPrefix(data, protobufPrefix) {
+		return longBinary(data, decode)
+	}
+	if masked := withoutTokens(data); masked != nil {
+		return decode(masked)
+	}
+	return nil
+}
+
+// longBinary is [LongQuantity] for protobuf, which is decoded in the order of its bytes.
+func longBinary(data []byte, decode func(short []byte) error) error {
+	if masked := withoutBinary(data); masked != nil {
 		if err := decode(masked); err != nil {
 			return err
 		}

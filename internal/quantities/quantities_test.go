@@ -7,9 +7,9 @@ import (
 
 func TestCostly(t *testing.T) {
 	for text, want := range map[string]bool{
-		"": false, "1": false, "1e9999": false, "-1.5E+9999": false, "e": false, "1e": false, "x1e99999": false, "1e00000001": false, "1Ei": false,
+		"": false, "1": false, "1e99": false, "-1.5E+99": false, "e": false, "1e": false, "x1e99999": false, "1e00000001": false, "1Ei": false,
 		"e22147b6-038f-4f96-a0f5-1579956521aa": false, "9e22147b-038f-4f96-a0f5-157995652100": false, "1e99999x": false,
-		"1e10000": true, "9e99999999": true, " -1.5E+99999": true, "1e-99999": true, "e99999": true, "1e00099999": true,
+		"1e100": true, "1.2345678901234567890123e9999": true, "9e99999999": true, " -1.5E+99999": true, "1e-99999": true, "e99999": true, "1e00099999": true,
 		strings.Repeat("1", MaxLength): false, strings.Repeat("1", MaxLength+1): true, "0." + strings.Repeat("1", MaxLength): true,
 	} {
 		if Costly(text) != want {

@@ -3,9 +3,9 @@ package endpoints
 import (
 	"bytes"
 	"io"
-	"mime"
 	"net/http"
 	"runtime"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -29,7 +29,8 @@ func inTurn(limit int64, own func([]byte) error, handler http.HandlerFunc) http.
 		limit = DefaultMaxRequestBodyBytes
 	}
 	return func(w http.ResponseWriter, req *http.Request) {
-		kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
+		// As the handler reads it, which does not look at parameters.
+		kind, _, _ := strings.Cut(req.Header.Get("Content-Type"), ";")
 		var check func([]byte) error
 		switch types.PatchType(kind) {
 		case types.ApplyYAMLPatchType:
@@ -37,7 +38,7 @@ func inTurn(limit int64, own func([]byte) error, handler http.HandlerFunc) http.
 		case types.StrategicMergePatchType:
 			check = fieldmanager.CheckManaged
 		}
-		if err != nil || check == nil || own == nil && req.ContentLength >= 0 && req.ContentLength < largeApply {
+		if check == nil || own == nil && req.ContentLength >= 0 && req.ContentLength < largeApply {
 			handler(w, req)
 			return
 		}
@@ -49,6 +50,7 @@ func inTurn(limit int64, own func([]byte) error, handler http.HandlerFunc) http.
 			return
 		}
 		large := len(body) >= largeApply
+		var err error
 		if large {
 			err = check(body)
 		}

@@ -39,11 +39,11 @@ func main() {
 }
 
 type options struct {
-	root, packages, survivors string
-	mutants, workers          int
-	seed                      uint64
-	least, leastOwn           float64
-	list                      bool
+	root, packages, survivors, patches string
+	mutants, workers                   int
+	seed                               uint64
+	least, leastOwn                    float64
+	list                               bool
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -52,6 +52,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&o.root, "root", "..", "the repository")
 	flags.StringVar(&o.packages, "packages", strings.Join(defaults, ","), "packages, separated by commas; for example crd/diff,crd/fix")
 	flags.StringVar(&o.survivors, "survivors", "mutants/survivors.txt", "file with known survivors and why no test notices them")
+	flags.StringVar(&o.patches, "patches", "mutants/patches", "folder with mutants that are always tested if their package is")
 	flags.IntVar(&o.mutants, "mutants", 1500, "how many mutants, chosen by the seed")
 	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "mutants that are tested at the same time")
 	flags.Uint64Var(&o.seed, "seed", 1, "the same seed chooses the same mutants")
@@ -76,14 +77,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		slices.Sort(gone)
 		return fmt.Errorf("%s has mutants that do not exist any more; remove them:\n%s", o.survivors, strings.Join(gone, "\n"))
 	}
-	chosen := s.sample(o.mutants, o.seed)
+	written, err := s.patches(o.root, o.patches)
+	if err != nil {
+		return err
+	}
+	chosen := append(written, s.sample(o.mutants, o.seed)...)
 	if o.list {
 		for _, m := range chosen {
 			fmt.Fprintf(out, "%s:%d %s\n", m.File, m.Line, m.ID)
 		}
 		return nil
 	}
-	fmt.Fprintf(out, "mutants: %d of %d, seed %d\n", len(chosen), len(s.mutants), o.seed)
+	fmt.Fprintf(out, "mutants: %d of %d chosen by seed %d, and %d written by hand\n", len(chosen)-len(written), len(s.mutants), o.seed, len(written))
 	total, err := test(ctx, o, s, chosen, all, out)
 	if err != nil {
 		return err

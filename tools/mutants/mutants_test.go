@@ -111,6 +111,31 @@ func TestKnownSurvivors(t *testing.T) {
 	}
 }
 
+// The patches of the repository apply and compile; those that do not say so.
+func TestPatches(t *testing.T) {
+	s, err := read(repository(t), defaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.patches(repository(t), "patches")
+	if err != nil || len(all) == 0 {
+		t.Errorf("%d patches, %v", len(all), err)
+	}
+	for text, wrong := range map[string]string{
+		"": "the parts", "-- file --\ninternal/quantities/quantities.go\n-- was --\nx\n-- is --\ny\n": "what is wrong",
+		"a\n-- file --\ninternal/quantities/quantities.go\n-- was --\nno such text\n-- is --\ny\n":                    "0 times",
+		"a\n-- file --\ninternal/quantities/quantities.go\n-- was --\n	MaxExponent = 4\n-- is --\n	MaxExponent = x\n": "compile",
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.patches(repository(t), dir); err == nil || !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestScore(t *testing.T) {
 	var s score
 	s.add(byOwn, nil)

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/espalier-dev/espalier/crd/kinds"
 )
 
 // What version 1 has no field for is in these annotations, as JSON.
@@ -222,11 +224,16 @@ func note(notes *map[string]string, name string, value any, there bool) {
 	(*notes)[name] = string(text)
 }
 
-// noted reads an annotation. One that cannot be read counts as absent, as in Kubernetes.
+// noted reads an annotation. One that cannot be read counts as absent, as in Kubernetes, and
+// so does one with a quantity that takes too long.
 func noted[T any](in *autoscalingv1.HorizontalPodAutoscaler, name string) T {
+	var none T
+	text, ok := in.Annotations[name]
+	if !ok || kinds.LongQuantity([]byte(text), func(short []byte) error { return json.Unmarshal(short, new(T)) }) != nil {
+		return none
+	}
 	var value T
-	if text, ok := in.Annotations[name]; ok && json.Unmarshal([]byte(text), &value) != nil {
-		var none T
+	if json.Unmarshal([]byte(text), &value) != nil {
 		return none
 	}
 	return value

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"hash/maphash"
+	"reflect"
 	"sync/atomic"
 )
 
@@ -11,8 +12,9 @@ const completeSlots = 8192
 
 // complete remembers, by hash, the stored bytes of objects that had all their defaults when
 // this process read them. Nothing in etcd says so: what another process has written is
-// read like anything else. Whether an object has all defaults depends on its bytes, and on
-// the files of kinds, which are part of the program.
+// read like anything else. Whether an object has all defaults depends on its bytes, on its
+// kind, which JSON from a client of etcd may not say, and on the files of kinds, which are
+// part of the program.
 //
 // A hash has 127 bits and a secret seed, so that no client finds bytes with the hash of
 // others. An object takes the place of another one with the same slot.
@@ -31,9 +33,9 @@ func newComplete() *complete {
 	return &complete{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 }
 
-// sum is the hash of an object's bytes. It is never that of an empty slot.
-func (c *complete) sum(data []byte) completeSum {
-	return completeSum{maphash.Bytes(c.seeds[0], data), maphash.Bytes(c.seeds[1], data) | 1}
+// sum is the hash of the bytes of an object of a type. It is never that of an empty slot.
+func (c *complete) sum(of reflect.Type, data []byte) completeSum {
+	return completeSum{maphash.Bytes(c.seeds[0], data) ^ maphash.Comparable(c.seeds[0], of), maphash.Bytes(c.seeds[1], data) | 1}
 }
 
 // has reports whether an object had all its defaults.

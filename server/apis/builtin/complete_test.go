@@ -3,6 +3,8 @@ package builtin
 import (
 	"fmt"
 	"net/http"
+	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	known "k8s.io/client-go/kubernetes/scheme"
 )
 
 // counting returns the kinds of crd/kinds, and how often defaults of pods were set.
@@ -116,10 +120,99 @@ func TestObjectsOfOtherVersionsGetDefaults(t *testing.T) {
 	}
 }
 
+// kube-apiserver stores objects of some kinds in an earlier version than it serves.
+func TestObjectsOfEarlierVersions(t *testing.T) {
+	e := start(t, Data()...)
+	seen := 0
+	for i := range e.resources.all {
+		one := &e.resources.all[i]
+		version, ok := earlierVersions[schema.GroupKind{Group: one.Group, Kind: one.Kind}]
+		if !ok {
+			continue
+		}
+		seen++
+		kind := schema.GroupVersionKind{Group: one.Group, Version: version, Kind: one.Kind}
+		earlier, err := known.Scheme.New(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := map[string]bool{}
+		wire(reflect.TypeOf(earlier).Elem(), "", func(field string) { fields[field] = true })
+		wire(reflect.TypeOf(one.New()).Elem(), "", func(field string) {
+			if !fields[field] {
+				t.Errorf("%s does not have the field that is served as %s", kind, field)
+			}
+		})
+		folder, object := "/"+one.Plural, schema.GroupVersion{Group: one.Group, Version: one.Version}.String()
+		path := "/apis/" + object
+		if one.Namespaced {
+			folder, path = folder+"/default", path+"/namespaces/default"
+		}
+		path += "/" + one.Plural
+		accessor := earlier.(metav1.Object)
+		for name, mediaType := range map[string]string{"binary": runtime.ContentTypeProtobuf, "json": runtime.ContentTypeJSON} {
+			accessor.SetName(name)
+			accessor.SetUID("6f8f1dc5-0b1e-4f0e-9d0c-1c1d3a0f0a01")
+			if one.Namespaced {
+				accessor.SetNamespace("default")
+			}
+			info, _ := runtime.SerializerInfoForMediaType(known.Codecs.SupportedMediaTypes(), mediaType)
+			data, err := runtime.Encode(known.Codecs.EncoderForVersion(info.Serializer, kind.GroupVersion()), earlier)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.etcd.Put(t.Context(), e.prefix+folder+"/"+name, string(data)); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				e.Do("GET", path+"/"+name, "").Is(http.StatusOK).Has("apiVersion", object).Has("metadata.name", name)
+			}
+		}
+		e.Do("GET", path, "").Is(http.StatusOK).Has("items.0.metadata.name", "binary").Has("items.1.metadata.name", "json")
+		e.Do("DELETE", path+"/json", "").Is(http.StatusOK)
+	}
+	if seen != len(earlierVersions) {
+		t.Errorf("%d kinds have earlier versions, not %d", seen, len(earlierVersions))
+	}
+}
+
+// wire calls yield with what JSON and protobuf depend on in the fields of a type.
+func wire(t reflect.Type, path string, yield func(string)) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		wire(t.Elem(), path+"*", yield)
+	case reflect.Map:
+		wire(t.Elem(), path+"["+t.Key().Kind().String()+"]", yield)
+	case reflect.Struct:
+		if !strings.HasPrefix(t.PkgPath(), "k8s.io/api/") {
+			yield(path + " " + t.String()) // shared by all versions
+			return
+		}
+		for i := range t.NumField() {
+			f := t.Field(i)
+			wire(f.Type, path+"."+f.Tag.Get("json")+"("+f.Tag.Get("protobuf")+")", yield)
+		}
+	default:
+		yield(path + " " + t.Kind().String())
+	}
+}
+
+// Bytes that say no kind can be those of two kinds: one has all defaults, the other none.
+func TestObjectsWithoutKindGetDefaults(t *testing.T) {
+	e := start(t, Data()...)
+	for _, plural := range []string{"limitranges", "pods"} {
+		if _, err := e.etcd.Put(t.Context(), e.prefix+"/"+plural+"/default/x", `{"metadata":{"name":"x","namespace":"default"}}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.Do("GET", "/api/v1/namespaces/default/limitranges/x", "").Is(http.StatusOK)
+	e.Do("GET", "/api/v1/namespaces/default/pods/x", "").Is(http.StatusOK).Has("spec.restartPolicy", "Always")
+}
+
 // complete is used by all requests at once. It forgets, and never confuses.
 func TestCompleteIsExact(t *testing.T) {
 	c := newComplete()
-	if c.has(c.sum([]byte("none"))) {
+	if c.has(c.sum(nil, []byte("none"))) {
 		t.Error("an empty one knows something")
 	}
 	var group sync.WaitGroup
@@ -127,15 +220,15 @@ func TestCompleteIsExact(t *testing.T) {
 		group.Go(func() {
 			for i := range 4 * completeSlots {
 				known, unknown := fmt.Appendf(nil, "known %d", i), fmt.Appendf(nil, "unknown %d %d", worker, i)
-				c.add(c.sum(known))
-				if c.has(c.sum(unknown)) {
+				c.add(c.sum(nil, known))
+				if c.has(c.sum(nil, unknown)) {
 					t.Errorf("%s is known", unknown)
 				}
 			}
 		})
 	}
 	group.Wait()
-	last := c.sum([]byte("last"))
+	last := c.sum(nil, []byte("last"))
 	c.add(last)
 	if !c.has(last) {
 		t.Error("the last one is forgotten")

@@ -4,6 +4,8 @@ package builtin
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -79,6 +81,66 @@ func TestLongQuantities(t *testing.T) {
 		if code, answer := send(http.MethodPost, "", r.mediaType, r.body); code != http.StatusCreated || !strings.Contains(answer, digits) {
 			t.Errorf("%s: long digits that are no quantity: %d %.300s", name, code, answer)
 		}
+	}
+}
+
+// TestHiddenQuantities sends quantities that take long where only some parser finds them.
+func TestHiddenQuantities(t *testing.T) {
+	e := start(t, Data()...)
+	const (
+		core, strategic = "/api/v1/namespaces/default/", "application/strategic-merge-patch+json"
+		digits          = "1.2345678901234567890123"
+		limits          = "{apiVersion: v1, kind: LimitRange, metadata: {name: l}, spec: {limits: [{type: Container, max: {cpu: %s}}]}}"
+	)
+	long := `"` + strings.Repeat("1", 400_000) + `"`
+	e.Do(http.MethodPost, core+"pods", `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`).Is(http.StatusCreated)
+	container := func(cpu string) string {
+		return `"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":` + cpu + `}}}]}`
+	}
+	many := strings.Repeat(digits+"e9999, a: ", 500) + digits + "e9999"
+	for i := range 500 {
+		many = strings.Replace(many, ", a:", fmt.Sprintf(", example.com/a%d:", i), 1)
+	}
+	for name, r := range map[string]struct{ method, path, mediaType, body string }{
+		"a media type with a malformed parameter": {http.MethodPatch, "pods/p", strategic + "; =", "{" + container(`"`+digits+`e999999"`) + "}"},
+		"apply with a malformed parameter":        {http.MethodPatch, "limitranges/l?fieldManager=m", "application/apply-patch+yaml;=", fmt.Sprintf(limits, digits+"e999999")},
+		"an error before a long quantity":         {http.MethodPatch, "pods/p", strategic, `{"status":{"startTime":"bad"},` + container(long) + "}"},
+		"lines that a backslash joins":            {http.MethodPost, "limitranges", "application/yaml", fmt.Sprintf(limits, `"`+digits+"e\\\n 999999\"")},
+		"base64 in YAML":                          {http.MethodPost, "limitranges", "application/yaml", fmt.Sprintf(limits, "!!binary "+base64.StdEncoding.EncodeToString([]byte(digits+"e999999")))},
+		"many":                                    {http.MethodPost, "limitranges", "application/yaml", fmt.Sprintf(limits, many)},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), r.method, e.URL+core+r.path, strings.NewReader(r.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", r.mediaType)
+		before := cpuTime(t)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if took := cpuTime(t) - before; resp.StatusCode != http.StatusBadRequest || took > time.Second {
+			t.Errorf("%s: %d after %v of CPU", name, resp.StatusCode, took)
+		}
+	}
+	// Annotations stand for the fields that version 1 does not have.
+	before := cpuTime(t)
+	for name, text := range map[string]string{
+		"metrics":  `[{"type":"Resource","resource":{"name":"cpu","targetAverageValue":"` + digits + `e999999"}}]`,
+		"behavior": `{"ScaleUp":{"Tolerance":"` + digits + `e999999"}}`,
+	} {
+		body, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"name": name, "annotations": map[string]any{"autoscaling.alpha.kubernetes.io/" + name: text}},
+			"spec":     map[string]any{"maxReplicas": 3, "scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Do(http.MethodPost, "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", string(body)).Is(http.StatusCreated)
+	}
+	if took := cpuTime(t) - before; took > time.Second {
+		t.Errorf("quantities in annotations took %v of CPU", took)
 	}
 }
 

@@ -38,9 +38,13 @@ func newStorageCodec(r *Resources, one *Resource) (runtime.Codec, error) {
 	if !ok {
 		return nil, fmt.Errorf("there is no serializer for %s", mediaType)
 	}
+	decoder, err := r.storageDecoder(one)
+	if err != nil {
+		return nil, err
+	}
 	c := storageCodec{scheme: r.scheme, own: reflect.TypeOf(sample), fill: one.Strategy.fill, complete: r.complete}
 	c.reading = func(defaulter runtime.ObjectDefaulter) runtime.Codec {
-		return versioning.NewCodec(info.Serializer, r.codecs.UniversalDeserializer(), runtime.UnsafeObjectConvertor(r.scheme), r.scheme, r.scheme,
+		return versioning.NewCodec(info.Serializer, decoder, runtime.UnsafeObjectConvertor(r.scheme), r.scheme, r.scheme,
 			defaulter, one.version(), internal(one.Group), r.scheme.Name())
 	}
 	c.Codec = c.reading(r.scheme)
@@ -48,6 +52,30 @@ func newStorageCodec(r *Resources, one *Resource) (runtime.Codec, error) {
 		c.plain = c.reading(nil)
 	}
 	return c, nil
+}
+
+// earlierVersions are those in which kube-apiserver 1.37 stores objects of kinds that it
+// serves in version 1, so that the release before it can read them. All fields of version 1
+// are the same there.
+var earlierVersions = map[schema.GroupKind]string{
+	{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle"}:          "v1beta1",
+	{Group: "certificates.k8s.io", Kind: "PodCertificateRequest"}:       "v1beta1",
+	{Group: "resource.k8s.io", Kind: "DeviceTaintRule"}:                 "v1beta2",
+	{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"}: "v1beta1",
+}
+
+// storageDecoder reads objects from etcd. Only there can they have an earlier version.
+func (r *Resources) storageDecoder(one *Resource) (runtime.Decoder, error) {
+	version, ok := earlierVersions[schema.GroupKind{Group: one.Group, Kind: one.Kind}]
+	if !ok {
+		return r.codecs.UniversalDeserializer(), nil
+	}
+	s, err := newScheme([]Resource{*one})
+	if err != nil {
+		return nil, err
+	}
+	s.AddKnownTypeWithName(schema.GroupVersionKind{Group: one.Group, Version: version, Kind: one.Kind}, one.New())
+	return newCodecs(s).UniversalDeserializer(), nil
 }
 
 // Decode implements runtime.Decoder.
@@ -63,7 +91,7 @@ func (c storageCodec) decode(data []byte, defaults *schema.GroupVersionKind, int
 	if c.fill == nil {
 		return c.Codec.Decode(data, defaults, into)
 	}
-	sum := c.complete.sum(data)
+	sum := c.complete.sum(c.own, data)
 	if c.complete.has(sum) {
 		return c.plain.Decode(data, defaults, into)
 	}
