@@ -87,6 +87,38 @@ func TestVersionFields(t *testing.T) {
 	}
 }
 
+// The list of versions. Servers know the name of the first one in another place, too.
+func TestVersionList(t *testing.T) {
+	const label = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+	const invalid = " FieldValueInvalid "
+	with := func(name string, storage bool) string {
+		return edited(`]}}`, fmt.Sprintf(`,{"name":"%s","served":true,"storage":%t,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, name, storage))
+	}
+	for _, c := range []struct{ doc, want string }{
+		{with("v2", false), ""},
+		{with("V2", false), "spec.versions[1].name" + invalid + label},
+		{edited(`"name":"v1"`, `"name":"V1"`), "spec.version" + invalid + label + "\nspec.versions[0].name" + invalid + label},
+		{with("v1", false), "spec.versions" + invalid + "must contain unique version names"},
+		{with("v2", true), "spec.versions" + invalid + "must have exactly one version marked as storage version\nstatus.storedVersions" + invalid + "must have the storage version v2"},
+		{edited(`"group":"orchard.example"`, `"group":"Orchard.example"`, `"trees.orchard.example"`, `"trees.Orchard.example"`), "metadata.name" + invalid + "*\nspec.group" + invalid + "*"},
+		{edited(`"group":"orchard.example"`, `"group":""`, `"trees.orchard.example"`, `"trees."`), "metadata.name" + invalid + "*\nspec.group FieldValueRequired"},
+		{edited(`"scope":"Namespaced",`, ``), "spec.scope FieldValueRequired"},
+		{edited(`"kind":"Tree"`, `"kind":""`), "spec.names.kind FieldValueRequired\nspec.names.listKind FieldValueRequired\nspec.names.singular FieldValueRequired"},
+		{edited(`"kind":"Tree"`, `"kind":"Tree","listKind":"?"`), "spec.names.listKind" + invalid + "may have mixed case, but should otherwise match: " + label},
+		{edited(`"kind":"Tree"`, `"kind":"Tree","singular":"Tree"`), "spec.names.singular" + invalid + label},
+		{edited(`"kind":"Tree"`, `"kind":"Tree","categories":["all","?"]`), "spec.names.categories[1]" + invalid + label},
+	} {
+		got, want := strings.Split(details(t, c.doc, crd.ValidateOptions{}), "\n"), strings.Split(c.want, "\n")
+		same := slices.EqualFunc(got, want, func(a, b string) bool {
+			begin, cut := strings.CutSuffix(b, "*")
+			return a == b || cut && strings.HasPrefix(a, begin)
+		})
+		if !same {
+			t.Errorf("%.300s:\n%s\nnot\n%s", c.doc, strings.Join(got, "\n"), c.want)
+		}
+	}
+}
+
 // A version may have eight selectable fields, and more only if it had the same before.
 func TestTooManySelectable(t *testing.T) {
 	version := func(name string, storage bool, n int) string {
