@@ -205,6 +205,32 @@ func TestStoredVersions(t *testing.T) {
 	}
 }
 
+// Servers show the versions as they have decoded them: null if there is no list.
+func TestVersionsAsBadValue(t *testing.T) {
+	start, end := strings.Index(tree, `,"versions"`), strings.LastIndex(tree, `}}`)
+	const one = `[{"name":"v1","served":true,"storage":false,"deprecated":true,"deprecationWarning":"old","schema":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}},"additionalPrinterColumns":[],"selectableFields":[]}`
+	for versions, want := range map[string]string{
+		``:                         `null`,
+		`,"versions":[]`:           `[]`,
+		`,"versions":null`:         `null`,
+		`,"versions":` + one + `]`: `[{"Name":"v1","Served":true,"Storage":false,"Deprecated":true,"DeprecationWarning":"old","Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}]`,
+	} {
+		found, err := validate([]byte(tree[:start]+versions+tree[end:]), crd.ValidateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, f := range found {
+			if f.Check == "versions-storage" {
+				got = f.Error()
+			}
+		}
+		if got != "spec.versions: Invalid value: "+want+": must have exactly one version marked as storage version" {
+			t.Errorf("%s: %s", versions, got)
+		}
+	}
+}
+
 // Where findings are left out, a finding says so.
 func TestTooManyFindings(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)

@@ -49,6 +49,13 @@ func TestLifted(t *testing.T) {
 			`{"type":"object","properties":{"a":{"type":"string"}},` + keep + `}`, "wider /additionalProperties properties-or-additional-properties"},
 		{`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":{}}`, `{"type":"object","properties":{"a":{"type":"string"}},` + keep + `}`, ""},
 		{`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`, `{"type":"object","properties":{"a":{"type":"string"}}}`, ""},
+		// Fields of branches are specified outside in these cases, too.
+		{`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":{},"anyOf":[{"properties":{"b":{"type":"string","minLength":1}}},{"maxProperties":1}]}`,
+			`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},` + keep + `,"anyOf":[{"properties":{"b":{"minLength":1}}},{"maxProperties":1}]}`, "narrower /properties/b/type type-required"},
+		{`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"anyOf":[{"properties":{"a":{"type":"string","minLength":1},"b":{"type":"string"}}},{"maxProperties":1}]}`,
+			`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"anyOf":[{"properties":{"a":{"minLength":1}}},{"maxProperties":1}]}`, "narrower /properties/b/type type-required"},
+		{`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":true,"anyOf":[{"properties":{"b":{"type":"string","minLength":1}}},{"maxProperties":1}]}`,
+			`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"additionalProperties":true,"anyOf":[{"properties":{"b":{"minLength":1}}},{"maxProperties":1}]}`, "narrower /properties/b/type type-required"},
 		{`{"type":"object","properties":{"a":{}},"additionalProperties":true}`, `{"type":"object","properties":{"a":{` + keep + `}},"additionalProperties":true}`, ""},
 		{`{"type":"object","properties":{},"additionalProperties":{}}`, `{"type":"object","properties":{},"additionalProperties":{` + keep + `}}`, ""},
 		{`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":{"type":"integer"},"not":{"properties":{"b":{"minimum":3}}}}`,
@@ -84,6 +91,8 @@ func TestReduced(t *testing.T) {
 		{`{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"properties":{"a":{"enum":["x"]}},"additionalProperties":false},{"minProperties":1}]}`,
 			`{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"properties":{"a":{"enum":["x"]}}},{"minProperties":1}]}`, "wider /anyOf/0/additionalProperties properties-or-additional-properties"},
 
+		{`{"type":"object","properties":{},"additionalProperties":{"type":"string"},"not":{"properties":{"b":{"type":"string","enum":["x"]}}}}`,
+			`{"type":"object","properties":{},"additionalProperties":{"type":"string"},"not":{"properties":{"b":{"enum":["x"]}}}}`, ""},
 		{`{"type":"array","items":{"type":"string"},"not":{"items":{"type":"string","enum":["x"]}}}`, `{"type":"array","items":{"type":"string"},"not":{"items":{"enum":["x"]}}}`, ""},
 		{`{"type":"array","items":{` + keep + `},"not":{"items":{"type":"string","enum":["x"]}}}`, `{"type":"array","items":{` + keep + `}}`, "wider /not junctor-type"},
 		{`{"type":"string","not":{"anyOf":[{"type":"string","enum":["x"]},{"maxLength":2}]}}`, `{"type":"string","not":{"anyOf":[{"enum":["x"]},{"maxLength":2}]}}`, ""},
@@ -154,6 +163,8 @@ func TestResources(t *testing.T) {
 		{`{"type":"object","properties":{"metadata":{"properties":{"name":{"maxLength":3},"generateName":{"type":"string"}}}}}`,
 			`{"type":"object","properties":{"metadata":{"type":"object","properties":{"name":{"type":"string","maxLength":3},"generateName":{"type":"string"}}}}}`, "narrower /properties/metadata/properties/name/type type-required"},
 		{`{"type":"object","anyOf":[{"properties":{"metadata":{"required":["name"]}}},{"minProperties":4}]}`, `{"type":"object"}`, "wider /anyOf/0/properties/metadata junctor-metadata"},
+		{`{"type":"object","properties":{"metadata":{"type":"object"}},"anyOf":[{"properties":{"metadata":{"properties":{"labels":{"type":"object"}}}}},{"minProperties":4}]}`,
+			`{"type":"object","properties":{"metadata":{"type":"object"}}}`, "wider /anyOf/0/properties/metadata junctor-metadata"},
 		{`{"type":"object","properties":{"a":1}}`, `{"type":"object","properties":{"a":1}}`, "cannot /properties/a syntax"},
 	})
 }
