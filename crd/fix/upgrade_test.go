@@ -84,7 +84,7 @@ func TestUpgrade(t *testing.T) {
 		{`"scope":"Cluster","preserveUnknownFields":false,"versions":[{"name":"v1","storage":null,"schema":{"openAPIV3Schema":{"type":"object"}}}]`,
 			`"scope":"Cluster","preserveUnknownFields":false,"versions":[{"name":"v1","storage":false,"served":false,"schema":{"openAPIV3Schema":{"type":"object"}}}]`, ""},
 		// What stands for all versions, and what versions have of their own.
-		{one + `,"validation":{"openAPIV3Schema":{"type":"object"}}`, one, "advice /spec/validation api-version-removed"},
+		{one + `,"validation":{"openAPIV3Schema":{"type":"object","required":["a"]}}`, one, "advice /spec/validation api-version-removed"},
 		{one + `,"validation":{},"subresources":null`, one, ""},
 		{`"scope":"Cluster","preserveUnknownFields":false,"versions":[{"name":"v1","served":true,"storage":true,"schema":null},{"name":"v2","served":true,"storage":false}],"validation":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}}`,
 			`"scope":"Cluster","preserveUnknownFields":false,"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}}},
