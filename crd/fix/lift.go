@@ -407,7 +407,7 @@ func (f *fixer) arrays(s *node) {
 	}
 	if lost != "" {
 		why.text = "uniqueItems takes quadratic time and is not supported."
-		f.note(Wider, "/uniqueItems", "unique-items", lost+", so no keyword can replace uniqueItems; the API server no longer checks that they are unique")
+		f.note(Wider, "/uniqueItems", "unique-items", lost+", so no keyword can replace uniqueItems; the API server no longer checks that the items are unique")
 	}
 	s.del("uniqueItems", why)
 }
