@@ -14,11 +14,12 @@ func TestAnswers(t *testing.T) {
 	const (
 		subdomain = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an " +
 			"alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-		pod    = "metadata: {name: p}\nspec: {containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, "
-		scaler = "metadata: {name: h}\nspec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}, metrics: ["
-		bundle = "spec: {trustBundle: \"\", signerName: x.y/z}\nmetadata: "
-		empty  = `spec.trustBundle: Invalid value: "<value omitted>": at least one trust anchor must be provided`
-		prefix = "ClusterTrustBundle for signerName x.y/z must be named with prefix x.y:z:"
+		pod      = "metadata: {name: p}\nspec: {containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, "
+		scaler   = "metadata: {name: h}\nspec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}, metrics: ["
+		bundle   = "spec: {trustBundle: \"\", signerName: x.y/z}\nmetadata: "
+		empty    = `spec.trustBundle: Invalid value: "<value omitted>": at least one trust anchor must be provided`
+		workload = "metadata: {name: w}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {subdomain: a.b, containers: [{name: c, image: i}]}}}"
+		prefix   = "ClusterTrustBundle for signerName x.y/z must be named with prefix x.y:z:"
 	)
 	for _, test := range []struct {
 		group, plural, object, old string
@@ -32,6 +33,13 @@ func TestAnswers(t *testing.T) {
 			"spec.volumes[0].persistentVolumeClaim.claimName: Required value", `spec.containers[0].volumeMounts[0].name: Not found: "v"`,
 		}},
 		{"", "pods", pod + "emptyDir: {}}, {name: w, persistentVolumeClaim: {}}]}", "", []string{"spec.volumes[1].persistentVolumeClaim.claimName: Required value"}},
+		{"", "pods", pod + "projected: {sources: [{serviceAccountToken: {path: x}}, {serviceAccountToken: {path: x}}, {configMap: {name: m, items: [{key: a, path: x}]}}]}}], serviceAccountName: a}", "", nil},
+		{"", "pods", pod + "projected: {sources: [{secret: {name: s, items: [{key: a, path: x}]}}, {configMap: {name: m, items: [{key: a, path: x}, {key: b, path: x}]}}]}}]}", "", []string{
+			`spec.volumes[0].projected: Invalid value: "m": conflicting duplicate paths`, `spec.volumes[0].projected: Invalid value: "m": conflicting duplicate paths`,
+			`spec.containers[0].volumeMounts[0].name: Not found: "v"`,
+		}},
+		{"apps", "statefulsets", workload, "", nil},
+		{"apps", "deployments", workload, "", []string{`spec.template.spec.subdomain: Invalid value: "a.b": must not contain dots`}},
 		{"", "pods", pod + "ephemeral: {volumeClaimTemplate: {metadata: {selfLink: x, uid: x}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1}}}}}}]}", "", []string{
 			"spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.selfLink: Forbidden: cannot be set", "spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.uID: Forbidden: cannot be set",
 			`spec.containers[0].volumeMounts[0].name: Not found: "v"`,
