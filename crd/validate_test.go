@@ -152,6 +152,7 @@ func TestValidateChange(t *testing.T) {
 		{"nothing", tree, tree, ""},
 		{"name", tree, edited(`"trees.orchard.example"`, `"shrubs.orchard.example"`), "object-metadata metadata.name /metadata/name"},
 		{"group", tree, edited(`"group":"orchard.example"`, `"group":"garden.example"`), "field-immutable spec.group /spec/group"},
+		{"plural", tree, edited(`"plural":"trees"`, `"plural":"shrubs"`), "field-immutable spec.names.plural /spec/names/plural"},
 		{"kind before it is served", tree, edited(`"Tree"`, `"Shrub"`), ""},
 		{"kind after that", edited(`]}}`, established), edited(`"Tree"`, `"Shrub"`), "field-immutable spec.names.kind /spec/names/kind"},
 		{"scope after that", edited(`]}}`, established), edited(`"Namespaced"`, `"Cluster"`), "field-immutable spec.scope /spec/scope"},

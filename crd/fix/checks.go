@@ -16,7 +16,7 @@ var means = map[finding.ID]string{
 	"metadata-object":                 "metadata gets type: object.",
 	"root-metadata":                   "All keywords about metadata of the object are removed, except for name and generateName.",
 	"preserve-unknown-fields-false":   "The keyword is removed.",
-	"unique-items":                    "A list of scalars becomes a set. For other lists the keyword is removed.",
+	"unique-items":                    "A list of scalars that are not nullable becomes a set. For other lists, and inside allOf, anyOf, oneOf and not, the keyword is removed.",
 	"root-nullable":                   "The keyword is removed.",
 	"default-forbidden":               "Defaults of apiVersion, kind and metadata of the object are removed.",
 	"incomplete":                      "Fields inside allOf, anyOf, oneOf and not are also specified outside them.",

@@ -212,7 +212,7 @@ func (d *draft) version(i int, keepUnknown, pruningIsNew bool) bool {
 	status := version.object("subresources").has("status")
 	f := fixer{base: pointer, status: status, keepUnknown: keepUnknown, pruningIsNew: pruningIsNew, defaults: true}
 	fixed, ok := f.schema(schema)
-	if !ok && f.retry {
+	if f.retry {
 		f = fixer{base: pointer, status: status, keepUnknown: keepUnknown, pruningIsNew: pruningIsNew}
 		fixed, ok = f.schema(schema)
 	}

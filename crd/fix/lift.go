@@ -389,15 +389,25 @@ func (f *fixer) arrays(s *node) {
 		return
 	}
 	why := reason{"unique-items", "uniqueItems takes quadratic time. x-kubernetes-list-type: set replaces it."}
+	lost := ""
 	switch s.object("items").string("type") {
 	case "string", "integer", "number", "boolean":
-		if !s.has(listType) && !s.object("items").is("nullable") {
+		switch {
+		case s.string(listType) == "set":
+		case s.has(listType):
+			lost = "the list already has another x-kubernetes-list-type"
+		case s.object("items").is("nullable"):
+			lost = "the items of a set must not be nullable"
+		default:
 			s.set(listType, text("set"), why, "uniqueItems")
 			f.note(Advice, "", "unique-items", "the list is now a set: items must be unique, and server-side apply merges them one by one")
 		}
 	default:
+		lost = "the items are not scalars"
+	}
+	if lost != "" {
 		why.text = "uniqueItems takes quadratic time and is not supported."
-		f.note(Wider, "/uniqueItems", "unique-items", "the items are not scalars, so no keyword can replace uniqueItems; the API server no longer checks that they are unique")
+		f.note(Wider, "/uniqueItems", "unique-items", lost+", so no keyword can replace uniqueItems; the API server no longer checks that the items are unique")
 	}
 	s.del("uniqueItems", why)
 }

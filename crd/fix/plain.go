@@ -88,10 +88,17 @@ func (f *fixer) inline(s *node) func() {
 		return func() {}
 	}
 	s.del("$ref", why)
+	both := object() // keywords that both have: both conditions hold
 	for i, key := range target.keys {
-		if !s.has(key) {
+		switch {
+		case !s.has(key):
 			s.set(key, target.kids[i].clone(), why)
+		case !slices.Contains(remarks, key) && !s.get(key).sameAs(target.kids[i]):
+			both.set(key, target.kids[i].clone(), why)
 		}
+	}
+	if !empty(both) {
+		s.alsoAllOf(both, why)
 	}
 	if f.open == nil {
 		f.open = make(map[string]bool)
@@ -184,17 +191,27 @@ func (f *fixer) plainItems(s *node) {
 		n, err := strconv.Atoi(string(most.raw))
 		bounded = err == nil && n <= len(items.kids)
 	}
+	// A schema for the items after the listed ones.
+	other := more != nil && more.kind == jsondoc.Object && !empty(more) && !bounded
 	switch {
+	case len(items.kids) == 0 && other:
+		s.set("items", more.clone(), why)
+		return
 	case len(items.kids) == 0:
 		s.del("items", why)
-	case len(items.kids) == 1 || same(items.kids):
+	case same(items.kids):
 		s.set("items", items.kids[0].clone(), why)
-		if !closed && !bounded {
+		continues := more.sameAs(items.kids[0])
+		other = other && !continues
+		if !closed && !bounded && !continues {
 			f.note(Narrower, "/items", "items-tuple", "the schema applied to the first items and now applies to all items")
 		}
 	default:
 		s.set("items", literal(`{"`+preserve+`":true}`), why)
 		f.note(Wider, "/items", "items-tuple", "an array must have one schema for all items: the API server no longer checks the schemas of single positions")
+	}
+	if other {
+		f.note(Wider, "/additionalItems", "unsupported-additional-items", "an array must have one schema for all items: the API server no longer checks the schema of the items after the listed ones")
 	}
 	if closed && !bounded {
 		s.set("maxItems", &node{kind: jsondoc.Number, raw: []byte(strconv.Itoa(len(items.kids)))}, why)
@@ -231,6 +248,9 @@ func (f *fixer) plainMaps(s *node) {
 	s.del("additionalProperties", why)
 	s.set(preserve, truth(), why)
 	f.note(Wider, "/patternProperties", why.check, "the API server keeps fields that match the patterns, but no longer validates them")
+	if more != nil && more.kind == jsondoc.Object && !empty(more) {
+		f.note(Wider, "/additionalProperties", why.check, "the API server keeps the other fields, but no longer validates them")
+	}
 }
 
 // dependencies replaces dependencies with anyOf: the field is absent, or the
@@ -257,11 +277,19 @@ func (f *fixer) dependencies(s *node) {
 		without.get("not").get("required").kids = []*node{text(name)}
 		either := object()
 		either.set("anyOf", array(without, then), why)
-		if list := s.get("allOf"); list != nil && list.kind == jsondoc.Array {
-			list.kids = append(list.kids, either)
-			s.because("allOf", why)
-		} else {
-			s.set("allOf", array(either), why)
-		}
+		s.alsoAllOf(either, why)
 	}
 }
+
+// alsoAllOf adds a branch to allOf.
+func (n *node) alsoAllOf(branch *node, why reason) {
+	if list := n.get("allOf"); list != nil && list.kind == jsondoc.Array {
+		list.kids = append(list.kids, branch)
+		n.because("allOf", why)
+		return
+	}
+	n.set("allOf", array(branch), why)
+}
+
+// remarks are keywords without a condition: what is nearer to the value counts.
+var remarks = []string{"title", "description", "default", "example", "externalDocs", "nullable", "id", "$schema", "definitions"}

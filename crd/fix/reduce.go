@@ -40,6 +40,9 @@ func exact(b, o *node) bool {
 	if b.kind != jsondoc.Object {
 		return false
 	}
+	if b.is("uniqueItems") {
+		return false // no other keyword compares items
+	}
 	admits := kindsOf(b)
 	if b.string("format") != o.string("format") && b.string("type") == "string" {
 		admits &^= kindArray
@@ -124,6 +127,9 @@ func (r *reducer) branch(b, o *node, exactly bool) bool {
 		if key == "default" && !b.get(key).sameAs(o.get(key)) {
 			r.note(Advice, "/default", check, "defaults inside allOf, anyOf, oneOf and not are not supported and never had an effect; set the default outside if it applies to all objects")
 		}
+		if key == "uniqueItems" && b.is(key) {
+			r.note(Wider, "/"+key, check, "uniqueItems is not supported inside allOf, anyOf, oneOf and not; the API server no longer checks that the items are unique")
+		}
 		b.del(key, reason{check, key + " must be outside allOf, anyOf, oneOf and not."})
 		changed = true
 	}
@@ -198,7 +204,7 @@ func (r *reducer) branchProperties(b, o *node, exactly bool) bool {
 				r.note(Wider, "", "junctor-metadata", "a field named metadata is forbidden inside allOf, anyOf, oneOf and not: the API server no longer checks the condition of the branch on it")
 			}
 			left[name] = true
-		} else if p.kids[i].kind == jsondoc.Object && r.branch(p.kids[i], field, exactly) {
+		} else if r.branch(p.kids[i], field, exactly) {
 			changed = true
 			left[name] = empty(p.kids[i])
 		}

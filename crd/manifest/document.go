@@ -94,7 +94,7 @@ func parseJSON(f *File) ([]*Document, error) {
 			return docs, nil
 		}
 		if err != nil {
-			return docs, err
+			return nil, err
 		}
 		end := int(decoder.InputOffset())
 		o := &origin{at: end - len(raw)}

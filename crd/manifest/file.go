@@ -53,7 +53,7 @@ func (f *File) Line(n int) string {
 // Lines returns the number of lines; a last line without an end counts.
 func (f *File) Lines() int {
 	n := len(f.starts())
-	if n > 0 && f.lines[n-1] == len(f.Text) && n > 1 {
+	if n > 1 && f.lines[n-1] == len(f.Text) {
 		n--
 	}
 	return n

@@ -1,0 +1,81 @@
+package manifest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier/crd/manifest"
+	"github.com/espalier-dev/espalier/crd/splice"
+)
+
+// Index is the number of a document in its file: documents that are null count, and what
+// has no content at all does not. Edits find their document by it.
+func TestIndex(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: 1\n":                       "0:1",
+		"---\na: 1\n":                  "0:2",
+		"null\n---\na: 3\n":            "1:3",
+		"~\n---\nnull\n---\na: 5\n":    "2:5",
+		"# comment\n---\na: 3\n":       "0:3",
+		"---\n---\na: 3\n":             "1:3",
+		"a: 1\n---\n---\na: 4\n":       "0:1 2:4",
+		"a: 1\n---\n# no\n---\na: 5\n": "0:1 2:5",
+		"%YAML 1.1\n---\nnull\n---\na: 5\n...\n---\na: 7\n": "1:5 2:8",
+		"{\"a\": 1}\n{\"a\": 2}":                            "0:1 1:2",
+		"--- null\n--- {a: 2}\n":                            "1:2",
+		"a: 1\n---x\n---\na: 4\n":                           "", // not a document's beginning, and not YAML
+	} {
+		docs, err := manifest.Parse(&manifest.File{Name: "a.yaml", Text: []byte(text)})
+		var got []string
+		for _, d := range docs {
+			p, ok := d.Locate("/a")
+			if !ok {
+				t.Errorf("%q: %s has no a", text, d.JSON)
+			}
+			got = append(got, fmt.Sprintf("%d:%d", d.Index, p.Line))
+			if strings.HasPrefix(text, "{") {
+				continue
+			}
+			edited, err := splice.Apply([]byte(text), d.Index, []splice.Edit{{Op: splice.Set, Pointer: "/a", Value: []byte("9")}})
+			if err != nil {
+				t.Errorf("%q: document %d: %v", text, d.Index, err)
+				continue
+			}
+			file := &manifest.File{Text: edited}
+			if line := file.Line(p.Line); !strings.Contains(line, "9") {
+				t.Errorf("%q: document %d: the edit is not in line %d:\n%s", text, d.Index, p.Line, edited)
+			}
+		}
+		if strings.Join(got, " ") != want || (err != nil) != (want == "") {
+			t.Errorf("%q: %v, not %s: %v", text, got, want, err)
+		}
+	}
+}
+
+// Pointers that begin alike lead to different items.
+func TestPointers(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("versions:\n")
+	for i := range 12 {
+		fmt.Fprintf(&text, "- name: v%d\n", i)
+	}
+	text.WriteString("a/b: 1\na~b: 2\na~1b: 3\n\"\": 4\n")
+	docs, err := manifest.Parse(&manifest.File{Name: "a.yaml", Text: []byte(text.String())})
+	if err != nil || len(docs) != 1 {
+		t.Fatal(docs, err)
+	}
+	d := docs[0]
+	for pointer, want := range map[string]int{
+		"/versions/1/name": 3, "/versions/10/name": 12, "/versions/0": 2, "/versions/11": 13, "/a~1b": 14, "/a~0b": 15, "/a~01b": 16, "/": 17, "": 1,
+	} {
+		if p, ok := d.Locate(pointer); !ok || p.Line != want {
+			t.Errorf("%s is at %v, %t", pointer, p, ok)
+		}
+	}
+	for pointer, want := range map[string]int{"/versions/12": 1, "/versions/x": 1, "/versions/1/x": 3, "/versions/10/x": 12, "/versions/-1": 1, "/a~1b/c": 14, "/none": 1} {
+		if p, ok := d.Locate(pointer); ok || p.Line != want {
+			t.Errorf("%s, which does not exist, is at %v, %t", pointer, p, ok)
+		}
+	}
+}
