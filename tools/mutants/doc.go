@@ -23,5 +23,5 @@
 // The same seed and source give the same mutants. A mutant compiles: the types of the
 // changed file are checked before it counts. A mutant is known by its package, function and
 // text, so that the list of survivors stays true when lines move; an entry that is about no
-// mutant any more is an error.
+// mutant any more is an error, and so is one that a test notices.
 package main

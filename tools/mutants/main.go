@@ -43,7 +43,7 @@ type options struct {
 	mutants, workers                   int
 	seed                               uint64
 	least, leastOwn                    float64
-	list                               bool
+	list, known                        bool
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -59,6 +59,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.Float64Var(&o.least, "least", 0, "fail if fewer percent are noticed; equivalent ones do not count")
 	flags.Float64Var(&o.leastOwn, "least-own", 0, "fail if the tests of the package itself notice fewer percent")
 	flags.BoolVar(&o.list, "list", false, "print the mutants and do not test them")
+	flags.BoolVar(&o.known, "known", false, "test the mutants of the list of survivors, and no others")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -82,6 +83,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	chosen := append(written, s.sample(o.mutants, o.seed)...)
+	if o.known {
+		written, chosen = nil, s.listed(all)
+	}
 	if o.list {
 		for _, m := range chosen {
 			fmt.Fprintf(out, "%s:%d %s\n", m.File, m.Line, m.ID)
@@ -105,6 +109,7 @@ func test(ctx context.Context, o options, s *source, chosen []*mutant, all map[s
 	defer r.close()
 	began := time.Now()
 	areas, total := map[string]*score{}, &score{}
+	var wrong []string // entries of the list of survivors
 	var (
 		mu     sync.Mutex
 		failed error
@@ -125,6 +130,9 @@ func test(ctx context.Context, o options, s *source, chosen []*mutant, all map[s
 					}
 					areas[area].add(became, all[m.ID])
 					total.add(became, all[m.ID])
+					if became != survived && all[m.ID] != nil {
+						wrong = append(wrong, m.ID)
+					}
 					report(out, m, became, all[m.ID], total.Tested, len(chosen), time.Since(began))
 				}
 				mu.Unlock()
@@ -152,6 +160,9 @@ func test(ctx context.Context, o options, s *source, chosen []*mutant, all map[s
 		fmt.Fprintf(out, "%-28s %s\n", area, areas[area])
 	}
 	fmt.Fprintf(out, "%s; %.0f minutes\n", total, time.Since(began).Minutes())
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("%s lists mutants that tests notice; remove them:\n%s", o.survivors, strings.Join(wrong, "\n"))
+	}
 	return total, nil
 }
 

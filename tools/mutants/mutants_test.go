@@ -124,7 +124,7 @@ func TestPatches(t *testing.T) {
 	for text, wrong := range map[string]string{
 		"": "the parts", "-- file --\ninternal/quantities/quantities.go\n-- was --\nx\n-- is --\ny\n": "what is wrong",
 		"a\n-- file --\ninternal/quantities/quantities.go\n-- was --\nno such text\n-- is --\ny\n":                    "0 times",
-		"a\n-- file --\ninternal/quantities/quantities.go\n-- was --\n	MaxExponent = 4\n-- is --\n	MaxExponent = x\n": "compile",
+		"a\n-- file --\ninternal/quantities/quantities.go\n-- was --\n	MaxLength = 4096\n-- is --\n	MaxLength = x\n": "compile",
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte(text), 0o600); err != nil {

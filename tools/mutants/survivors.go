@@ -45,6 +45,16 @@ func readKnown(path string) (map[string]*known, error) {
 	return all, scanner.Err()
 }
 
+// listed are the mutants of the list.
+func (s *source) listed(all map[string]*known) (list []*mutant) {
+	for _, m := range s.mutants {
+		if all[m.ID] != nil {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
 // stale are the entries about mutants that do not exist in packages that were read.
 func stale(all map[string]*known, s *source) (list []string) {
 	exists := map[string]bool{}
