@@ -48,7 +48,8 @@ func (Resolver) NewRequestInfo(req *http.Request) (*request.RequestInfo, error) 
 	}
 	if !info.IsResourceRequest && underAPI(info.Path) {
 		// The documents of discovery and OpenAPI are served with and without a slash
-		// at the end: one name for one document.
+		// at the end: one name for one document. The slash of /apis/ stays: a rule for
+		// /apis/* is about it, and not about /apis, as in kube-apiserver.
 		info.Path = strings.TrimSuffix(info.Path, "/")
 	}
 	return info, nil
@@ -65,8 +66,14 @@ func ambiguous(u *url.URL) bool {
 	return strings.Contains(u.Path, "//") || strings.Contains(u.RawPath, "%2F") || strings.Contains(u.RawPath, "%2f")
 }
 
+// underAPI reports whether a path is below one of the roots of documents.
 func underAPI(path string) bool {
-	return strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/apis/") || strings.HasPrefix(path, "/openapi/")
+	for _, root := range []string{"/api/", "/apis/", "/openapi/"} {
+		if rest, ok := strings.CutPrefix(path, root); ok {
+			return rest != ""
+		}
+	}
+	return false
 }
 
 // Segments returns the segments of a path, nil if one of them is empty. One slash

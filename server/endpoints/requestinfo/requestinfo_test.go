@@ -33,8 +33,9 @@ func TestResolver(t *testing.T) {
 		{"GET", "/apis/g/v1/watch", "get path /apis/g/v1/watch"},
 		{"GET", "/apis/g/v1/proxy/foos/b", "get path /apis/g/v1/proxy/foos/b"},
 
-		// Documents have one name.
-		{"GET", "/apis/", "get path /apis"},
+		// Documents have one name. Rules for what is below a root are about its slash.
+		{"GET", "/apis/", "get path /apis/"},
+		{"PUT", "/openapi/", "put path /openapi/"},
 		{"GET", "/apis/g/v1/", "get path /apis/g/v1"},
 		{"GET", "/openapi/v3/", "get path /openapi/v3"},
 		{"GET", "/version/", "get path /version/"},
