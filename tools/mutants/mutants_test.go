@@ -123,7 +123,7 @@ func TestPatches(t *testing.T) {
 	}
 	for text, wrong := range map[string]string{
 		"": "the parts", "-- file --\ninternal/quantities/quantities.go\n-- was --\nx\n-- is --\ny\n": "what is wrong",
-		"a\n-- file --\ninternal/quantities/quantities.go\n-- was --\nno such text\n-- is --\ny\n":                    "0 times",
+		"a\n-- file --\ninternal/quantities/quantities.go\n-- was --\nno such text\n-- is --\ny\n":                   "0 times",
 		"a\n-- file --\ninternal/quantities/quantities.go\n-- was --\n	MaxLength = 4096\n-- is --\n	MaxLength = x\n": "compile",
 	} {
 		dir := t.TempDir()
