@@ -82,7 +82,8 @@ func (c *comparer) names(d *crdPair) {
 		c.report(nil, Change{Check: x.check, Level: x.level, Breaks: x.breaks, Old: x.old, New: x.now, OldPointer: pointerTo(x.at...), NewPointer: pointerTo(x.at...),
 			Message: fmt.Sprintf("%s changed from %q to %q: %s", x.what, x.old, x.now, lower(explanation(x.check)))})
 	}
-	c.members("short-name-removed", "short-name-added", o.ShortNames, n.ShortNames, pointerTo("spec", "names", "shortNames"), pointerTo("spec", "names", "shortNames"), Risky, Writers|Readers)
+	short := pointerTo("spec", "names", "shortNames")
+	c.members("short-name-removed", "short-name-added", o.ShortNames, n.ShortNames, short, short, Risky, Writers|Readers)
 	if !sets.New(o.Categories...).Equal(sets.New(n.Categories...)) {
 		at := pointerTo("spec", "names", "categories")
 		c.report(nil, Change{Check: "categories-changed", Level: Safe, Breaks: Readers, Old: strings.Join(o.Categories, ", "), New: strings.Join(n.Categories, ", "),

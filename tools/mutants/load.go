@@ -3,13 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"go/ast"
 	"go/parser"
-	"go/token"
 	"go/types"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/packages"
@@ -89,21 +88,18 @@ func (s *source) changed(m *mutant) []byte {
 // compiles checks the types of the package with the mutant.
 func (s *source) compiles(m *mutant) bool {
 	pkg := s.all[m.Package]
-	fset := token.NewFileSet()
-	files := make([]*ast.File, 0, len(pkg.CompiledGoFiles))
-	for _, path := range pkg.CompiledGoFiles {
-		content := s.contents[path]
-		if path == m.File {
-			content = s.changed(m)
+	changed, err := parser.ParseFile(pkg.Fset, m.File, s.changed(m), parser.SkipObjectResolution)
+	if err != nil {
+		return false
+	}
+	files := slices.Clone(pkg.Syntax)
+	for i, file := range files {
+		if pkg.Fset.Position(file.Package).Filename == m.File {
+			files[i] = changed
 		}
-		file, err := parser.ParseFile(fset, path, content, parser.SkipObjectResolution)
-		if err != nil {
-			return false
-		}
-		files = append(files, file)
 	}
 	config := types.Config{Importer: imported(pkg), Sizes: pkg.TypesSizes}
-	_, err := config.Check(pkg.PkgPath, fset, files, nil)
+	_, err = config.Check(pkg.PkgPath, pkg.Fset, files, nil)
 	return err == nil
 }
 

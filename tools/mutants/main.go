@@ -78,13 +78,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		slices.Sort(gone)
 		return fmt.Errorf("%s has mutants that do not exist any more; remove them:\n%s", o.survivors, strings.Join(gone, "\n"))
 	}
-	written, err := s.patches(o.root, o.patches)
-	if err != nil {
-		return err
-	}
-	chosen := append(written, s.sample(o.mutants, o.seed)...)
+	var chosen, written []*mutant
 	if o.known {
-		written, chosen = nil, s.listed(all)
+		chosen = s.listed(all)
+	} else {
+		if written, err = s.patches(o.root, o.patches); err != nil {
+			return err
+		}
+		chosen = slices.Concat(written, s.sample(o.mutants, o.seed))
 	}
 	if o.list {
 		for _, m := range chosen {

@@ -41,7 +41,6 @@ func compact(text string) string {
 type finder struct {
 	pkg      *packages.Package
 	name     string
-	file     *ast.File
 	source   []byte
 	function string
 	found    []*mutant
@@ -57,7 +56,7 @@ func mutantsOf(pkg *packages.Package, name string, sources map[string][]byte) []
 		if ast.IsGenerated(file) || filepath.Base(path) == "doc.go" {
 			continue
 		}
-		f := &finder{pkg: pkg, name: name, file: file, source: sources[path], same: same}
+		f := &finder{pkg: pkg, name: name, source: sources[path], same: same}
 		for _, decl := range file.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Body != nil {
 				f.function = functionName(fn)

@@ -148,9 +148,6 @@ func (r *runner) test(ctx context.Context, pattern, overlay string, allowed time
 	if failed := (&exec.ExitError{}); errors.As(err, &failed) && ctx.Err() == nil {
 		return false, out.Bytes(), nil
 	}
-	if err == nil && bytes.Contains(out.Bytes(), []byte("[no test files]")) {
-		return true, out.Bytes(), nil
-	}
 	return err == nil, out.Bytes(), errors.Join(err, ctx.Err())
 }
 
