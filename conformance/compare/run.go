@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/espalier-dev/espalier/conformance/corpus"
+	"github.com/espalier-dev/espalier/conformance/coverage"
 	"github.com/espalier-dev/espalier/conformance/generate"
 	"github.com/espalier-dev/espalier/conformance/mutate"
 	"github.com/espalier-dev/espalier/conformance/oracle"
@@ -48,6 +49,21 @@ type Counts struct {
 	// failed, as the schemas have them.
 	Evaluated, Refuted int
 	Rows               map[string]int // explained differences by row of DIVERGENCES.md
+	// Tables say what the generators of the parts that ran have produced.
+	Tables []*coverage.Table
+}
+
+// Comparisons is the number of answers that were compared: about schemas, CRDs, objects, and values to which a rule applies.
+func (c *Counts) Comparisons() int64 {
+	return c.Results.Load() + c.Mutants.Load() + c.Objects.Load() + c.Runs() + c.CRDs.Load() + c.Created.Load() + c.Changed.Load() + c.RuleRuns.Load()
+}
+
+// Missing lists what the grammars of the generators promise and was never compared.
+func (c *Counts) Missing() (list []string) {
+	for _, t := range c.Tables {
+		list = append(list, t.Missing()...)
+	}
+	return list
 }
 
 // String is a line of progress.

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/compare"
@@ -115,6 +116,10 @@ func run() error {
 		fmt.Println(&counts.CRDCounts)
 	}
 	summarize(set, counts)
+	for _, table := range counts.Tables {
+		fmt.Print(table)
+	}
+	fmt.Printf("comparisons %d\n", counts.Comparisons())
 	fmt.Printf("CRDs %d, versions %d, distinct schemas %d, mutated schemas %d, object runs %d, validations %d, rules compiled %d, differences %d, duration %v\n",
 		set.Total, set.Versions, len(set.Schemas), counts.Mutants.Load(), counts.Objects.Load(), counts.Runs(), counts.RulesCompiled.Load(), counts.Differences.Load(), time.Since(began).Round(time.Second))
 	if err != nil {
@@ -122,6 +127,9 @@ func run() error {
 	}
 	if n, ignored := counts.Differences.Load(), counts.Ignored.Load(); n+ignored > 0 {
 		return fmt.Errorf("%d differences, %d ignored", n, ignored)
+	}
+	if missing := counts.Missing(); len(missing) > 0 && !*short {
+		return fmt.Errorf("%d combinations were never compared:\n%s", len(missing), strings.Join(missing, "\n"))
 	}
 	return nil
 }
