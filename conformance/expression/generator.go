@@ -45,6 +45,14 @@ func (g *generator) expr(t *types.Type, depth int) string {
 	if depth <= 0 {
 		return g.leaf(t)
 	}
+	if t == types.BoolType && g.one(10) {
+		if text, ok := g.algebra(); ok {
+			return text
+		}
+	}
+	if t == types.BoolType && g.one(20) {
+		return g.partial()
+	}
 	switch n := g.IntN(20); {
 	case n < 5:
 		return g.leaf(t)

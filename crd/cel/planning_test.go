@@ -25,10 +25,10 @@ func TestKeyOfWrongType(t *testing.T) {
 	const list = `{"type":"array","maxItems":3,"items":{"type":"object","properties":{"k":{"type":"string"}},"required":["k"]}`
 	v := validate(t, specWith(`"o":{"type":"object","properties":{"k":{"type":"string"}}},"l":`+list+`},"m":`+list+`,"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"]},`+
 		`"s":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"}`,
-		`{"rule":"{}[self.o] == 1"},{"rule":"{}[self.l] == 1"},{"rule":"{}[self.m] == 1"},{"rule":"{}[self.s] == 1"}`),
+		`{"rule":"{}[self.o] == 1"},{"rule":"{}[self.l] == 1"},{"rule":"{}[self.m] == 1"},{"rule":"{}[self.s] == 1"},{"rule":"{}[self.m + []] == 1"},{"rule":"{}[self.s + []] == 1"}`),
 		`{"spec":{"o":{},"l":[],"m":[],"s":[]}}`, "")
-	for i, name := range []string{"unstructuredMap", "unstructuredList", "unstructuredMapList", "unstructuredSetList"} {
-		if len(v.Errors) != 4 || !strings.HasPrefix(v.Errors[i].Detail, "invalid qualifier type: *common."+name+" evaluating rule: ") {
+	for i, name := range []string{"unstructuredMap", "unstructuredList", "unstructuredMapList", "unstructuredSetList", "refValMapList", "refValSetList"} {
+		if len(v.Errors) != 6 || !strings.HasPrefix(v.Errors[i].Detail, "invalid qualifier type: *common."+name+" evaluating rule: ") {
 			t.Errorf("%s: %v", name, v.Errors)
 		}
 	}

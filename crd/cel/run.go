@@ -223,7 +223,7 @@ func (r *evaluation) failed(p *program, err error) bool {
 // apiServerTypes are the API server's names for the Go types of values.
 var apiServerTypes = map[string]string{
 	"*cel.object": "*common.unstructuredMap", "*cel.list": "*common.unstructuredList", "*cel.setList": "*common.unstructuredSetList",
-	"*cel.mapList": "*common.unstructuredMapList",
+	"*cel.mapList": "*common.unstructuredMapList", "*cel.sumSet": "*common.refValSetList", "*cel.sumMap": "*common.refValMapList",
 }
 
 // goTypes replaces the Go type that CEL names if a value cannot be a key.
