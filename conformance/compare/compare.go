@@ -20,6 +20,7 @@ type Difference struct {
 	Object []byte
 	Source oracle.Source
 	How    oracle.ValidateOptions // of validate-…
+	At     string                 // compatibility version of rules-version
 	Ours   string
 	Theirs string
 }
@@ -30,6 +31,9 @@ func (d *Difference) String() string {
 	fmt.Fprintf(&b, "DIFFERENCE (%s) from %s\nschema:  %s\n", d.What, d.Origin, d.Schema)
 	if d.Status {
 		b.WriteString("with the status subresource\n")
+	}
+	if d.At != "" {
+		fmt.Fprintf(&b, "version: %s\n", d.At)
 	}
 	if d.Object != nil {
 		fmt.Fprintf(&b, "object:  %s\n", printable(d.Object))

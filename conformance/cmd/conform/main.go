@@ -33,8 +33,10 @@ func run() error {
 		checks   = flag.Int("validations", 0, "validations over the corpus (default 1400000; short form 25000)")
 		enriched = flag.Int("enriched", 0, "schemas with value validations and rules, 36 validations each (default 8000; short form 250)")
 		crds     = flag.Int("crds", 0, "mutated CRDs, each created and changed (default 20000; short form 1500)")
+		composed = flag.Int("expressions", 0, "schemas with composed CEL rules, 24 validations each (default 6000; short form 300)")
+		edges    = flag.Int("edges", 0, "cost edges of objects, and eight times as many of schemas (default 100; short form 4)")
 		families = flag.Int("mixed", 0, "families of nearly equal schemas, compiled together and each in a process of its own, besides those of a table (default 1500; short form 100)")
-		only     = flag.String("only", "", "only one part: crds, normalize, validate, mixed")
+		only     = flag.String("only", "", "only one part: crds, normalize, validate, expressions, mixed")
 		one      = flag.Bool("alone", false, "for its own use: answer the question about one schema on standard input, and exit")
 		seed     = flag.Uint64("seed", 1, "first seed")
 		rounds   = flag.Int("rounds", 0, "rounds into which the work is divided; each has a share of every part (default 20; short form 1)")
@@ -63,6 +65,8 @@ func run() error {
 		{&cfg.Validations, checks, 1400000, 25000},
 		{&cfg.Enriched, enriched, 8000, 250},
 		{&cfg.CRDs, crds, 20000, 1500},
+		{&cfg.Expressions, composed, 6000, 300},
+		{&cfg.Edges, edges, 100, 4},
 		{&together.Families, families, 1500, 100},
 		{&cfg.Rounds, rounds, 20, 1},
 	} {
@@ -77,14 +81,19 @@ func run() error {
 	}
 	switch *only {
 	case "", "mixed":
+	case "expressions":
+		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.CRDs, cfg.Rules, cfg.NoSchemas = 0, 0, 0, 0, 0, 0, false, true
 	case "crds":
+		cfg.Expressions, cfg.Edges = 0, 0
 		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Rules, cfg.NoSchemas = 0, 0, 0, 0, 0, false, true
 	case "normalize":
+		cfg.Expressions, cfg.Edges = 0, 0
 		cfg.Enriched, cfg.Validations, cfg.CRDs, cfg.Rules = 0, 0, 0, false
 	case "validate":
+		cfg.Expressions, cfg.Edges = 0, 0
 		cfg.Mutants, cfg.Variants, cfg.Objects, cfg.CRDs = 0, 0, 0, 0
 	default:
-		return fmt.Errorf("-only %s: use crds, normalize, validate or mixed", *only)
+		return fmt.Errorf("-only %s: use crds, normalize, validate, expressions or mixed", *only)
 	}
 	if *ignore != "" {
 		re, err := regexp.Compile(*ignore)
@@ -127,6 +136,9 @@ func run() error {
 	counts, _, err := compare.Run(ctx, set.Schemas, cfg)
 	if cfg.CRDs > 0 {
 		fmt.Println(&counts.CRDCounts)
+	}
+	if cfg.Expressions > 0 {
+		fmt.Printf("%s\n%s\n", &counts.ExpressionCounts, &counts.EdgeCounts)
 	}
 	summarize(set, counts)
 	for _, table := range counts.Tables {
