@@ -19,7 +19,7 @@ var expressions = []Bug{
 	},
 	{
 		Name: "budget-not-summed", What: "an object may cost more than its budget if no single rule does",
-		Example: `a list of 1,000 strings of 2,000 bytes whose items have the rule "self.matches('(a|b|c|d|e)*x')"`,
+		Example: `a list of 1,000 strings of 2,000 bytes whose items have the rule "self.matches(p) || true" with a pattern of 300 characters`,
 		Edits:   []Edit{{celPackage, "run.go", "	r.remaining -= int64(cost)\n	if err != nil {\n		return r.failed(p, err)", "	if err != nil {\n		return r.failed(p, err)"}},
 	},
 	{
@@ -42,7 +42,7 @@ var expressions = []Bug{
 	},
 	{
 		Name: "map-sum-replaces", What: "of two new items with the same key that are added to a list map only the last is kept",
-		Example: `list map with key k and the rule "size(self + [{'k':'a'},{'k':'a'}]) == size(self) + 2"`,
+		Example: `list map with key k and the rule "size(self + oldSelf) == 2" with [], before [{"k":"a","v":"1"},{"k":"a","v":"2"}]`,
 		Edits:   []Edit{{celPackage, "value_sets.go", "		} else {\n			values = append(values, v)\n		}\n	}\n	return &sumMap", "		} else {\n			places[valueKey(v, names)] = len(values)\n			values = append(values, v)\n		}\n	}\n	return &sumMap"}},
 	},
 	{
@@ -77,7 +77,7 @@ var expressions = []Bug{
 	},
 	{
 		Name: "int-as-double", What: "a rule about a number fails for values that are whole",
-		Example: `{"type":"number","x-kubernetes-validations":[{"rule":"self < 1.5"}]} with 1`,
+		Example: `{"type":"number","x-kubernetes-validations":[{"rule":"self / 2.0 < 1.0"}]} with 1`,
 		Edits:   []Edit{{celPackage, "value.go", "		case t == plan.Number && whole:\n			return types.Double(i)\n", "		case t == plan.Number && whole:\n			return types.Int(i)\n"}},
 	},
 	{
@@ -95,11 +95,11 @@ var expressions = []Bug{
 // estimates are bugs of the estimated costs.
 var estimates = []Bug{
 	{
-		Name: "cost-date", What: "the estimated cost of a date is that of any string",
-		Example: `{"type":"string","format":"date"} in a list, with the rule "self.all(x, string(x) != '')"`,
+		Name: "cost-date", What: "the smallest size of a date is that of any string",
+		Example: `an unbounded list of {"type":"string","format":"date"} whose items have a rule`,
 		Edits: []Edit{{
-			celPackage, "size.go", "	case \"date\":\n		return cel.JSONDateSize\n	case \"date-time\":\n		return cel.MaxDatetimeSizeJSON",
-			"	case \"date-time\":\n		return cel.MaxDatetimeSizeJSON",
+			celPackage, "size.go", "		case \"date\":\n			return cel.JSONDateSize\n		case \"date-time\":\n			return cel.MinDatetimeSizeJSON",
+			"		case \"date-time\":\n			return cel.MinDatetimeSizeJSON",
 		}},
 	},
 	{
@@ -119,7 +119,7 @@ var estimates = []Bug{
 	},
 	{
 		Name: "cost-bytes", What: "bytes are estimated to have four bytes each",
-		Example: `{"type":"string","format":"byte","maxLength":100,"x-kubernetes-validations":[{"rule":"self == b'a'"}]}`,
+		Example: `{"type":"string","format":"byte","maxLength":100,"x-kubernetes-validations":[{"rule":"string(self).contains('a')"}]}`,
 		Edits:   []Edit{{celPackage, "size.go", "		return maxLength(n, 1)\n", "		return maxLength(n, 4)\n"}},
 	},
 	{
@@ -148,7 +148,7 @@ var estimates = []Bug{
 		Edits:   []Edit{{celPackage, "check.go", `"estimated messageExpression cost", r.messageCost)`, `"estimated messageExpression cost", multiply(r.messageCost, r.times))`}},
 	},
 	{
-		Name: "cost-nullable-bound", What: "maxItems of an int-or-string decides nothing, and neither does its maxLength",
+		Name: "cost-int-or-string", What: "the maxLength of an int-or-string does not lower the estimate",
 		Example: `{"x-kubernetes-int-or-string":true,"maxLength":10,"x-kubernetes-validations":[{"rule":"string(self).contains('a')"}]}`,
 		Edits:   []Edit{{celPackage, "size.go", "		return maxLength(n, 4)\n	}\n	switch n.Type {", "		return maxText\n	}\n	switch n.Type {"}},
 	},

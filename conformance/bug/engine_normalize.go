@@ -114,7 +114,7 @@ var metadataForm = []Bug{
 	},
 	{
 		Name: "admit-negative-zero", What: "Admit validates the float -0, although 0 is stored",
-		Example: `{"type":"object","properties":{"a":{"type":"number","x-kubernetes-validations":[{"rule":"1.0/self > 0.0"}]}}} with {"a":-0.0}, given to Admit`,
+		Example: `{"type":"object","properties":{"a":{"type":"number","x-kubernetes-validations":[{"rule":"1.0/self < 0.0"}]}}} with {"a":-0.0}, given to Admit`,
 		Edits:   []Edit{{execPackage, "exec.go", "changes&^Mismatched == 0 && d.Settled() {", "changes&^Mismatched == 0 {"}},
 	},
 }

@@ -63,8 +63,8 @@ var schemaChecks = []Bug{
 		Edits:   []Edit{{execPackage, "default.go", "if unspecified(d, k+1, child, false) {", "if unspecified(d, k+1, child, keep) {"}},
 	},
 	{
-		Name: "default-whole-float", What: "1.0 is accepted as the default of an integer",
-		Example: `{"type":"integer","default":1.0}`,
+		Name: "default-whole-float", What: "a default is validated as it is going to be stored, not as it is written",
+		Example: `{"type":"number","minimum":2.5,"default":2.0}`,
 		Edits:   []Edit{{execPackage, "default.go", "e := explainer{d: d, exact: true}", "e := explainer{d: d}"}},
 	},
 	{
@@ -120,13 +120,13 @@ var sharing = []Bug{
 		Edits:   []Edit{{planPackage, "intern.go", "		k = append(k, x.OptionalOldSelf)\n", ""}},
 	},
 	{
-		Name: "share-format-text", What: "two schemas with different unknown formats share one",
-		Example: `{"type":"string","format":"x"} and {"type":"string","format":"y"}, with rules`,
+		Name: "share-format-text", What: "two schemas that write the same format differently have the texts and the type of the one that was compiled first",
+		Example: `{"type":"string","format":"datetime"} and, in another schema, "date-time", with "x"`,
 		Edits:   []Edit{{planPackage, "intern.go", "	k = appendText(k, a.Text)\n", ""}},
 	},
 	{
 		Name: "share-bound-of-size", What: "the bound of a rule's cost for one size of objects is used for larger ones, whose budget is then not kept",
-		Example: `"self.all(x, self.all(y, x != y))" on lists of 5,000 strings after lists of 500`,
+		Example: `"self.all(x, self.all(y, x != y))" on a list of 3,000 strings after one of 150`,
 		Edits:   []Edit{{celPackage, "program.go", "if x == nil || x.size != size {", "if x == nil {"}},
 	},
 	{

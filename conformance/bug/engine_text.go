@@ -105,7 +105,7 @@ var patterns = []Bug{
 	},
 	{
 		Name: "pattern-fold-key", What: "a letter whose case is ignored somewhere in a pattern is ignored everywhere in it",
-		Example: `{"type":"string","pattern":"^(?i:k)k$"} with "KK"`,
+		Example: `{"type":"string","pattern":"^(?i:k)K$"} with "kk"`,
 		Edits:   []Edit{{patternPackage, "division.go", "setKey{single: set.Rune[0], fold: folds(set), count: 1}", "setKey{single: set.Rune[0], count: 1}"}},
 	},
 }

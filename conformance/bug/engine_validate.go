@@ -3,9 +3,9 @@ package bug
 // validation are bugs of the validation of values, and of the texts of errors.
 var validation = []Bug{
 	{
-		Name: "bound-2-63", What: "a bound of 2^63 is taken for one that an int64 holds",
-		Example: `{"type":"number","maximum":9223372036854775808} with 9223372036854775807`,
-		Edits:   []Edit{{execPackage, "number.go", "if bound >= 1<<63 || bound < -1<<63 ||", "if bound > 1<<63 || bound < -1<<63 ||"}},
+		Name: "bound-2-63", What: "a bound of 2^63 is taken for the greatest integer, not for the smallest as upstream does",
+		Example: `{"type":"number","minimum":9223372036854775808} with 1`,
+		Edits:   []Edit{{execPackage, "number.go", "	if bound >= 1<<63 || bound < -1<<63 ||", "	if bound >= 1<<63 {\n		return math.MaxInt64\n	}\n	if bound < -1<<63 ||"}},
 	},
 	{
 		Name: "bound-2-63-inside-not", What: "below not, a bound of 2^63 does not have upstream's meaning",
