@@ -33,12 +33,12 @@ var crds = []Bug{
 		Edits:   []Edit{{crdPackage, "validate_spec.go", "		unchanged(at.to(\"names\", \"kind\"), m.Kind, old.Kind, m.Kind)\n", ""}},
 	},
 	{
-		Name: "review-versions-forgiven", What: "a CRD that gets a webhook may name unknown review versions only",
+		Name: "review-versions-ratcheted", What: "a CRD that gets a webhook may name unknown review versions only",
 		Example: `"conversionReviewVersions":["v9"], before "strategy":"None"`,
 		Edits:   []Edit{{crdPackage, "ratchet.go", "len(old.Conversion.ReviewVersions) > 0 && !understoodAny", "!understoodAny"}},
 	},
 	{
-		Name: "set-not-forgiven", What: "an update is refused because of a set of objects that the CRD had before",
+		Name: "set-not-ratcheted", What: "an update is refused because of a set of objects that the CRD had before",
 		Example: `{"type":"array","x-kubernetes-list-type":"set","items":{"type":"object"}} before and after`,
 		Edits:   []Edit{{crdPackage, "ratchet.go", "	r.tolerance.ListSets = r.tolerance.ListSets || nonAtomicSet(s)\n", "	_ = nonAtomicSet(s)\n"}},
 	},

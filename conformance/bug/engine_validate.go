@@ -54,7 +54,7 @@ var validation = []Bug{
 	},
 	{
 		Name: "required-beyond-64", What: "of more than 64 properties, one that is present stands for a required one that is missing",
-		Example: `70 properties of which the first is required, with the 65th only`,
+		Example: `70 properties, the first required, with the 65th only`,
 		Edits:   []Edit{{planPackage, "props.go", "p.required[rank/64]>>(rank%64)&1 != 0", "p.required[0]>>(rank%64)&1 != 0"}},
 	},
 	{
@@ -208,7 +208,7 @@ var ratcheting = []Bug{
 		}, {execPackage, "correlate.go", "now: k + 1, was: was, ok: true})\n			return same", "now: k + 1, was: was, ok: true}))\n			return same"}},
 	},
 	{
-		Name: "ratchet-kind", What: "an error about the object's own kind is forgiven if it was there before",
+		Name: "ratchet-kind", What: "an error about the object's own kind does not fail an update if it was there before",
 		Example: `"kind":{"type":"string","maxLength":1} at the root, with "kind":"AB" before and after`,
 		Edits:   []Edit{{execPackage, "explain.go", `(string(key) == "apiVersion" || string(key) == "kind") {`, `string(key) == "apiVersion" {`}},
 	},
