@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/bug"
 	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness"
-	"github.com/espalier-dev/espalier/conformance/bug"
 )
 
 // limit is how long a bug may stay hidden.

@@ -16,9 +16,9 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
+	"github.com/espalier-dev/espalier/conformance/bug"
 	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness"
-	"github.com/espalier-dev/espalier/conformance/bug"
 	"github.com/espalier-dev/espalier/conformance/robustness/fault"
 	"github.com/espalier-dev/espalier/conformance/robustness/load"
 )
