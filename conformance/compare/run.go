@@ -29,6 +29,7 @@ type Config struct {
 	// Whole CRDs are compared as they are, and then this many mutated ones, each created and changed.
 	Whole     []corpus.CRD
 	CRDs      int
+	Grammar   int  // schemas made from nothing; each gets valuesPerCase objects, with comparisons of each
 	NoSchemas bool // only whole CRDs
 	// Validations are made over the schemas as they are: one object, new or changed, both sides.
 	Validations int
@@ -45,6 +46,7 @@ type Counts struct {
 	BadDefaults, BadRules                                                                 atomic.Int64 // schemas of the corpus whose defaults or rules are refused
 	ValidationCounts
 	CRDCounts
+	Grammar GrammarCounts
 	// Evaluated is the number of distinct rules that were evaluated, Refuted that of fields for which one gave false or
 	// failed, as the schemas have them.
 	Evaluated, Refuted int
@@ -55,7 +57,8 @@ type Counts struct {
 
 // Comparisons is the number of answers that were compared: about schemas, CRDs, objects, and values to which a rule applies.
 func (c *Counts) Comparisons() int64 {
-	return c.Results.Load() + c.Mutants.Load() + c.Objects.Load() + c.Runs() + c.CRDs.Load() + c.Created.Load() + c.Changed.Load() + c.RuleRuns.Load()
+	return c.Results.Load() + c.Mutants.Load() + c.Objects.Load() + c.Runs() + c.CRDs.Load() + c.Created.Load() + c.Changed.Load() + c.RuleRuns.Load() +
+		c.Grammar.Comparisons()
 }
 
 // Missing lists what the grammars of the generators promise and was never compared.
@@ -118,6 +121,10 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 		r.rules(usable)
 	}
 	for round := uint64(0); r.ctx.Err() == nil; round++ {
+		if cfg.Grammar > 0 {
+			r.say("%d schemas of the grammar with %d objects each", cfg.Grammar, valuesPerCase)
+			r.grammarCases(round)
+		}
 		if cfg.CRDs > 0 && whole.Len() > 0 && pool.Len() > 0 {
 			r.say("%d mutated CRDs, created and changed", cfg.CRDs)
 			r.mutatedCRDs(whole, round)
@@ -162,6 +169,8 @@ type runner struct {
 	found []*Difference
 	kinds map[string]int  // differences by signature
 	seen  map[string]bool // shapes of those kept
+
+	grammar *grammarTables
 
 	rows             map[string]int  // explained differences
 	reached, refuted map[string]bool // rules

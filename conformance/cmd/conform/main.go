@@ -34,7 +34,8 @@ func run() error {
 		enriched = flag.Int("enriched", 0, "schemas with value validations and rules, 36 validations each (default 8000; short form 250)")
 		crds     = flag.Int("crds", 0, "mutated CRDs, each created and changed (default 20000; short form 1500)")
 		families = flag.Int("mixed", 0, "families of nearly equal schemas, compiled together and each in a process of its own, besides those of a table (default 1500; short form 100)")
-		only     = flag.String("only", "", "only one part: crds, normalize, validate, mixed")
+		schemas  = flag.Int("grammar", 0, "schemas of a grammar, 40 objects each, with texts of formats and patterns (default 100000; short form 4000)")
+		only     = flag.String("only", "", "only one part: crds, grammar, normalize, validate, mixed")
 		one      = flag.Bool("alone", false, "for its own use: answer the question about one schema on standard input, and exit")
 		seed     = flag.Uint64("seed", 1, "first seed")
 		duration = flag.Duration("duration", 0, "go on with further seeds for this long")
@@ -61,6 +62,7 @@ func run() error {
 		{&cfg.Validations, checks, 1400000, 25000},
 		{&cfg.Enriched, enriched, 8000, 250},
 		{&cfg.CRDs, crds, 20000, 1500},
+		{&cfg.Grammar, schemas, 100000, 4000},
 		{&together.Families, families, 1500, 100},
 	} {
 		switch {
@@ -75,13 +77,15 @@ func run() error {
 	switch *only {
 	case "", "mixed":
 	case "crds":
-		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Rules, cfg.NoSchemas = 0, 0, 0, 0, 0, false, true
+		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Grammar, cfg.Rules, cfg.NoSchemas = 0, 0, 0, 0, 0, 0, false, true
+	case "grammar":
+		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.CRDs, cfg.Rules, cfg.NoSchemas = 0, 0, 0, 0, 0, 0, false, true
 	case "normalize":
-		cfg.Enriched, cfg.Validations, cfg.CRDs, cfg.Rules = 0, 0, 0, false
+		cfg.Enriched, cfg.Validations, cfg.CRDs, cfg.Grammar, cfg.Rules = 0, 0, 0, 0, false
 	case "validate":
-		cfg.Mutants, cfg.Variants, cfg.Objects, cfg.CRDs = 0, 0, 0, 0
+		cfg.Mutants, cfg.Variants, cfg.Objects, cfg.CRDs, cfg.Grammar = 0, 0, 0, 0, 0
 	default:
-		return fmt.Errorf("-only %s: use crds, normalize, validate or mixed", *only)
+		return fmt.Errorf("-only %s: use crds, grammar, normalize, validate or mixed", *only)
 	}
 	if *ignore != "" {
 		re, err := regexp.Compile(*ignore)
@@ -114,6 +118,9 @@ func run() error {
 	counts, _, err := compare.Run(ctx, set.Schemas, cfg)
 	if cfg.CRDs > 0 {
 		fmt.Println(&counts.CRDCounts)
+	}
+	if cfg.Grammar > 0 {
+		fmt.Println(&counts.Grammar)
 	}
 	summarize(set, counts)
 	for _, table := range counts.Tables {
