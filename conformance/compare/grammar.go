@@ -3,6 +3,7 @@ package compare
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 
@@ -31,7 +32,7 @@ func (c *GrammarCounts) String() string {
 
 // grammarTables say which combinations of the grammar were compared.
 type grammarTables struct {
-	classes, positions, answers, formats, numbers, oddities *coverage.Table
+	classes, refused, positions, answers, formats, numbers, oddities *coverage.Table
 }
 
 // The columns of tables.
@@ -44,7 +45,8 @@ const (
 func newGrammarTables() *grammarTables {
 	t := &grammarTables{
 		classes:   coverage.New("keyword × class of value", grammar.Keywords, grammar.Classes),
-		positions: coverage.New("keyword × position", grammar.Keywords, grammar.Positions),
+		refused:   coverage.New("keyword × position, schema refused", grammar.Keywords, grammar.Positions),
+		positions: coverage.New("keyword × position, objects compared", grammar.Keywords, grammar.Positions),
 		answers:   coverage.New("keyword × answer", grammar.Keywords, []string{refusedSchema, validObject, invalidObject}),
 		formats:   coverage.New("format × class of text", grammar.Formats, []string{"valid accepted", "near miss accepted", "near miss refused", "garbage refused"}),
 		numbers:   coverage.New("number form × use", grammar.Forms, []string{"bound", "multipleOf", "enum", "default", grammar.UseValue, grammar.UseSet, grammar.UseKey}),
@@ -57,7 +59,7 @@ func newGrammarTables() *grammarTables {
 }
 
 func (t *grammarTables) all() []*coverage.Table {
-	return []*coverage.Table{t.classes, t.positions, t.answers, t.formats, t.numbers, t.oddities}
+	return []*coverage.Table{t.classes, t.refused, t.positions, t.answers, t.formats, t.numbers, t.oddities}
 }
 
 // valuesPerCase is how many objects every accepted schema of the grammar gets.
@@ -86,6 +88,7 @@ type grammarCase struct {
 	c      grammar.Case
 	pair   *Pair
 	origin string
+	twin   bool // the schema is the twin of another
 }
 
 func (g *grammarCase) run() {
@@ -106,8 +109,10 @@ func (g *grammarCase) run() {
 		return
 	}
 	if !theirs.Accepted() || g.c.Status {
-		t.answers.Count(g.c.Keyword, refusedSchema)
-		t.positions.Count(g.c.Keyword, g.c.Position)
+		if !theirs.Accepted() {
+			t.answers.Count(g.c.Keyword, refusedSchema)
+			t.refused.Count(g.c.Keyword, g.c.Position)
+		}
 		g.countNumbers()
 		return
 	}
@@ -119,19 +124,32 @@ func (g *grammarCase) run() {
 		return
 	}
 	counts.Accepted.Add(1)
-	t.positions.Count(g.c.Keyword, g.c.Position)
 	g.countNumbers()
 	g.pair = pair
 	if g.c.Twice && !bytes.Equal(g.c.Schema, withoutTwins(g.c.Schema)) {
 		// What the two sides read differs; what they say about the schema does not.
 		return
 	}
-	values := grammar.Values(g.c.Schema, g.c.Seed, valuesPerCase)
+	limit := valuesPerCase
+	if g.twin {
+		limit /= 2
+	}
+	values := grammar.Values(g.c.Schema, g.c.Seed, limit)
 	for i, v := range values {
 		if r.ctx.Err() != nil {
 			return
 		}
 		g.value(v, values[(i*7+3)%len(values)].Raw, i)
+	}
+	if twin := grammar.Twin(g.c.Schema, g.c.Seed); twin != nil && !g.twin {
+		other := *g
+		other.twin, other.c.Schema = true, twin
+		other.origin += ", numbers in other forms"
+		other.run()
+		runtime.KeepAlive(pair)
+	}
+	if len(values) > 0 && g.c.Class != grammar.Absent {
+		t.positions.Count(g.c.Keyword, g.c.Position)
 	}
 }
 

@@ -35,7 +35,7 @@ func (p *Pair) Validate(object []byte, o oracle.ValidateOptions) (d *Difference,
 		}
 		theirs = p.theirs.Validate(object, o)
 	}
-	return nil, theirs, ""
+	return p.missed(validatePrefix+kindOf(o), object, object, o, &ours), theirs, ""
 }
 
 // Admit compares the engine's way to do everything in one call with its steps, on a new object of any form: the step of

@@ -21,7 +21,8 @@ type class struct {
 const (
 	own       = "own"       // a value that the grammar of the keyword makes, which need not be accepted
 	duplicate = "duplicate" // two values, both of the grammar
-	absent    = "absent"    // no value: the keyword's neighbours alone
+	// Absent is no value: the keyword's neighbours alone.
+	Absent = "absent"
 )
 
 var classes = []class{
@@ -61,7 +62,7 @@ var classes = []class{
 	{"object of others", []string{`{"a":1}`, `{"a":null}`, `{"a":["b"]}`, `{"a":true}`}},
 	{own, nil},
 	{duplicate, nil},
-	{absent, nil},
+	{Absent, nil},
 	{own, nil},
 	{own, nil},
 	{own, nil},

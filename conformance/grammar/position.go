@@ -199,14 +199,21 @@ type Case struct {
 // Round is the number of consecutive seeds that has every keyword with every class.
 func Round() uint64 { return uint64(len(Keywords) * len(classes)) }
 
-// Make returns the case of a seed. The seeds of one Round have every keyword with every class; positions go round, so
-// that as many rounds as there are positions have every keyword with every class at every position.
+// live is how many of the Keywords, which begin with these, a schema may have.
+const live = 36
+
+// Make returns the case of a seed. The seeds of an even Round have every keyword with every class; positions go round, so
+// that as many even rounds as there are positions have every keyword with every class at every position. An odd Round has
+// only values of the keywords' own grammars, since most others are refused.
 func Make(seed uint64) Case {
 	d := NewDice(seed, 1)
 	round := seed / Round()
 	k := int(seed % uint64(len(Keywords)))
 	c := int(seed / uint64(len(Keywords)) % uint64(len(classes)))
-	p := int((uint64(k*7+c) + round) % uint64(len(positions)))
+	p := int((uint64(k*7+c) + round/2) % uint64(len(positions)))
+	if round%2 == 1 {
+		k, c = k%live, 0
+	}
 	keyword := Keywords[k]
 	out := Case{Seed: seed, Keyword: keyword, Class: classes[c].name, Position: positions[p].name, Status: d.one(16)}
 	types := typeOf[keyword]
@@ -231,7 +238,7 @@ func Make(seed uint64) Case {
 		inner.add(keyword, d.own(keyword, out.Type, 2))
 		inner.add(keyword, d.own(keyword, out.Type, 2))
 		out.Twice = true
-	case absent:
+	case Absent:
 	default:
 		inner.add(keyword, d.of(classes[c].raw))
 	}

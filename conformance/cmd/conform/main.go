@@ -123,6 +123,9 @@ func run() error {
 		fmt.Println(&counts.Grammar)
 	}
 	summarize(set, counts)
+	for _, row := range slices.Sorted(maps.Keys(counts.Rows)) {
+		fmt.Printf("explained by %s: %d\n", row, counts.Rows[row])
+	}
 	for _, table := range counts.Tables {
 		fmt.Print(table)
 	}
@@ -173,7 +176,4 @@ func summarize(set *corpus.Set, c *compare.Counts) {
 	fmt.Printf("rules: CRDs with rules %d, schemas with rules %d, rules compiled with costs %d; distinct rules evaluated %d (false or failed for %d fields of schemas), evaluations %d: true or skipped %d, false %d, failed %d\n",
 		set.WithRules, c.RuleSchemas.Load(), c.RulesCompiled.Load(), c.Evaluated, c.Refuted,
 		evaluations, evaluations-c.RulesFalse.Load()-c.RulesFailed.Load(), c.RulesFalse.Load(), c.RulesFailed.Load())
-	for _, row := range slices.Sorted(maps.Keys(c.Rows)) {
-		fmt.Printf("explained by %s: %d\n", row, c.Rows[row])
-	}
 }
