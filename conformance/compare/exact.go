@@ -161,7 +161,7 @@ func compared(schema *tree.Node, keyword, raw string) standing {
 		switch {
 		case bound <= 0 || math.Abs(quotient) < 1e15 && off > 1e-6*math.Max(1, math.Abs(quotient)):
 			broken = true
-		case math.Abs(quotient) > 1e9 || off != 0 || math.Abs(1/bound*f-quotient) > 0:
+		case math.Abs(quotient) > 1e9 || off != 0 || 1/bound*f != quotient:
 			return isUnclear // a question of rounding
 		}
 	} else {

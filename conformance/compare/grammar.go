@@ -32,7 +32,7 @@ func (c *GrammarCounts) String() string {
 
 // grammarTables say which combinations of the grammar were compared.
 type grammarTables struct {
-	classes, refused, positions, answers, formats, numbers, oddities *coverage.Table
+	classes, positions, answers, formats, numbers, oddities *coverage.Table
 }
 
 // The columns of tables.
@@ -45,7 +45,6 @@ const (
 func newGrammarTables() *grammarTables {
 	t := &grammarTables{
 		classes:   coverage.New("keyword × class of value", grammar.Keywords, grammar.Classes),
-		refused:   coverage.New("keyword × position, schema refused", grammar.Keywords, grammar.Positions),
 		positions: coverage.New("keyword × position, objects compared", grammar.Keywords, grammar.Positions),
 		answers:   coverage.New("keyword × answer", grammar.Keywords, []string{refusedSchema, validObject, invalidObject}),
 		formats:   coverage.New("format × class of text", grammar.Formats, []string{"valid accepted", "near miss accepted", "near miss refused", "garbage refused"}),
@@ -59,7 +58,7 @@ func newGrammarTables() *grammarTables {
 }
 
 func (t *grammarTables) all() []*coverage.Table {
-	return []*coverage.Table{t.classes, t.refused, t.positions, t.answers, t.formats, t.numbers, t.oddities}
+	return []*coverage.Table{t.classes, t.positions, t.answers, t.formats, t.numbers, t.oddities}
 }
 
 // valuesPerCase is how many objects every accepted schema of the grammar gets.
@@ -111,7 +110,6 @@ func (g *grammarCase) run() {
 	if !theirs.Accepted() || g.c.Status {
 		if !theirs.Accepted() {
 			t.answers.Count(g.c.Keyword, refusedSchema)
-			t.refused.Count(g.c.Keyword, g.c.Position)
 		}
 		g.countNumbers()
 		return
@@ -131,8 +129,11 @@ func (g *grammarCase) run() {
 		return
 	}
 	limit := valuesPerCase
-	if g.twin {
+	switch {
+	case g.twin:
 		limit /= 2
+	case g.c.Seed < grammar.Edges():
+		limit *= 3
 	}
 	values := grammar.Values(g.c.Schema, g.c.Seed, limit)
 	for i, v := range values {

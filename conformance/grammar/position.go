@@ -196,20 +196,27 @@ type Case struct {
 	Twice                    bool // a keyword occurs twice
 }
 
+// Edges is the number of seeds before the first Round.
+func Edges() uint64 { return uint64(len(edges)) }
+
 // Round is the number of consecutive seeds that has every keyword with every class.
 func Round() uint64 { return uint64(len(Keywords) * len(classes)) }
 
 // live is how many of the Keywords, which begin with these, a schema may have.
 const live = 36
 
-// Make returns the case of a seed. The seeds of an even Round have every keyword with every class; positions go round, so
+// Make returns the case of a seed. The first seeds are edges. After them, the seeds of an even Round have every keyword with every class; positions go round, so
 // that as many even rounds as there are positions have every keyword with every class at every position. An odd Round has
 // only values of the keywords' own grammars, since most others are refused.
 func Make(seed uint64) Case {
+	if seed < uint64(len(edges)) {
+		return edges[seed]
+	}
 	d := NewDice(seed, 1)
-	round := seed / Round()
-	k := int(seed % uint64(len(Keywords)))
-	c := int(seed / uint64(len(Keywords)) % uint64(len(classes)))
+	at := seed - uint64(len(edges))
+	round := at / Round()
+	k := int(at % uint64(len(Keywords)))
+	c := int(at / uint64(len(Keywords)) % uint64(len(classes)))
 	p := int((uint64(k*7+c) + round/2) % uint64(len(positions)))
 	if round%2 == 1 {
 		k, c = k%live, 0
