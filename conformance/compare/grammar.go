@@ -49,7 +49,7 @@ func newGrammarTables() *grammarTables {
 		answers:   coverage.New("keyword × answer", grammar.Keywords, []string{refusedSchema, validObject, invalidObject}),
 		formats:   coverage.New("format × class of text", grammar.Formats, []string{"valid accepted", "near miss accepted", "near miss refused", "garbage refused"}),
 		numbers:   coverage.New("number form × use", grammar.Forms, []string{"bound", "multipleOf", "enum", "default", grammar.UseValue, grammar.UseSet, grammar.UseKey}),
-		oddities:  coverage.New("JSON oddity × entry", grammar.Oddities, []string{"normalize", "normalize stored", "validate", "update", "admit"}),
+		oddities:  coverage.New("JSON oddity × entry", grammar.Oddities, []string{"schema", "normalize", "normalize stored", "validate", "update", "admit"}),
 	}
 	for _, column := range []string{"near miss refused", "garbage refused"} {
 		t.formats.Impossible("password", column, "every text is a password")
@@ -79,6 +79,9 @@ func (r *runner) grammarCases(round uint64) {
 		g := &grammarCase{r: r, c: grammar.Make(seed)}
 		g.origin = fmt.Sprintf("grammar %d (%s, %s, %s)", seed, g.c.Keyword, g.c.Class, g.c.Position)
 		g.run()
+		if seed%4 == 0 {
+			g.oddSchema()
+		}
 	})
 }
 
@@ -124,9 +127,8 @@ func (g *grammarCase) run() {
 	counts.Accepted.Add(1)
 	g.countNumbers()
 	g.pair = pair
-	if g.c.Twice && !bytes.Equal(g.c.Schema, withoutTwins(g.c.Schema)) {
-		// What the two sides read differs; what they say about the schema does not.
-		return
+	if g.c.Twice && grammar.Composite(g.c.Keyword) {
+		return // the row duplicate-schema-keys: what the two sides read differs
 	}
 	limit := valuesPerCase
 	switch {
@@ -152,6 +154,24 @@ func (g *grammarCase) run() {
 	if len(values) > 0 && g.c.Class != grammar.Absent {
 		t.positions.Count(g.c.Keyword, g.c.Position)
 	}
+}
+
+// oddSchema compares the errors of a schema that is written in another way.
+func (g *grammarCase) oddSchema() {
+	k := int(g.c.Seed / 4 % uint64(len(grammar.Oddities)))
+	name := grammar.Oddities[k]
+	schema := []byte(grammar.NewDice(g.c.Seed, 5).Odd(k, string(g.c.Schema)))
+	d, _ := Schema(schema, g.c.Status)
+	g.r.counts.Grammar.Schemas.Add(1)
+	switch {
+	case d == nil:
+	case agreeOnLast(schema, g.c.Status):
+		g.r.explain("duplicate-schema-keys")
+	default:
+		g.r.differ(d, g.origin+", "+name)
+		return
+	}
+	g.r.grammar.oddities.Count(name, "schema")
 }
 
 // value compares everything about one object.
@@ -291,9 +311,14 @@ func (g *grammarCase) countNumbers() {
 	walk(root, "")
 }
 
-// agreeOnLast reports whether both sides agree on a schema without the repeated members that a later one replaces.
+// agreeOnLast reports whether a schema has repeated members, and both sides agree on it without those that a later one
+// replaces.
 func agreeOnLast(schema []byte, status bool) bool {
-	d, _ := Schema(withoutTwins(schema), status)
+	last := withoutTwins(schema)
+	if bytes.Equal(last, schema) {
+		return false
+	}
+	d, _ := Schema(last, status)
 	return d == nil
 }
 

@@ -93,3 +93,12 @@ var typeOf = map[string][]string{
 }
 
 var allTypes = []string{"string", "integer", "number", "boolean", "object", "array"}
+
+// Composite reports whether values of a keyword are schemas, or lists or objects of them.
+func Composite(keyword string) bool {
+	switch keyword {
+	case "properties", "additionalProperties", "items", "allOf", "anyOf", "oneOf", "not", "definitions", "dependencies", "patternProperties", "additionalItems", "externalDocs":
+		return true
+	}
+	return false
+}
