@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/espalier-dev/espalier/conformance/engine"
 	"github.com/espalier-dev/espalier/conformance/oracle"
+	"github.com/espalier-dev/espalier/conformance/tree"
 )
 
 // A Difference is an input on which the two sides disagree.
@@ -145,6 +147,9 @@ type Pair struct {
 	theirs   *oracle.Schema
 	embedded bool // the root itself is an embedded resource
 	neutral  neutral
+
+	plainOnce sync.Once
+	plain     *tree.Node // see plainTree
 }
 
 // Compile compiles a schema that both sides accept.

@@ -7,6 +7,7 @@
 //	Pair.Normalize(object)     both sides' bytes, dropped fields, refusals
 //	Pair.Validate(object, old) both sides' errors and warnings about an object, as multisets
 //	Pair.Admit(object)         our one call against our steps
+//	Pair.ValidateRaw, AdmitBoth as Validate and Admit, for bytes of any form, against the reference
 //	Shrink(difference)         the smallest schema and object, found greedily, that still differ
 //	Run(config)                all of it over a corpus, mutants and generated objects, in parallel, with counts
 //

@@ -45,7 +45,7 @@ func (p *Pair) Validate(object []byte, o oracle.ValidateOptions) (d *Difference,
 	if order := p.order(object, o, ours.Ordered, theirs.Ordered); order != nil {
 		return &Difference{What: validatePrefix + kindOf(o), Schema: p.schema, Object: object, How: o, Ours: "in this order: " + strings.Join(ours.Ordered, "\n         "), Theirs: strings.Join(order, "\n         ")}, theirs, ""
 	}
-	return nil, theirs, ""
+	return p.missed(validatePrefix+kindOf(o), object, object, o, &ours), theirs, ""
 }
 
 // stable is how often the reference must give its errors in the same order to be taken at its word: two members of an
