@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -28,6 +29,9 @@ type Cost struct {
 func (c Cost) String() string {
 	return fmt.Sprintf("%s: cost %d, times %d, total %d", c.Path, c.Cost, c.Times, c.Total)
 }
+
+// ErrCrashed is the error of Costs if the reference crashed.
+var ErrCrashed = errors.New("the reference crashed")
 
 // Costs compiles the rules of a schema as the reference does when a CRD is created, and returns what those that compile
 // may cost, in the order of their paths, and how many rules there are. It is meant for schemas that have no structural
@@ -58,7 +62,7 @@ func CostsAt(schemaJSON []byte, compatibility string) (costs []Cost, errors []st
 func compileRules(schemaJSON []byte, v *version.Version) (c *compiler, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			c, err = nil, fmt.Errorf("panic: %v", p)
+			c, err = nil, fmt.Errorf("%w: %v", ErrCrashed, crashed(p))
 		}
 	}()
 	internal, err := Internal(schemaJSON)
