@@ -14,7 +14,6 @@ var crashes = map[string]string{
 	"validation.itemsTypeInfoAccessor.accessTypeInfo by validation.(*CELSchemaContext).TypeInfo":           "reference-crash",
 	"interpreter.(*evalMap).Exec by interpreter.(*evalMap).Eval":                                           "rule-literal-crash",
 	"cel.ValidFieldPath by validation.ValidateCustomResourceSelectableFields":                              "selectable-fields-crash",
-	"interpreter.(*evalMap).Exec by interpreter.(*evalMap).Eval":                                           "rule-literal-crash",
 }
 
 // crashRow is the row that describes a crash of the reference, or "".
