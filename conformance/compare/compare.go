@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/conformance/engine"
+	"github.com/espalier-dev/espalier/conformance/forms"
 	"github.com/espalier-dev/espalier/conformance/oracle"
 )
 
@@ -19,7 +20,8 @@ type Difference struct {
 	Status bool
 	Object []byte
 	Source oracle.Source
-	How    oracle.ValidateOptions // of validate-…
+	How    oracle.ValidateOptions // of validate-…, admit-…; the old object of request-…
+	Form   *forms.Form            // of request-…
 	Ours   string
 	Theirs string
 }
@@ -30,6 +32,9 @@ func (d *Difference) String() string {
 	fmt.Fprintf(&b, "DIFFERENCE (%s) from %s\nschema:  %s\n", d.What, d.Origin, d.Schema)
 	if d.Status {
 		b.WriteString("with the status subresource\n")
+	}
+	if d.Form != nil {
+		fmt.Fprintf(&b, "form:    %s\n", d.Form)
 	}
 	if d.Object != nil {
 		fmt.Fprintf(&b, "object:  %s\n", printable(d.Object))

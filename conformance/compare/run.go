@@ -26,6 +26,8 @@ type Config struct {
 	Variants int  // schemas varied within the rules; each gets objectsPerVariant object runs
 	Enriched int  // schemas rich in value validations and rules; each gets validationsPerEnriched validations
 	Rules    bool // compare the rules and the defaults of the schemas as they are
+	// Requests is the number of resources, each of a schema and a form of its CRD, that get roundsPerResource objects.
+	Requests int
 	// Whole CRDs are compared as they are, and then this many mutated ones, each created and changed.
 	Whole     []corpus.CRD
 	CRDs      int
@@ -45,6 +47,7 @@ type Counts struct {
 	BadDefaults, BadRules                                                                 atomic.Int64 // schemas of the corpus whose defaults or rules are refused
 	ValidationCounts
 	CRDCounts
+	RequestCounts
 	// Evaluated is the number of distinct rules that were evaluated, Refuted that of fields for which one gave false or
 	// failed, as the schemas have them.
 	Evaluated, Refuted int
@@ -68,8 +71,16 @@ func (c *Counts) Missing() (list []string) {
 
 // String is a line of progress.
 func (c *Counts) String() string {
-	return fmt.Sprintf("%s, schemas %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, differences %d (explained %d), crashes of the reference %d",
-		&c.CRDCounts, c.Results.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
+	return fmt.Sprintf("%s, schemas %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, %s, differences %d (explained %d), crashes of the reference %d",
+		&c.CRDCounts, c.Results.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, &c.RequestCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
+}
+
+// Missing lists the combinations that the parts which ran promise and did not compare.
+func (c *Counts) Missing() (list []string) {
+	if c.Requests.Load() > 0 {
+		list = append(list, c.Forms.Missing()...)
+	}
+	return list
 }
 
 // objectsPerMutant is how many objects every accepted mutant gets: mutants have combinations that real schemas lack.
@@ -90,6 +101,7 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 		rows: map[string]int{}, reached: map[string]bool{}, refuted: map[string]bool{}}
 	r.ctx, r.stop = context.WithCancel(ctx)
 	defer r.stop()
+	r.counts.Forms = formTable()
 	go r.report()
 
 	var usable []corpus.Schema
@@ -121,6 +133,10 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 		if cfg.CRDs > 0 && whole.Len() > 0 && pool.Len() > 0 {
 			r.say("%d mutated CRDs, created and changed", cfg.CRDs)
 			r.mutatedCRDs(whole, round)
+		}
+		if cfg.Requests > 0 && pool.Len() > 0 {
+			r.say("%d resources with requests about %d objects each", cfg.Requests, roundsPerResource)
+			r.requests(usable, pool, round)
 		}
 		if cfg.Enriched > 0 && pool.Len() > 0 {
 			r.say("%d enriched schemas with %d validations each", cfg.Enriched, validationsPerEnriched)

@@ -83,6 +83,8 @@ type shrinker struct {
 	until    time.Time
 	compiled []byte // the schema of pair, to compile once while the object shrinks
 	pair     *Pair
+
+	resources *Resources
 }
 
 func (s *shrinker) late() bool { return time.Now().After(s.until) }
@@ -110,6 +112,10 @@ func (s *shrinker) retry(schema, object, old []byte) *Difference {
 		d, _ = Costs(schema)
 	case strings.HasPrefix(s.best.What, validatePrefix):
 		return s.retryValidate(schema, object, old)
+	case strings.HasPrefix(s.best.What, wholePrefix):
+		return s.retryWhole(schema, object, old)
+	case strings.HasPrefix(s.best.What, requestPrefix):
+		return s.retryRequest(schema, object, old)
 	case s.best.What == admitted:
 		if !s.compile(schema) {
 			return nil
