@@ -75,14 +75,6 @@ func (c *Counts) String() string {
 		&c.CRDCounts, c.Results.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, &c.RequestCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
 }
 
-// Missing lists the combinations that the parts which ran promise and did not compare.
-func (c *Counts) Missing() (list []string) {
-	if c.Requests.Load() > 0 {
-		list = append(list, c.Forms.Missing()...)
-	}
-	return list
-}
-
 // objectsPerMutant is how many objects every accepted mutant gets: mutants have combinations that real schemas lack.
 const objectsPerMutant = 6
 
