@@ -19,7 +19,7 @@ const roundsPerResource = 16
 
 // RequestCounts is what has been compared of whole requests.
 type RequestCounts struct {
-	Resources, Requests, Admissions          atomic.Int64
+	Resources, Asked, Admissions             atomic.Int64
 	Unread, Foreign, Unsound, Strict, Warned atomic.Int64 // answers of the reference, of all requests
 	Forms                                    *coverage.Table
 }
@@ -27,7 +27,7 @@ type RequestCounts struct {
 // String is a part of a line of progress.
 func (c *RequestCounts) String() string {
 	return fmt.Sprintf("resources %d, requests %d (not decoded %d, of other kinds %d, invalid %d, with strict errors %d, with warnings %d), admissions %d",
-		c.Resources.Load(), c.Requests.Load(), c.Unread.Load(), c.Foreign.Load(), c.Unsound.Load(), c.Strict.Load(), c.Warned.Load(), c.Admissions.Load())
+		c.Resources.Load(), c.Asked.Load(), c.Unread.Load(), c.Foreign.Load(), c.Unsound.Load(), c.Strict.Load(), c.Warned.Load(), c.Admissions.Load())
 }
 
 var (
@@ -37,9 +37,9 @@ var (
 	formColumns = []string{"create", "create refused", "update", "update refused", "status", "status refused", "not decoded", "strict errors", "warnings"}
 )
 
-// formTable counts requests by the form of the CRD and by what came of them.
-func formTable() *coverage.Table {
-	return coverage.New("form of the CRD × request", formRows, formColumns)
+// newRequestCounts counts requests by the form of the CRD and by what came of them.
+func newRequestCounts() *RequestCounts {
+	return &RequestCounts{Forms: coverage.New("form of the CRD × request", formRows, formColumns)}
 }
 
 func formRow(f forms.Form) string {
@@ -190,8 +190,8 @@ func withVersion(body []byte) []byte {
 
 func (q *requester) request(op oracle.Operation, seed uint64) oracle.Answer {
 	d, theirs, row := q.resources.Request(op)
-	c := &q.r.counts.RequestCounts
-	c.Requests.Add(1)
+	c := q.r.counts.RequestCounts
+	c.Asked.Add(1)
 	if row != "" {
 		q.r.explain(row)
 	}
