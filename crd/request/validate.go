@@ -56,6 +56,10 @@ func (r *Resource) Validate(s *Schema, o *object.Object, options Options) (Resul
 	if err != nil {
 		return Result{}, err
 	}
+	if options.Target == Status && string(o.Member("status")) == "null" && options.Old.Member("status") == nil {
+		// To API servers a null is no change of a status that is missing.
+		found.Errors = slices.DeleteFunc(found.Errors, func(v espalier.Violation) bool { return v.At == "status" && v.Keyword != "x-kubernetes-validations" })
+	}
 	return Result{
 		Problems: r.problems(o, &found, options.Target),
 		Warnings: found.Warnings, ReadOnly: found.ReadOnly, Omitted: found.Omitted,

@@ -89,3 +89,32 @@ func TestStatusThatIsAList(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// Where fields are preserved, so is a null. It is no change of a status that is missing.
+func TestNullStatus(t *testing.T) {
+	const object = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"d","resourceVersion":"7"}`
+	v := &crd.Version{Name: "v1", Status: true, Schema: []byte(`{"type":"object","properties":{"status":{"type":"object"}}}`)}
+	s, err := request.Compile(v, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := request.New(&crd.CRD{Group: "example.com", Names: crd.Names{Kind: "Widget"}, Namespaced: true}, v)
+	for before, refused := range map[string]bool{`}`: false, `,"status":{}}`: true} {
+		old, err := s.DecodeStored([]byte(object + before))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, _, err := s.Decode([]byte(object+`,"status":null}`), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.PrepareUpdate(o, old, request.Status)
+		found, err := r.Validate(s, o, request.Options{Old: old, Target: request.Status})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(&found); (got != "") != refused {
+			t.Errorf("after %s: %s", before, got)
+		}
+	}
+}

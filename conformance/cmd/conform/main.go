@@ -36,7 +36,7 @@ func run() error {
 		checks    = flag.Int("validations", 0, "validations over the corpus (default 1400000; short form 25000)")
 		enriched  = flag.Int("enriched", 0, "schemas with value validations and rules, 36 validations each (default 8000; short form 250)")
 		crds      = flag.Int("crds", 0, "mutated CRDs, each created and changed (default 20000; short form 1500)")
-		resources = flag.Int("requests", 0, "resources, each a schema in a form of its CRD, with requests about 16 objects each (default 30000; short form 600)")
+		resources = flag.Int("requests", 0, "resources, each a schema in a form of its CRD, with requests about 16 objects each (default 15000; short form 300)")
 		families  = flag.Int("mixed", 0, "families of nearly equal schemas, compiled together and each in a process of its own, besides those of a table (default 1500; short form 100)")
 		only      = flag.String("only", "", "only one part: crds, normalize, validate, requests, mixed")
 		one       = flag.Bool("alone", false, "for its own use: answer the question about one schema on standard input, and exit")
@@ -68,7 +68,7 @@ func run() error {
 		{&cfg.Validations, checks, 1400000, 25000},
 		{&cfg.Enriched, enriched, 8000, 250},
 		{&cfg.CRDs, crds, 20000, 1500},
-		{&cfg.Requests, resources, 30000, 600},
+		{&cfg.Requests, resources, 15000, 300},
 		{&together.Families, families, 1500, 100},
 		{&cfg.Rounds, rounds, 20, 1},
 	} {
