@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/conformance/coverage"
 	"github.com/espalier-dev/espalier/conformance/generate"
+	"github.com/espalier-dev/espalier/conformance/history"
 	"github.com/espalier-dev/espalier/conformance/mutate"
 	"github.com/espalier-dev/espalier/conformance/oracle"
 )
@@ -27,7 +28,8 @@ type Config struct {
 	Enriched int  // schemas rich in value validations and rules; each gets validationsPerEnriched validations
 	Rules    bool // compare the rules and the defaults of the schemas as they are
 	// Requests is the number of resources, each of a schema and a form of its CRD, that get roundsPerResource objects.
-	Requests int
+	Requests  int
+	Histories int // CRDs, each with 3 to 8 changes
 	// Whole CRDs are compared as they are, and then this many mutated ones, each created and changed.
 	Whole     []corpus.CRD
 	CRDs      int
@@ -52,6 +54,7 @@ type Counts struct {
 	ValidationCounts
 	CRDCounts
 	*RequestCounts
+	*HistoryCounts
 	// Evaluated is the number of distinct rules that were evaluated, Refuted that of fields for which one gave false or
 	// failed, as the schemas have them.
 	Evaluated, Refuted int
@@ -63,7 +66,7 @@ type Counts struct {
 // Comparisons is the number of answers that were compared: about schemas, CRDs, objects, and values to which a rule applies.
 func (c *Counts) Comparisons() int64 {
 	return c.Results.Load() + c.Mutants.Load() + c.Objects.Load() + c.Runs() + c.CRDs.Load() + c.Created.Load() + c.Changed.Load() + c.RuleRuns.Load() +
-		c.Asked.Load() + c.Admissions.Load()
+		c.Asked.Load() + c.Admissions.Load() + 3*c.Steps.Load()
 }
 
 // Missing lists what the grammars of the generators promise and was never compared.
@@ -76,8 +79,8 @@ func (c *Counts) Missing() (list []string) {
 
 // String is a line of progress.
 func (c *Counts) String() string {
-	return fmt.Sprintf("%s, schemas %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, %s, differences %d (explained %d), crashes of the reference %d",
-		&c.CRDCounts, c.Results.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, c.RequestCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
+	return fmt.Sprintf("%s, schemas %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, %s, %s, differences %d (explained %d), crashes of the reference %d",
+		&c.CRDCounts, c.Results.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, c.RequestCounts, c.HistoryCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
 }
 
 // objectsPerMutant is how many objects every accepted mutant gets: mutants have combinations that real schemas lack.
@@ -88,7 +91,7 @@ const objectsPerVariant = 24
 
 // share is the work of one round.
 func (c Config) share() Config {
-	for _, n := range []*int{&c.Mutants, &c.Objects, &c.Variants, &c.Enriched, &c.CRDs, &c.Validations, &c.Requests} {
+	for _, n := range []*int{&c.Mutants, &c.Objects, &c.Variants, &c.Enriched, &c.CRDs, &c.Validations, &c.Requests, &c.Histories} {
 		*n = (*n + c.Rounds - 1) / c.Rounds
 	}
 	return c
@@ -119,6 +122,10 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 	r.ctx, r.stop = context.WithCancel(ctx)
 	defer r.stop()
 	r.counts.RequestCounts = newRequestCounts()
+	r.counts.HistoryCounts = newHistoryCounts()
+	if cfg.Histories > 0 {
+		r.counts.Tables = append(r.counts.Tables, r.counts.Outcomes)
+	}
 	if cfg.Requests > 0 {
 		r.counts.Tables = append(r.counts.Tables, r.counts.Forms)
 	}
@@ -176,6 +183,10 @@ func (r *runner) made(usable []corpus.Schema, pool *mutate.Pool, whole *mutate.C
 	if cfg.CRDs > 0 && whole.Len() > 0 && pool.Len() > 0 {
 		r.say("%d mutated CRDs, created and changed", cfg.CRDs)
 		r.mutatedCRDs(whole, round)
+	}
+	if cfg.Histories > 0 && pool.Len() > 0 {
+		r.say("%d histories of CRDs", cfg.Histories)
+		r.histories(history.New(whole, pool), round)
 	}
 	if cfg.Requests > 0 && pool.Len() > 0 {
 		r.say("%d resources with requests about %d objects each", cfg.Requests, roundsPerResource)
