@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-dev/espalier/conformance/engine"
 	"github.com/espalier-dev/espalier/conformance/forms"
+	"github.com/espalier-dev/espalier/conformance/modes"
 	"github.com/espalier-dev/espalier/conformance/oracle"
 )
 
@@ -22,6 +23,7 @@ type Difference struct {
 	Source oracle.Source
 	How    oracle.ValidateOptions // of validate-…, admit-…; the old object of request-…
 	Form   *forms.Form            // of request-…
+	Mode   string                 // of mode-…, or the compatibility version of definition-…
 	Ours   string
 	Theirs string
 }
@@ -32,6 +34,9 @@ func (d *Difference) String() string {
 	fmt.Fprintf(&b, "DIFFERENCE (%s) from %s\nschema:  %s\n", d.What, d.Origin, d.Schema)
 	if d.Status {
 		b.WriteString("with the status subresource\n")
+	}
+	if d.Mode != "" {
+		fmt.Fprintf(&b, "mode:    %s\n", d.Mode)
 	}
 	if d.Form != nil {
 		fmt.Fprintf(&b, "form:    %s\n", d.Form)
@@ -146,6 +151,8 @@ type Pair struct {
 	theirs   *oracle.Schema
 	embedded bool // the root itself is an embedded resource
 	neutral  neutral
+	mode     func(schema []byte) (*Pair, error) // compiles a schema in the same mode; nil for the way of a server
+	strict   *modes.Strict                      // of the mode Strict
 }
 
 // Compile compiles a schema that both sides accept.

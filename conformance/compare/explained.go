@@ -71,7 +71,9 @@ func (p *Pair) without(wanted int) *Pair {
 		p.neutral.pairs = map[int]*Pair{}
 	}
 	p.neutral.pairs[wanted] = nil
-	if schema := withoutFeatures(p.schema, wanted); schema != nil {
+	if schema := withoutFeatures(p.schema, wanted); schema != nil && p.mode != nil {
+		p.neutral.pairs[wanted], _ = p.mode(schema)
+	} else if schema != nil {
 		p.neutral.pairs[wanted], _ = Compile(schema)
 	}
 	return p.neutral.pairs[wanted]

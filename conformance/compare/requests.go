@@ -46,8 +46,13 @@ func NewResources(schema []byte, form forms.Form) (*Resources, *Difference) {
 // difference, if one does.
 func (p *Resources) Request(q oracle.Operation) (d *Difference, theirs oracle.Answer, row string) {
 	ours, theirs := p.ours.Do(q), p.theirs.Do(q)
-	if theirs.Panic != nil || theirs.BadOld() {
+	if theirs.BadOld() {
 		return nil, theirs, ""
+	}
+	if theirs.Panic != nil { // no row describes a crash here
+		d = &Difference{What: requestPrefix + q.Verb.String(), Schema: p.schema, Form: &p.form, Object: q.Body, Ours: ours.String(), Theirs: theirs.String()}
+		d.How.Old = q.Old
+		return d, theirs, ""
 	}
 	tries := calm
 	if ours.Refused != "" && theirs.Refused != "" {

@@ -93,8 +93,12 @@ func (s *shrinker) late() bool { return time.Now().After(s.until) }
 func (s *shrinker) retry(schema, object, old []byte) *Difference {
 	var d *Difference
 	switch {
+	case strings.HasPrefix(s.best.What, modePrefix):
+		return s.retryMode(schema, object, old)
 	case strings.HasPrefix(s.best.What, crdPrefix):
-		if d, _ = CRD(object, crdHow(s.best.What, old)); d == nil || signature(d) != signature(s.best) {
+		how := crdHow(s.best.What, old)
+		how.Compatibility = s.best.Mode
+		if d, _ = CRD(object, how); d == nil || signature(d) != signature(s.best) {
 			return nil
 		}
 		d.Object, d.How.Old = bytes.Clone(d.Object), bytes.Clone(d.How.Old)

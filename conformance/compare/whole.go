@@ -17,8 +17,8 @@ const numberForm = "number-form"
 func (p *Pair) Whole(object []byte, source oracle.Source, o oracle.ValidateOptions) (d *Difference, theirs oracle.Admission, row string) {
 	ours := p.ours.Whole(object, source, o)
 	theirs = p.theirs.Whole(object, source, o)
-	if theirs.Panic != nil {
-		return nil, theirs, ""
+	if theirs.Panic != nil { // no row describes a crash here
+		return &Difference{What: wholePrefix + kindOf(o), Schema: p.schema, Object: object, Source: source, How: o, Ours: ours.String(), Theirs: theirs.String()}, theirs, ""
 	}
 	tries := calm
 	if ours.Err != nil && theirs.Err != nil {

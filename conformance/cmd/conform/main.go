@@ -37,9 +37,10 @@ func run() error {
 		enriched  = flag.Int("enriched", 0, "schemas with value validations and rules, 36 validations each (default 8000; short form 250)")
 		crds      = flag.Int("crds", 0, "mutated CRDs, each created and changed (default 20000; short form 1500)")
 		resources = flag.Int("requests", 0, "resources, each a schema in a form of its CRD, with requests about 16 objects each (default 15000; short form 300)")
+		moded     = flag.Int("modes", 0, "schemas in a mode of the engine, 12 objects each, and CRDs of every compatibility version (default 10000; short form 300)")
 		lives     = flag.Int("histories", 0, "CRDs, each with 3 to 8 changes (default 8000; short form 200)")
 		families  = flag.Int("mixed", 0, "families of nearly equal schemas, compiled together and each in a process of its own, besides those of a table (default 1500; short form 100)")
-		only      = flag.String("only", "", "only one part: crds, normalize, validate, requests, histories, mixed")
+		only      = flag.String("only", "", "only one part: crds, normalize, validate, requests, histories, modes, mixed")
 		one       = flag.Bool("alone", false, "for its own use: answer the question about one schema on standard input, and exit")
 		seed      = flag.Uint64("seed", 1, "first seed")
 		rounds    = flag.Int("rounds", 0, "rounds into which the work is divided; each has a share of every part (default 20; short form 1)")
@@ -71,6 +72,7 @@ func run() error {
 		{&cfg.CRDs, crds, 20000, 1500},
 		{&cfg.Requests, resources, 15000, 300},
 		{&cfg.Histories, lives, 8000, 200},
+		{&cfg.Modes, moded, 10000, 300},
 		{&together.Families, families, 1500, 100},
 		{&cfg.Rounds, rounds, 20, 1},
 	} {
@@ -85,23 +87,26 @@ func run() error {
 	}
 	switch *only {
 	case "", "mixed":
+	case "modes":
+		cfg.Requests, cfg.CRDs, cfg.Histories = 0, 0, 0
+		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Rules, cfg.NoSchemas = 0, 0, 0, 0, 0, false, true
 	case "histories":
-		cfg.Requests, cfg.CRDs = 0, 0
+		cfg.Requests, cfg.CRDs, cfg.Modes = 0, 0, 0
 		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Rules, cfg.NoSchemas = 0, 0, 0, 0, 0, false, true
 	case "requests":
-		cfg.Histories = 0
+		cfg.Histories, cfg.Modes = 0, 0
 		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.CRDs, cfg.Rules = 0, 0, 0, 0, 0, 0, false
 	case "crds":
-		cfg.Requests, cfg.Histories = 0, 0
+		cfg.Requests, cfg.Histories, cfg.Modes = 0, 0, 0
 		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Rules, cfg.NoSchemas = 0, 0, 0, 0, 0, false, true
 	case "normalize":
-		cfg.Requests, cfg.Histories = 0, 0
+		cfg.Requests, cfg.Histories, cfg.Modes = 0, 0, 0
 		cfg.Enriched, cfg.Validations, cfg.CRDs, cfg.Rules = 0, 0, 0, false
 	case "validate":
-		cfg.Requests, cfg.Histories = 0, 0
+		cfg.Requests, cfg.Histories, cfg.Modes = 0, 0, 0
 		cfg.Mutants, cfg.Variants, cfg.Objects, cfg.CRDs = 0, 0, 0, 0
 	default:
-		return fmt.Errorf("-only %s: use crds, normalize, validate, requests, histories or mixed", *only)
+		return fmt.Errorf("-only %s: use crds, normalize, validate, requests, histories, modes or mixed", *only)
 	}
 	if *ignore != "" {
 		re, err := regexp.Compile(*ignore)
@@ -150,6 +155,9 @@ func run() error {
 	}
 	if cfg.Histories > 0 {
 		fmt.Println(counts.HistoryCounts)
+	}
+	if cfg.Modes > 0 {
+		fmt.Println(counts.ModeCounts)
 	}
 	summarize(set, counts)
 	for _, table := range counts.Tables {
