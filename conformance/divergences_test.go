@@ -206,6 +206,16 @@ func TestReferenceCrash(t *testing.T) {
 	}
 }
 
+func TestRuleLiteralCrash(t *testing.T) {
+	schema := []byte(`{"type":"object","x-kubernetes-validations":[{"rule":"{b'a': 1}.size() == 1"}]}`)
+	if v := oracle.Check(schema, false); v.Panic == nil {
+		t.Error("theirs:", v)
+	}
+	if v := engine.Check(schema, false); len(v.Errors) != 1 || !strings.Contains(v.Errors[0], "program instantiation failed: ") {
+		t.Error("ours:", v)
+	}
+}
+
 func TestSchemaNumberRange(t *testing.T) {
 	schema := []byte(`{"type":"object","x-foo":1e400}`)
 	if v := oracle.Check(schema, false); !v.Accepted() {

@@ -9,6 +9,8 @@ type Bug struct {
 	Like string
 	// What a client may see.
 	What string
+	// Example is an input for which the engine's answer is wrong; empty for bugs of the server.
+	Example string
 	// Edits make it.
 	Edits []Edit
 }

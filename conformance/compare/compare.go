@@ -24,6 +24,7 @@ type Difference struct {
 	How    oracle.ValidateOptions // of validate-…, admit-…; the old object of request-…
 	Form   *forms.Form            // of request-…
 	Mode   string                 // of mode-…, or the compatibility version of definition-…
+	At     string                 // compatibility version of rules-version
 	Ours   string
 	Theirs string
 }
@@ -40,6 +41,9 @@ func (d *Difference) String() string {
 	}
 	if d.Form != nil {
 		fmt.Fprintf(&b, "form:    %s\n", d.Form)
+	}
+	if d.At != "" {
+		fmt.Fprintf(&b, "version: %s\n", d.At)
 	}
 	if d.Object != nil {
 		fmt.Fprintf(&b, "object:  %s\n", printable(d.Object))

@@ -12,6 +12,7 @@ var crashes = map[string]string{
 	"validation.propertyTypeInfoAccessor.accessTypeInfo by validation.(*CELSchemaContext).TypeInfo":        "reference-crash",
 	"validation.additionalItemsTypeInfoAccessor.accessTypeInfo by validation.(*CELSchemaContext).TypeInfo": "reference-crash",
 	"validation.itemsTypeInfoAccessor.accessTypeInfo by validation.(*CELSchemaContext).TypeInfo":           "reference-crash",
+	"interpreter.(*evalMap).Exec by interpreter.(*evalMap).Eval":                                           "rule-literal-crash",
 	"cel.ValidFieldPath by validation.ValidateCustomResourceSelectableFields":                              "selectable-fields-crash",
 }
 

@@ -23,11 +23,16 @@ import (
 // Config says how much to compare.
 type Config struct {
 	Seed     uint64
-	Mutants  int  // mutated schemas
-	Objects  int  // object runs over the schemas as they are: one object, one source, both sides
-	Variants int  // schemas varied within the rules; each gets objectsPerVariant object runs
-	Enriched int  // schemas rich in value validations and rules; each gets validationsPerEnriched validations
-	Rules    bool // compare the rules and the defaults of the schemas as they are
+	Mutants  int // mutated schemas
+	Objects  int // object runs over the schemas as they are: one object, one source, both sides
+	Variants int // schemas varied within the rules; each gets objectsPerVariant object runs
+	Enriched int // schemas rich in value validations and rules; each gets validationsPerEnriched validations
+	// Expressions is the number of schemas with composed CEL rules; each gets objectsPerCase objects.
+	Expressions int
+	// Edges is the number of objects for which the size is looked for at which rules become too expensive, and of so many
+	// times boundsPerBudget schemas with such a bound.
+	Edges int
+	Rules bool // compare the rules and the defaults of the schemas as they are
 	// Requests is the number of resources, each of a schema and a form of its CRD, that get roundsPerResource objects.
 	Requests  int
 	Histories int // CRDs, each with 3 to 8 changes
@@ -58,6 +63,8 @@ type Counts struct {
 	*RequestCounts
 	*HistoryCounts
 	*ModeCounts
+	ExpressionCounts
+	EdgeCounts
 	// Evaluated is the number of distinct rules that were evaluated, Refuted that of fields for which one gave false or
 	// failed, as the schemas have them.
 	Evaluated, Refuted int
@@ -69,6 +76,7 @@ type Counts struct {
 // Comparisons is the number of answers that were compared: about schemas, CRDs, objects, and values to which a rule applies.
 func (c *Counts) Comparisons() int64 {
 	return c.Results.Load() + c.Mutants.Load() + c.Objects.Load() + c.Runs() + c.CRDs.Load() + c.Created.Load() + c.Changed.Load() + c.RuleRuns.Load() +
+		c.ComposedSchemas.Load() + c.ComposedRuns.Load() + c.Versioned.Load() + c.EdgeRuns.Load() +
 		c.Asked.Load() + c.Admissions.Load() + 3*c.Steps.Load() + c.Moded.Load()
 }
 
@@ -82,8 +90,8 @@ func (c *Counts) Missing() (list []string) {
 
 // String is a line of progress.
 func (c *Counts) String() string {
-	return fmt.Sprintf("%s, schemas %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, %s, %s, %s, differences %d (explained %d), crashes of the reference %d",
-		&c.CRDCounts, c.Results.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, c.RequestCounts, c.HistoryCounts, c.ModeCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
+	return fmt.Sprintf("%s, schemas %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, %s, %s, %s, %s, %s, differences %d (explained %d), crashes of the reference %d",
+		&c.CRDCounts, c.Results.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, &c.ExpressionCounts, &c.EdgeCounts, c.RequestCounts, c.HistoryCounts, c.ModeCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
 }
 
 // objectsPerMutant is how many objects every accepted mutant gets: mutants have combinations that real schemas lack.
@@ -94,7 +102,7 @@ const objectsPerVariant = 24
 
 // share is the work of one round.
 func (c Config) share() Config {
-	for _, n := range []*int{&c.Mutants, &c.Objects, &c.Variants, &c.Enriched, &c.CRDs, &c.Validations, &c.Requests, &c.Histories, &c.Modes} {
+	for _, n := range []*int{&c.Mutants, &c.Objects, &c.Variants, &c.Enriched, &c.CRDs, &c.Validations, &c.Requests, &c.Histories, &c.Modes, &c.Expressions, &c.Edges} {
 		*n = (*n + c.Rounds - 1) / c.Rounds
 	}
 	return c
@@ -122,6 +130,10 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 	cfg = cfg.share()
 	r := &runner{cfg: cfg, until: time.Now().Add(cfg.Duration), kinds: map[string]int{}, seen: map[string]bool{},
 		rows: map[string]int{}, reached: map[string]bool{}, refuted: map[string]bool{}}
+	if cfg.Expressions > 0 {
+		r.cover = newCover()
+		r.counts.Tables = append(r.counts.Tables, r.cover.uses, r.cover.outcomes)
+	}
 	r.ctx, r.stop = context.WithCancel(ctx)
 	defer r.stop()
 	r.counts.RequestCounts = newRequestCounts()
@@ -187,6 +199,14 @@ func (r *runner) real(schemas []corpus.Schema, whole []corpus.CRD) (usable []cor
 // made compares what generators make of the schemas and CRDs.
 func (r *runner) made(usable []corpus.Schema, pool *mutate.Pool, whole *mutate.CRDs, round uint64) {
 	cfg := &r.cfg
+	if cfg.Expressions > 0 {
+		r.say("%d schemas with composed rules, with %d objects each", cfg.Expressions, objectsPerCase)
+		r.expressions(round)
+	}
+	if cfg.Edges > 0 {
+		r.say("cost edges of %d schemas and %d objects", cfg.Edges*boundsPerBudget, cfg.Edges)
+		r.edges(round)
+	}
 	if cfg.CRDs > 0 && whole.Len() > 0 && pool.Len() > 0 {
 		r.say("%d mutated CRDs, created and changed", cfg.CRDs)
 		r.mutatedCRDs(whole, round)
@@ -239,6 +259,7 @@ type runner struct {
 
 	rows             map[string]int  // explained differences
 	reached, refuted map[string]bool // rules
+	cover            *cover
 }
 
 func (r *runner) say(format string, args ...any) {

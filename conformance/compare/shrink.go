@@ -114,6 +114,11 @@ func (s *shrinker) retry(schema, object, old []byte) *Difference {
 			return nil
 		}
 		d, _ = Costs(schema)
+	case s.best.What == versioned:
+		if v, theirs := Schema(schema, false); v != nil || !theirs.Accepted() || len(theirs.Defaults) > 0 {
+			return nil
+		}
+		d = CostsAt(schema, s.best.At)
 	case strings.HasPrefix(s.best.What, validatePrefix):
 		return s.retryValidate(schema, object, old)
 	case strings.HasPrefix(s.best.What, wholePrefix):

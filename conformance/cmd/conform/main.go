@@ -36,11 +36,13 @@ func run() error {
 		checks    = flag.Int("validations", 0, "validations over the corpus (default 1400000; short form 25000)")
 		enriched  = flag.Int("enriched", 0, "schemas with value validations and rules, 36 validations each (default 8000; short form 250)")
 		crds      = flag.Int("crds", 0, "mutated CRDs, each created and changed (default 20000; short form 1500)")
+		composed  = flag.Int("expressions", 0, "schemas with composed CEL rules, 24 validations each (default 6000; short form 300)")
+		edges     = flag.Int("edges", 0, "cost edges of objects, and eight times as many of schemas (default 100; short form 4)")
 		resources = flag.Int("requests", 0, "resources, each a schema in a form of its CRD, with requests about 16 objects each (default 15000; short form 300)")
 		moded     = flag.Int("modes", 0, "schemas in a mode of the engine, 12 objects each, and CRDs of every compatibility version (default 10000; short form 300)")
 		lives     = flag.Int("histories", 0, "CRDs, each with 3 to 8 changes (default 8000; short form 200)")
 		families  = flag.Int("mixed", 0, "families of nearly equal schemas, compiled together and each in a process of its own, besides those of a table (default 1500; short form 100)")
-		only      = flag.String("only", "", "only one part: crds, normalize, validate, requests, histories, modes, mixed")
+		only      = flag.String("only", "", "only one part: crds, normalize, validate, expressions, requests, histories, modes, mixed")
 		one       = flag.Bool("alone", false, "for its own use: answer the question about one schema on standard input, and exit")
 		seed      = flag.Uint64("seed", 1, "first seed")
 		rounds    = flag.Int("rounds", 0, "rounds into which the work is divided; each has a share of every part (default 20; short form 1)")
@@ -73,6 +75,8 @@ func run() error {
 		{&cfg.Requests, resources, 15000, 300},
 		{&cfg.Histories, lives, 8000, 200},
 		{&cfg.Modes, moded, 10000, 300},
+		{&cfg.Expressions, composed, 6000, 300},
+		{&cfg.Edges, edges, 100, 4},
 		{&together.Families, families, 1500, 100},
 		{&cfg.Rounds, rounds, 20, 1},
 	} {
@@ -85,28 +89,8 @@ func run() error {
 			*n.into = n.long
 		}
 	}
-	switch *only {
-	case "", "mixed":
-	case "modes":
-		cfg.Requests, cfg.CRDs, cfg.Histories = 0, 0, 0
-		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Rules, cfg.NoSchemas = 0, 0, 0, 0, 0, false, true
-	case "histories":
-		cfg.Requests, cfg.CRDs, cfg.Modes = 0, 0, 0
-		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Rules, cfg.NoSchemas = 0, 0, 0, 0, 0, false, true
-	case "requests":
-		cfg.Histories, cfg.Modes = 0, 0
-		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.CRDs, cfg.Rules = 0, 0, 0, 0, 0, 0, false
-	case "crds":
-		cfg.Requests, cfg.Histories, cfg.Modes = 0, 0, 0
-		cfg.Enriched, cfg.Validations, cfg.Mutants, cfg.Variants, cfg.Objects, cfg.Rules, cfg.NoSchemas = 0, 0, 0, 0, 0, false, true
-	case "normalize":
-		cfg.Requests, cfg.Histories, cfg.Modes = 0, 0, 0
-		cfg.Enriched, cfg.Validations, cfg.CRDs, cfg.Rules = 0, 0, 0, false
-	case "validate":
-		cfg.Requests, cfg.Histories, cfg.Modes = 0, 0, 0
-		cfg.Mutants, cfg.Variants, cfg.Objects, cfg.CRDs = 0, 0, 0, 0
-	default:
-		return fmt.Errorf("-only %s: use crds, normalize, validate, requests, histories, modes or mixed", *only)
+	if err := keep(&cfg, *only); err != nil {
+		return err
 	}
 	if *ignore != "" {
 		re, err := regexp.Compile(*ignore)
@@ -150,6 +134,9 @@ func run() error {
 	if cfg.CRDs > 0 {
 		fmt.Println(&counts.CRDCounts)
 	}
+	if cfg.Expressions > 0 {
+		fmt.Printf("%s\n%s\n", &counts.ExpressionCounts, &counts.EdgeCounts)
+	}
 	if cfg.Requests > 0 {
 		fmt.Println(counts.RequestCounts)
 	}
@@ -179,6 +166,39 @@ func run() error {
 	if missing := counts.Missing(); len(missing) > 0 && !*short {
 		return fmt.Errorf("%d combinations were never compared:\n%s", len(missing), strings.Join(missing, "\n"))
 	}
+	return nil
+}
+
+// keep leaves one part of the work, or all of it.
+func keep(cfg *compare.Config, only string) error {
+	parts := map[string][]*int{
+		"":            {},
+		"mixed":       {},
+		"crds":        {&cfg.CRDs},
+		"normalize":   {&cfg.Mutants, &cfg.Variants, &cfg.Objects},
+		"validate":    {&cfg.Validations, &cfg.Enriched},
+		"expressions": {&cfg.Expressions, &cfg.Edges},
+		"requests":    {&cfg.Requests},
+		"histories":   {&cfg.Histories},
+		"modes":       {&cfg.Modes},
+	}
+	kept, ok := parts[only]
+	if !ok {
+		delete(parts, "")
+		return fmt.Errorf("-only %s: use one of %s", only, strings.Join(slices.Sorted(maps.Keys(parts)), ", "))
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	for _, part := range parts {
+		for _, n := range part {
+			if !slices.Contains(kept, n) {
+				*n = 0
+			}
+		}
+	}
+	cfg.Rules = only == "validate"
+	cfg.NoSchemas = !slices.Contains([]string{"normalize", "validate", "requests"}, only)
 	return nil
 }
 
