@@ -369,6 +369,27 @@ func TestSelectableFieldsCrash(t *testing.T) {
 	}
 }
 
+func TestFindingOrder(t *testing.T) {
+	doc := whole(`{"type":"object"}`, `,"additionalPrinterColumns":[{"name":"x","type":"string","jsonPath":"x"}],"subresources":{"scale":{"specReplicasPath":"x","statusReplicasPath":".status.x"}}`)
+	const column, scale = "spec.additionalPrinterColumns[0].JSONPath", "spec.subresources.scale.specReplicasPath"
+	for name, tt := range map[string]struct {
+		got  oracle.CRDResult
+		want []string
+	}{
+		"ours":   {engine.CRD(doc, oracle.CRDOptions{}), []string{column, scale}},
+		"theirs": {oracle.CRD(doc, oracle.CRDOptions{}), []string{scale, column}},
+	} {
+		var fields []string
+		for _, e := range tt.got.Ordered {
+			field, _, _ := strings.Cut(e, ": ")
+			fields = append(fields, field)
+		}
+		if !slices.Equal(fields, tt.want) {
+			t.Errorf("%s: %q, want errors of %q", name, tt.got.Ordered, tt.want)
+		}
+	}
+}
+
 func TestDuplicateCRDKeys(t *testing.T) {
 	doc := whole(`{"type":"object"}`, `,"subresources":{"status":{}},"subresources":{"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n"}}`)
 	other := []byte(strings.Replace(string(doc), `{"type":"object"}`, `{"type":"object","nullable":false,"anyOf":[]}`, 1))

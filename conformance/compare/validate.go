@@ -2,8 +2,10 @@ package compare
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/espalier-dev/espalier/conformance/engine"
 	"github.com/espalier-dev/espalier/conformance/oracle"
@@ -21,8 +23,8 @@ const validatePrefix = "validate-"
 // that explains a difference, if one does.
 func (p *Pair) Validate(object []byte, o oracle.ValidateOptions) (d *Difference, theirs oracle.Validation, row string) {
 	ours, theirs := p.ours.Validate(object, o), p.theirs.Validate(object, o)
-	if theirs.Panic != nil {
-		return nil, theirs, "" // nothing to compare with
+	if theirs.Panic != nil { // no row describes a crash here
+		return &Difference{What: validatePrefix + kindOf(o), Schema: p.schema, Object: object, How: o, Ours: ours.String(), Theirs: theirs.String()}, theirs, ""
 	}
 	for try := 0; !equalValidations(&ours, &theirs); try++ {
 		if row := p.explained(object, o, &ours, &theirs); row != "" {
@@ -35,7 +37,29 @@ func (p *Pair) Validate(object []byte, o oracle.ValidateOptions) (d *Difference,
 		}
 		theirs = p.theirs.Validate(object, o)
 	}
+	if order := p.order(object, o, ours.Ordered, theirs.Ordered); order != nil {
+		return &Difference{What: validatePrefix + kindOf(o), Schema: p.schema, Object: object, How: o, Ours: "in this order: " + strings.Join(ours.Ordered, "\n         "), Theirs: strings.Join(order, "\n         ")}, theirs, ""
+	}
 	return nil, theirs, ""
+}
+
+// stable is how often the reference must give its errors in the same order to be taken at its word: two members of an
+// object that stand side by side in a Go map change places in one run of eight.
+const stable = 250
+
+// order returns the order of the reference's errors if it differs from ours in every run and never varies. The errors of
+// several members of an object come in random order.
+func (p *Pair) order(object []byte, o oracle.ValidateOptions, ours, theirs []string) []string {
+	if slices.Equal(ours, theirs) {
+		return nil
+	}
+	for range stable {
+		again := p.theirs.Validate(object, o)
+		if !slices.Equal(again.Ordered, theirs) {
+			return nil
+		}
+	}
+	return theirs
 }
 
 // Admit compares the engine's way to do everything in one call with its steps, on a new object of any form: the step of
@@ -85,7 +109,10 @@ func onlyDifferentErrors(ours, theirs *oracle.Validation) (string, string) {
 func Costs(schema []byte) (*Difference, int) {
 	theirs, rules, err := oracle.Costs(schema)
 	if err != nil {
-		return nil, 0 // a crash, or no schema at all, which other comparisons look at
+		if errors.Is(err, oracle.ErrCrashed) && !describedCrash(err.Error()) {
+			return &Difference{What: "rules-costs", Schema: schema, Ours: "does not crash", Theirs: err.Error()}, 0
+		}
+		return nil, 0 // no schema at all, which other comparisons look at
 	}
 	ours, err := engine.Costs(schema)
 	if err != nil {

@@ -33,6 +33,7 @@ func CRD(doc []byte, o oracle.CRDOptions) (v oracle.CRDResult) {
 			v.Errors = append(v.Errors, fmt.Sprintf("misplaced: %q, %d: %s", f.Pointer, f.Offset, f.Error()))
 		}
 	}
+	v.Ordered = slices.Clone(v.Errors)
 	slices.Sort(v.Errors)
 	slices.Sort(v.Warnings)
 	v.Warnings = slices.Compact(v.Warnings)

@@ -60,6 +60,7 @@ func rendered(got *espalier.Validation) (v oracle.Validation) {
 	if got.Omitted > 0 {
 		v.Errors = append(v.Errors, fmt.Sprintf("(%d errors omitted)", got.Omitted))
 	}
+	v.Ordered = slices.Clone(v.Errors)
 	slices.Sort(v.Errors)
 	slices.Sort(v.Warnings)
 	return v

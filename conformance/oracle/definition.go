@@ -29,6 +29,7 @@ type CRDResult struct {
 	Undecodable error
 	Panic       any
 	Errors      []string // rendered field errors, sorted
+	Ordered     []string // the same in the order in which they were found (DIVERGENCES.md, finding-order)
 	Warnings    []string // sorted, each text once
 }
 
@@ -36,7 +37,7 @@ type CRDResult struct {
 func CRD(doc []byte, o CRDOptions) (v CRDResult) {
 	defer func() {
 		if p := recover(); p != nil {
-			v = CRDResult{Panic: p}
+			v = CRDResult{Panic: crashed(p)}
 		}
 	}()
 	ctx := context.Background()
@@ -75,6 +76,7 @@ func CRD(doc []byte, o CRDOptions) (v CRDResult) {
 		undump(e, pristine)
 		v.Errors = append(v.Errors, render(e))
 	}
+	v.Ordered = slices.Clone(v.Errors)
 	slices.Sort(v.Errors)
 	return v
 }

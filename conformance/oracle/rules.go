@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -27,13 +28,16 @@ func (c Cost) String() string {
 	return fmt.Sprintf("%s: cost %d, times %d, total %d", c.Path, c.Cost, c.Times, c.Total)
 }
 
+// ErrCrashed is the error of Costs if the reference crashed.
+var ErrCrashed = errors.New("the reference crashed")
+
 // Costs compiles the rules of a schema as the reference does when a CRD is created, and returns what those that compile
 // may cost, in the order of their paths, and how many rules there are. It is meant for schemas that have no structural
 // errors.
 func Costs(schemaJSON []byte) (costs []Cost, rules int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			costs, err = nil, fmt.Errorf("panic: %v", p)
+			costs, err = nil, fmt.Errorf("%w: %v", ErrCrashed, crashed(p))
 		}
 	}()
 	internal, err := Internal(schemaJSON)

@@ -42,7 +42,7 @@ type Result struct {
 func Check(schemaJSON []byte, status bool) (v Result) {
 	defer func() {
 		if p := recover(); p != nil {
-			v = Result{Panic: p}
+			v = Result{Panic: crashed(p)}
 		}
 	}()
 	props, err := decode(schemaJSON)

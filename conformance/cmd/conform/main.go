@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/compare"
@@ -36,6 +37,8 @@ func run() error {
 		only     = flag.String("only", "", "only one part: crds, normalize, validate, mixed")
 		one      = flag.Bool("alone", false, "for its own use: answer the question about one schema on standard input, and exit")
 		seed     = flag.Uint64("seed", 1, "first seed")
+		rounds   = flag.Int("rounds", 0, "rounds into which the work is divided; each has a share of every part (default 20; short form 1)")
+		first    = flag.Bool("first", false, "stop at the first difference")
 		duration = flag.Duration("duration", 0, "go on with further seeds for this long")
 		workers  = flag.Int("workers", 2, "parallel workers")
 		show     = flag.Int("show", 10, "differences to print")
@@ -48,7 +51,7 @@ func run() error {
 	if *one {
 		return mixed.Answer(os.Stdin, os.Stdout)
 	}
-	cfg := compare.Config{Seed: *seed, Rules: true, Duration: *duration, Workers: *workers, Show: *show, Progress: os.Stdout}
+	cfg := compare.Config{Seed: *seed, Rules: true, Duration: *duration, First: *first, Workers: *workers, Show: *show, Progress: os.Stdout}
 	together := mixed.Config{Seed: *seed, Workers: *workers, Show: *show, Progress: os.Stdout}
 	for _, n := range []struct {
 		into, given *int
@@ -61,6 +64,7 @@ func run() error {
 		{&cfg.Enriched, enriched, 8000, 250},
 		{&cfg.CRDs, crds, 20000, 1500},
 		{&together.Families, families, 1500, 100},
+		{&cfg.Rounds, rounds, 20, 1},
 	} {
 		switch {
 		case *n.given > 0:
@@ -102,8 +106,18 @@ func run() error {
 	fmt.Printf("corpus: %d CRDs (%d with rules), %d versions, %d distinct schemas, %.1f MB, %d files unparsed, loaded in %v\n",
 		set.Total, set.WithRules, set.Versions, len(set.Schemas), float64(set.Bytes())/1e6, set.Unparsed(), set.Took.Round(time.Millisecond))
 
-	if *only == "" || *only == "mixed" {
-		if err := mix(ctx, set, together); err != nil || *only == "mixed" {
+	var answers int64
+	later := together
+	switch *only {
+	case "mixed":
+		_, err := mix(ctx, set, together)
+		return err
+	case "":
+		// A share of the families first, like a round; the others when all else was equal.
+		together.Families /= cfg.Rounds
+		later.Families -= together.Families
+		later.Seed += uint64(together.Families)
+		if answers, err = mix(ctx, set, together); err != nil {
 			return err
 		}
 	}
@@ -115,6 +129,14 @@ func run() error {
 		fmt.Println(&counts.CRDCounts)
 	}
 	summarize(set, counts)
+	for _, table := range counts.Tables {
+		fmt.Print(table)
+	}
+	if err == nil && *only == "" && later.Families > 0 && counts.Differences.Load() == 0 {
+		more, failed := mix(ctx, set, later)
+		answers, err = answers+more, failed
+	}
+	fmt.Printf("comparisons %d\n", counts.Comparisons()+answers)
 	fmt.Printf("CRDs %d, versions %d, distinct schemas %d, mutated schemas %d, object runs %d, validations %d, rules compiled %d, differences %d, duration %v\n",
 		set.Total, set.Versions, len(set.Schemas), counts.Mutants.Load(), counts.Objects.Load(), counts.Runs(), counts.RulesCompiled.Load(), counts.Differences.Load(), time.Since(began).Round(time.Second))
 	if err != nil {
@@ -123,27 +145,30 @@ func run() error {
 	if n, ignored := counts.Differences.Load(), counts.Ignored.Load(); n+ignored > 0 {
 		return fmt.Errorf("%d differences, %d ignored", n, ignored)
 	}
+	if missing := counts.Missing(); len(missing) > 0 && !*short {
+		return fmt.Errorf("%d combinations were never compared:\n%s", len(missing), strings.Join(missing, "\n"))
+	}
 	return nil
 }
 
-// mix compares the answers of schemas that are in use together with those of each alone. A difference there makes every
+// mix compares the answers of schemas that are in use together with those of each alone, and says how many. A difference there makes every
 // other comparison depend on the order in which it is made, so it ends the run.
-func mix(ctx context.Context, set *corpus.Set, cfg mixed.Config) error {
+func mix(ctx context.Context, set *corpus.Set, cfg mixed.Config) (answers int64, err error) {
 	executable, err := os.Executable()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	cfg.Command = []string{executable, "-alone"}
 	began := time.Now()
 	counts, err := mixed.Run(ctx, set.Schemas, cfg)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	fmt.Printf("%s, duration %v\n", &counts, time.Since(began).Round(time.Second))
 	if counts.Differences > 0 {
-		return fmt.Errorf("%d answers depend on other schemas", counts.Differences)
+		return 0, fmt.Errorf("%d answers depend on other schemas", counts.Differences)
 	}
-	return nil
+	return int64(counts.Answers), nil
 }
 
 // summarize prints what was compared of validation.
