@@ -350,7 +350,7 @@ soak: tools ## Run mixed load and schema changes for MINUTES; fail if memory gro
 .PHONY: explore
 explore: ## Run 100 fault schedules against the guide's controller, and one of them 50 times (about two minutes)
 	$(call step,run fault schedules and repeat one)
-	@$(WORKSPACE) $(TEST) -count=1 -timeout 30m ./server/espaliertest
+	@$(WORKSPACE) ESPALIER_REPEAT=50 $(TEST) -count=1 -timeout 30m ./server/espaliertest
 
 .PHONY: robustness
 robustness: tools ## Run replicas under faults for MINUTES (default 60), half on one etcd member and half on three; ROBUSTNESSFLAGS='-members 3 -faults cut' for some

@@ -146,7 +146,7 @@ var linear = []struct{ group, version, plural, lists string }{
 	{"storage.k8s.io", "v1", "csinodes", "storage/v1.CSINodeSpec.drivers storage/v1.CSINodeDriver.topologyKeys"},
 }
 
-// longLists makes objects of which the lists of a family are long.
+// longLists makes objects in which the lists of a family are long.
 func longLists(t *testing.T, lists string) grower {
 	t.Helper()
 	g := grower{variant: "distinct", smallest: 1, long: map[string]bool{}}

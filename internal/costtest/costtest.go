@@ -74,8 +74,8 @@ type cost struct {
 // patience is how much processor time Linear spends on inputs that grow too fast.
 const patience = 5 * time.Second
 
-// Linear fails the test if the cost of the inputs, of which the first is the smallest,
-// grows faster than their size, by more than Limit.
+// Linear fails the test if the cost of the inputs grows faster than their size, by more
+// than Limit. The first input is the smallest.
 func Linear(t testing.TB, inputs ...Input) {
 	t.Helper()
 	limit := Limit(t)

@@ -280,6 +280,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 }
 
 func TestSlowWebhook(t *testing.T) {
+	t.Parallel()
 	e := startThings(t)
 	release := make(chan struct{})
 	h := hooked(t, func(_, _ map[string]any) { <-release })
