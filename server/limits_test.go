@@ -154,7 +154,6 @@ func TestBlockedSmallAnswersEnd(t *testing.T) {
 // A server ends within seconds though clients do not read their watches, lists
 // and single objects.
 func TestServerEndsInSpiteOfClientsThatDoNotRead(t *testing.T) {
-	t.Parallel()
 	r, client := withWeb(t)
 	for i := range 25 {
 		name := fmt.Sprint("shop-", i)
