@@ -41,7 +41,6 @@ func TestServerMetrics(t *testing.T) {
 
 // A certificate that clients would refuse does not take the place of a good one.
 func TestServingCertificateReload(t *testing.T) {
-	t.Parallel()
 	var certificate, key string
 	r := start(t, func(o *server.Options) {
 		certificate, key = o.Serving.ServerCert.CertKey.CertFile, o.Serving.ServerCert.CertKey.KeyFile
