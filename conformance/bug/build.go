@@ -112,7 +112,7 @@ func (b *Builder) Server(ctx context.Context, bug *Bug, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.compile(ctx, b.root, bug, "-o", out, "./cmd/espalier-server"); err != nil {
+	if err := b.compile(ctx, b.root, bug, "-trimpath", "-ldflags=-s -w", "-o", out, "./cmd/espalier-server"); err != nil {
 		return fmt.Errorf("building the server with bug %s failed: %w", bug.Name, err)
 	}
 	return nil
@@ -139,9 +139,7 @@ func (b *Builder) compile(ctx context.Context, dir string, bug *Bug, arguments .
 	if err != nil {
 		return err
 	}
-	_, err = b.run(ctx, dir, append([]string{
-		"build", "-trimpath", "-ldflags=-s -w", "-overlay", overlay,
-	}, arguments...)...)
+	_, err = b.run(ctx, dir, append([]string{"build", "-overlay", overlay}, arguments...)...)
 	return err
 }
 
