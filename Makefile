@@ -55,7 +55,7 @@ verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run ev
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline controllers deploy-check envtest search-diff soak explore robustness mutants ## Run every suite that verify leaves out (hours)
+nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline controllers deploy-check envtest search-diff soak explore robustness mutants ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -209,6 +209,11 @@ conformance-short: tools ## Run the differential tests against upstream, short f
 conformance: ## Run the differential tests against upstream, long form
 	$(call step,compare Espalier with upstream on generated inputs (long form))
 	@cd conformance && $(GO) run ./cmd/conform
+
+.PHONY: planted
+planted: ## Plant bugs in the engine, drawn by a seed, and let the comparison with upstream find them; PLANTEDFLAGS='-seed 7 -count 3' for others
+	$(call step,plant bugs in the engine and let the comparison find them)
+	@cd conformance && $(GO) run ./cmd/planted $(PLANTEDFLAGS)
 
 .PHONY: search-diff
 search-diff: ## Search for breaking changes that crd/diff misses, for MINUTES (default 10)

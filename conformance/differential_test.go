@@ -9,8 +9,6 @@ import (
 
 	"github.com/espalier-dev/espalier/conformance/compare"
 	"github.com/espalier-dev/espalier/conformance/corpus"
-	"github.com/espalier-dev/espalier/conformance/generate"
-	"github.com/espalier-dev/espalier/conformance/oracle"
 )
 
 // seeds are the schemas of testdata: small, and each about one feature.
@@ -77,71 +75,4 @@ func TestCRDs(t *testing.T) {
 	if c.Created.Load() != n || c.Changed.Load() != n || c.Warned.Load() == 0 || c.Refused.Load() == 0 || c.Refused.Load()+c.Undecoded.Load()+c.Crashed.Load() >= 2*n {
 		t.Error("that is not what was to be compared")
 	}
-}
-
-// compiled compiles a seed schema for both sides and for the generator.
-func compiled(f *testing.F, s corpus.Schema) (*compare.Pair, *generate.Plan) {
-	pair, d := compare.Compile(s.JSON)
-	if d != nil || pair == nil {
-		f.Fatalf("%s does not compile: %v", s.Name, d)
-	}
-	plan, err := generate.Compile(s.JSON)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return pair, plan
-}
-
-// FuzzDifferential hands the fuzzer's bytes to both sides, with one of the seed schemas.
-func FuzzDifferential(f *testing.F) {
-	var pairs []*compare.Pair
-	for i, s := range seeds(f) {
-		pair, plan := compiled(f, s)
-		pairs = append(pairs, pair)
-		for _, mode := range []generate.Mode{generate.Valid, generate.Near, generate.Hostile, generate.Hostile} {
-			f.Add(uint8(i), mode == generate.Near, plan.Append(nil, uint64(i)*7+uint64(mode), generate.Options{Mode: mode, Size: 300}))
-		}
-	}
-	f.Fuzz(func(t *testing.T, schema uint8, storage bool, object []byte) {
-		source := oracle.Request
-		if storage {
-			source = oracle.Storage
-		}
-		pair := pairs[int(schema)%len(pairs)]
-		d, out := pair.Normalize(object, source)
-		if d == nil {
-			d = pair.Routes(object, source, out)
-		}
-		if d != nil {
-			t.Error(d)
-		}
-	})
-}
-
-// FuzzValidate hands the fuzzer's bytes to both sides as an object and what it was before, with one of the seed schemas.
-// It ignores bytes that are no objects.
-func FuzzValidate(f *testing.F) {
-	var pairs []*compare.Pair
-	for i, s := range seeds(f) {
-		pair, plan := compiled(f, s)
-		pairs = append(pairs, pair)
-		for seed := range uint64(4) {
-			old := plan.Append(nil, uint64(i)*7+seed, generate.Options{Mode: generate.Breach, Size: 300, Compact: true})
-			f.Add(uint8(i), uint8(seed), generate.Edit(old, old, seed), old)
-			f.Add(uint8(i), uint8(seed), old, []byte(nil))
-		}
-	}
-	f.Fuzz(func(t *testing.T, schema, how uint8, object, old []byte) {
-		obj, err := oracle.Decode(object)
-		if err != nil {
-			return
-		}
-		o := oracle.ValidateOptions{Ratchet: how&1 == 0, Scope: oracle.Scope(how >> 1 % 3)}
-		if before, err := oracle.Decode(old); err == nil {
-			o.Old = oracle.Marshal(before)
-		}
-		if d, _, _ := pairs[int(schema)%len(pairs)].Validate(oracle.Marshal(obj), o); d != nil {
-			t.Error(d)
-		}
-	})
 }

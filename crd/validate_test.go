@@ -342,3 +342,24 @@ func FuzzValidate(f *testing.F) {
 		}
 	})
 }
+
+// Formats of names are as new as Kubernetes 1.34.
+func TestFormatsOfVersions(t *testing.T) {
+	const doc = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"webs.example.org"},"spec":{"group":"example.org",
+		"scope":"Namespaced","names":{"plural":"webs","kind":"Web"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"a":{"type":"string","format":"k8s-short-name"}}}}}]}}`
+	for version, want := range map[string]int{"": 0, "1.34": 0, "1.33": 1, "1.28": 1} {
+		found, err := validate([]byte(doc), crd.ValidateOptions{CompatibilityVersion: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, f := range found {
+			if f.Check == "format-unrecognized" {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%q: %d warnings of the format, want %d", version, n, want)
+		}
+	}
+}

@@ -14,6 +14,8 @@ import (
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/conformance/coverage"
 	"github.com/espalier-dev/espalier/conformance/generate"
+	"github.com/espalier-dev/espalier/conformance/history"
+	"github.com/espalier-dev/espalier/conformance/modes"
 	"github.com/espalier-dev/espalier/conformance/mutate"
 	"github.com/espalier-dev/espalier/conformance/oracle"
 )
@@ -21,11 +23,20 @@ import (
 // Config says how much to compare.
 type Config struct {
 	Seed     uint64
-	Mutants  int  // mutated schemas
-	Objects  int  // object runs over the schemas as they are: one object, one source, both sides
-	Variants int  // schemas varied within the rules; each gets objectsPerVariant object runs
-	Enriched int  // schemas rich in value validations and rules; each gets validationsPerEnriched validations
-	Rules    bool // compare the rules and the defaults of the schemas as they are
+	Mutants  int // mutated schemas
+	Objects  int // object runs over the schemas as they are: one object, one source, both sides
+	Variants int // schemas varied within the rules; each gets objectsPerVariant object runs
+	Enriched int // schemas rich in value validations and rules; each gets validationsPerEnriched validations
+	// Expressions is the number of schemas with composed CEL rules; each gets objectsPerCase objects.
+	Expressions int
+	// Edges is the number of objects for which the size is looked for at which rules become too expensive, and of so many
+	// times boundsPerBudget schemas with such a bound.
+	Edges int
+	Rules bool // compare the rules and the defaults of the schemas as they are
+	// Requests is the number of resources, each of a schema and a form of its CRD, that get roundsPerResource objects.
+	Requests  int
+	Histories int // CRDs, each with 3 to 8 changes
+	Modes     int // schemas in a mode of the engine, each with objectsPerMode objects
 	// Whole CRDs are compared as they are, and then this many mutated ones, each created and changed.
 	Whole     []corpus.CRD
 	CRDs      int
@@ -33,11 +44,15 @@ type Config struct {
 	NoSchemas bool // only whole CRDs
 	// Validations are made over the schemas as they are: one object, new or changed, both sides.
 	Validations int
-	Duration    time.Duration  // go on with further seeds until this much time has passed; 0 stops at the numbers
-	Workers     int            // default 2
-	Show        int            // differences to shrink and print; default 10
-	Ignore      *regexp.Regexp // reproducers that match are counted apart: to see what is behind a known defect
-	Progress    io.Writer      // nil for silence
+	// Rounds is into how many rounds the work is divided; default 1. Every round has a share of every part, so that all
+	// parts have been tried after the first.
+	Rounds   int
+	First    bool           // stop at the first difference
+	Duration time.Duration  // go on with further seeds until this much time has passed; 0 stops at the numbers
+	Workers  int            // default 2
+	Show     int            // differences to shrink and print; default 10
+	Ignore   *regexp.Regexp // reproducers that match are counted apart: to see what is behind a known defect
+	Progress io.Writer      // nil for silence
 }
 
 // Counts is what has been compared.
@@ -46,6 +61,11 @@ type Counts struct {
 	BadDefaults, BadRules                                                                 atomic.Int64 // schemas of the corpus whose defaults or rules are refused
 	ValidationCounts
 	CRDCounts
+	*RequestCounts
+	*HistoryCounts
+	*ModeCounts
+	ExpressionCounts
+	EdgeCounts
 	Grammar GrammarCounts
 	// Evaluated is the number of distinct rules that were evaluated, Refuted that of fields for which one gave false or
 	// failed, as the schemas have them.
@@ -58,7 +78,9 @@ type Counts struct {
 // Comparisons is the number of answers that were compared: about schemas, CRDs, objects, and values to which a rule applies.
 func (c *Counts) Comparisons() int64 {
 	return c.Results.Load() + c.Mutants.Load() + c.Objects.Load() + c.Runs() + c.CRDs.Load() + c.Created.Load() + c.Changed.Load() + c.RuleRuns.Load() +
-		c.Grammar.Comparisons()
+		c.ComposedSchemas.Load() + c.ComposedRuns.Load() + c.Versioned.Load() + c.EdgeRuns.Load() +
+		c.Grammar.Comparisons() +
+		c.Asked.Load() + c.Admissions.Load() + 3*c.Steps.Load() + c.Moded.Load()
 }
 
 // Missing lists what the grammars of the generators promise and was never compared.
@@ -71,8 +93,8 @@ func (c *Counts) Missing() (list []string) {
 
 // String is a line of progress.
 func (c *Counts) String() string {
-	return fmt.Sprintf("%s, schemas %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, differences %d (explained %d), crashes of the reference %d",
-		&c.CRDCounts, c.Results.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
+	return fmt.Sprintf("%s, schemas %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, %s, %s, %s, %s, %s, differences %d (explained %d), crashes of the reference %d",
+		&c.CRDCounts, c.Results.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, &c.ExpressionCounts, &c.EdgeCounts, c.RequestCounts, c.HistoryCounts, c.ModeCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
 }
 
 // objectsPerMutant is how many objects every accepted mutant gets: mutants have combinations that real schemas lack.
@@ -80,6 +102,22 @@ const objectsPerMutant = 6
 
 // objectsPerVariant is the same for variants.
 const objectsPerVariant = 24
+
+// share is the work of one round.
+func (c Config) share() Config {
+	for _, n := range []*int{&c.Mutants, &c.Objects, &c.Variants, &c.Enriched, &c.CRDs, &c.Validations, &c.Requests, &c.Histories, &c.Modes, &c.Expressions, &c.Edges, &c.Grammar} {
+		*n = (*n + c.Rounds - 1) / c.Rounds
+	}
+	return c
+}
+
+// share is what one round takes of a list.
+func share[T any](list []T, round, rounds int) (part []T) {
+	for i := round % rounds; i < len(list); i += rounds {
+		part = append(part, list[i])
+	}
+	return part
+}
 
 // Run compares everything over the schemas. It returns what was compared and the shrunk differences, Show at most.
 func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*Difference, error) {
@@ -89,17 +127,32 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 	if cfg.Show <= 0 {
 		cfg.Show = 10
 	}
-	r := &runner{cfg: cfg, schemas: schemas, until: time.Now().Add(cfg.Duration), kinds: map[string]int{}, seen: map[string]bool{},
+	if cfg.Rounds <= 0 {
+		cfg.Rounds = 1
+	}
+	cfg = cfg.share()
+	r := &runner{cfg: cfg, until: time.Now().Add(cfg.Duration), kinds: map[string]int{}, seen: map[string]bool{},
 		rows: map[string]int{}, reached: map[string]bool{}, refuted: map[string]bool{}}
+	if cfg.Expressions > 0 {
+		r.cover = newCover()
+		r.counts.Tables = append(r.counts.Tables, r.cover.uses, r.cover.outcomes)
+	}
 	r.ctx, r.stop = context.WithCancel(ctx)
 	defer r.stop()
+	r.counts.RequestCounts = newRequestCounts()
+	r.counts.HistoryCounts = newHistoryCounts()
+	r.counts.ModeCounts = newModeCounts()
+	if cfg.Modes > 0 {
+		r.counts.Tables = append(r.counts.Tables, r.counts.Cells, r.counts.Versions)
+	}
+	if cfg.Histories > 0 {
+		r.counts.Tables = append(r.counts.Tables, r.counts.Outcomes)
+	}
+	if cfg.Requests > 0 {
+		r.counts.Tables = append(r.counts.Tables, r.counts.Forms)
+	}
 	go r.report()
 
-	var usable []corpus.Schema
-	if !cfg.NoSchemas {
-		r.say("Comparing the results of %d schemas", len(schemas))
-		usable = r.compareSchemas()
-	}
 	pool := &mutate.Pool{}
 	for _, s := range schemas {
 		if err := pool.Add(s.Name, s.JSON, 2); err != nil {
@@ -112,44 +165,16 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 			return &r.counts, nil, fmt.Errorf("%s: %w", d.Name, err)
 		}
 	}
-	if len(cfg.Whole) > 0 {
-		r.say("%d whole CRDs", len(cfg.Whole))
-		r.crds(cfg.Whole)
-	}
-	if cfg.Rules {
-		r.say("costs of rules")
-		r.rules(usable)
-	}
-	for round := uint64(0); r.ctx.Err() == nil; round++ {
-		if cfg.Grammar > 0 {
-			r.say("%d schemas of the grammar with %d objects each", cfg.Grammar, valuesPerCase)
-			r.grammarCases(round)
+	usable := make([][]corpus.Schema, cfg.Rounds)
+	for round := 0; r.ctx.Err() == nil; round++ {
+		if cfg.Rounds > 1 {
+			r.say("Round %d of %d", round+1, cfg.Rounds)
 		}
-		if cfg.CRDs > 0 && whole.Len() > 0 && pool.Len() > 0 {
-			r.say("%d mutated CRDs, created and changed", cfg.CRDs)
-			r.mutatedCRDs(whole, round)
+		if round < cfg.Rounds {
+			usable[round] = r.real(share(schemas, round, cfg.Rounds), share(cfg.Whole, round, cfg.Rounds))
 		}
-		if cfg.Enriched > 0 && pool.Len() > 0 {
-			r.say("%d enriched schemas with %d validations each", cfg.Enriched, validationsPerEnriched)
-			r.enriched(pool, round)
-		}
-		if cfg.Validations > 0 && len(usable) > 0 {
-			r.say("%d validations over %d schemas", cfg.Validations, len(usable))
-			r.validationsOf(usable, round)
-		}
-		if cfg.Mutants > 0 && pool.Len() > 0 {
-			r.say("%d mutated schemas from %d parts", cfg.Mutants, pool.Len())
-			r.mutants(pool, round)
-		}
-		if cfg.Variants > 0 && pool.Len() > 0 {
-			r.say("%d varied schemas with %d object runs each", cfg.Variants, objectsPerVariant)
-			r.variants(pool, round)
-		}
-		if cfg.Objects > 0 && len(usable) > 0 {
-			r.say("%d object runs over %d schemas", cfg.Objects, len(usable))
-			r.objects(usable, round)
-		}
-		if cfg.Duration == 0 || time.Now().After(r.until) {
+		r.made(usable[round%cfg.Rounds], pool, whole, uint64(round))
+		if round+1 >= cfg.Rounds && (cfg.Duration == 0 || time.Now().After(r.until)) {
 			break
 		}
 	}
@@ -157,13 +182,82 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 	return &r.counts, r.found, ctx.Err()
 }
 
+// real compares schemas and CRDs as they are, and returns the schemas that both sides accept.
+func (r *runner) real(schemas []corpus.Schema, whole []corpus.CRD) (usable []corpus.Schema) {
+	if !r.cfg.NoSchemas {
+		r.say("Comparing the results of %d schemas", len(schemas))
+		usable = r.compareSchemas(schemas)
+	}
+	if len(whole) > 0 {
+		r.say("%d whole CRDs", len(whole))
+		r.crds(whole)
+	}
+	if r.cfg.Rules {
+		r.say("costs of rules")
+		r.rules(usable)
+	}
+	return usable
+}
+
+// made compares what generators make of the schemas and CRDs.
+func (r *runner) made(usable []corpus.Schema, pool *mutate.Pool, whole *mutate.CRDs, round uint64) {
+	cfg := &r.cfg
+	if cfg.Grammar > 0 {
+		r.say("%d schemas of the grammar with %d objects each", cfg.Grammar, valuesPerCase)
+		r.grammarCases(round)
+	}
+	if cfg.Expressions > 0 {
+		r.say("%d schemas with composed rules, with %d objects each", cfg.Expressions, objectsPerCase)
+		r.expressions(round)
+	}
+	if cfg.Edges > 0 {
+		r.say("cost edges of %d schemas and %d objects", cfg.Edges*boundsPerBudget, cfg.Edges)
+		r.edges(round)
+	}
+	if cfg.CRDs > 0 && whole.Len() > 0 && pool.Len() > 0 {
+		r.say("%d mutated CRDs, created and changed", cfg.CRDs)
+		r.mutatedCRDs(whole, round)
+	}
+	if cfg.Modes > 0 && pool.Len() > 0 {
+		r.say("%d schemas in a mode with %d objects each, and CRDs of %d compatibility versions", cfg.Modes, objectsPerMode, len(modes.Versions()))
+		r.modes(pool, round)
+	}
+	if cfg.Histories > 0 && pool.Len() > 0 {
+		r.say("%d histories of CRDs", cfg.Histories)
+		r.histories(history.New(whole, pool), round)
+	}
+	if cfg.Requests > 0 && pool.Len() > 0 {
+		r.say("%d resources with requests about %d objects each", cfg.Requests, roundsPerResource)
+		r.requests(usable, pool, round)
+	}
+	if cfg.Enriched > 0 && pool.Len() > 0 {
+		r.say("%d enriched schemas with %d validations each", cfg.Enriched, validationsPerEnriched)
+		r.enriched(pool, round)
+	}
+	if cfg.Validations > 0 && len(usable) > 0 {
+		r.say("%d validations over %d schemas", cfg.Validations, len(usable))
+		r.validationsOf(usable, round)
+	}
+	if cfg.Mutants > 0 && pool.Len() > 0 {
+		r.say("%d mutated schemas from %d parts", cfg.Mutants, pool.Len())
+		r.mutants(pool, round)
+	}
+	if cfg.Variants > 0 && pool.Len() > 0 {
+		r.say("%d varied schemas with %d object runs each", cfg.Variants, objectsPerVariant)
+		r.variants(pool, round)
+	}
+	if cfg.Objects > 0 && len(usable) > 0 {
+		r.say("%d object runs over %d schemas", cfg.Objects, len(usable))
+		r.objects(usable, round)
+	}
+}
+
 type runner struct {
-	cfg     Config
-	ctx     context.Context
-	stop    func()
-	schemas []corpus.Schema
-	until   time.Time
-	counts  Counts
+	cfg    Config // of one round
+	ctx    context.Context
+	stop   func()
+	until  time.Time
+	counts Counts
 
 	mu    sync.Mutex
 	found []*Difference
@@ -174,6 +268,7 @@ type runner struct {
 
 	rows             map[string]int  // explained differences
 	reached, refuted map[string]bool // rules
+	cover            *cover
 }
 
 func (r *runner) say(format string, args ...any) {
@@ -234,13 +329,16 @@ func (r *runner) differ(d *Difference, origin string) {
 	r.seen[fine] = true
 	r.found = append(r.found, d)
 	r.say("%s", d)
+	if r.cfg.First {
+		r.stop()
+	}
 }
 
 // compareSchemas compares the results of validating the schemas as they are and returns those that both sides accept.
-func (r *runner) compareSchemas() []corpus.Schema {
-	ok := make([]bool, len(r.schemas))
-	r.each(len(r.schemas), func(i int) {
-		s := r.schemas[i]
+func (r *runner) compareSchemas(schemas []corpus.Schema) []corpus.Schema {
+	ok := make([]bool, len(schemas))
+	r.each(len(schemas), func(i int) {
+		s := schemas[i]
 		d, theirs := Schema(s.JSON, s.Status)
 		r.counts.Results.Add(1)
 		if d != nil {
@@ -258,7 +356,7 @@ func (r *runner) compareSchemas() []corpus.Schema {
 	var usable []corpus.Schema
 	for i, yes := range ok {
 		if yes {
-			usable = append(usable, r.schemas[i])
+			usable = append(usable, schemas[i])
 		}
 	}
 	return usable

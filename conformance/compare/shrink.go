@@ -83,6 +83,8 @@ type shrinker struct {
 	until    time.Time
 	compiled []byte // the schema of pair, to compile once while the object shrinks
 	pair     *Pair
+
+	resources *Resources
 }
 
 func (s *shrinker) late() bool { return time.Now().After(s.until) }
@@ -91,8 +93,12 @@ func (s *shrinker) late() bool { return time.Now().After(s.until) }
 func (s *shrinker) retry(schema, object, old []byte) *Difference {
 	var d *Difference
 	switch {
+	case strings.HasPrefix(s.best.What, modePrefix):
+		return s.retryMode(schema, object, old)
 	case strings.HasPrefix(s.best.What, crdPrefix):
-		if d, _ = CRD(object, crdHow(s.best.What, old)); d == nil || signature(d) != signature(s.best) {
+		how := crdHow(s.best.What, old)
+		how.Compatibility = s.best.Mode
+		if d, _ = CRD(object, how); d == nil || signature(d) != signature(s.best) {
 			return nil
 		}
 		d.Object, d.How.Old = bytes.Clone(d.Object), bytes.Clone(d.How.Old)
@@ -108,6 +114,11 @@ func (s *shrinker) retry(schema, object, old []byte) *Difference {
 			return nil
 		}
 		d, _ = Costs(schema)
+	case s.best.What == versioned:
+		if v, theirs := Schema(schema, false); v != nil || !theirs.Accepted() || len(theirs.Defaults) > 0 {
+			return nil
+		}
+		d = CostsAt(schema, s.best.At)
 	case strings.HasPrefix(s.best.What, validatePrefix):
 		return s.retryValidate(schema, object, old)
 	case s.best.What == "format" || s.best.What == "pattern":
@@ -119,6 +130,10 @@ func (s *shrinker) retry(schema, object, old []byte) *Difference {
 		how := s.best.How
 		how.Old = old
 		d, _, _ = s.pair.AdmitBoth(object, s.pair.theirs.Normalize(object, oracle.Request), how)
+	case strings.HasPrefix(s.best.What, wholePrefix):
+		return s.retryWhole(schema, object, old)
+	case strings.HasPrefix(s.best.What, requestPrefix):
+		return s.retryRequest(schema, object, old)
 	case s.best.What == admitted:
 		if !s.compile(schema) {
 			return nil

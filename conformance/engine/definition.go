@@ -33,6 +33,7 @@ func CRD(doc []byte, o oracle.CRDOptions) (v oracle.CRDResult) {
 			v.Errors = append(v.Errors, fmt.Sprintf("misplaced: %q, %d: %s", f.Pointer, f.Offset, f.Error()))
 		}
 	}
+	v.Ordered = slices.Clone(v.Errors)
 	slices.Sort(v.Errors)
 	slices.Sort(v.Warnings)
 	v.Warnings = slices.Compact(v.Warnings)
@@ -45,7 +46,7 @@ func validate(doc []byte, o oracle.CRDOptions) ([]finding.Finding, error) {
 		return nil, err
 	}
 	defer d.Release()
-	options := crd.ValidateOptions{Verbatim: o.Verbatim}
+	options := crd.ValidateOptions{Verbatim: o.Verbatim, CompatibilityVersion: o.Compatibility}
 	if o.Old != nil {
 		if options.Old, err = crd.Parse(o.Old); err != nil {
 			return nil, err

@@ -22,6 +22,8 @@ import (
 type CRDOptions struct {
 	Old      []byte // the CRD before the change; nil if it is created
 	Verbatim bool   // validate what is given, rather than what the server would make of a request with it
+	// Compatibility is the compatibility version; empty for the reference's own. To the reference, see SetCompatibility.
+	Compatibility string
 }
 
 // A CRDResult is what the reference says about a whole CRD.
@@ -29,6 +31,7 @@ type CRDResult struct {
 	Undecodable error
 	Panic       any
 	Errors      []string // rendered field errors, sorted
+	Ordered     []string // the same in the order in which they were found (DIVERGENCES.md, finding-order)
 	Warnings    []string // sorted, each text once
 }
 
@@ -36,7 +39,7 @@ type CRDResult struct {
 func CRD(doc []byte, o CRDOptions) (v CRDResult) {
 	defer func() {
 		if p := recover(); p != nil {
-			v = CRDResult{Panic: p}
+			v = CRDResult{Panic: crashed(p)}
 		}
 	}()
 	ctx := context.Background()
@@ -75,6 +78,7 @@ func CRD(doc []byte, o CRDOptions) (v CRDResult) {
 		undump(e, pristine)
 		v.Errors = append(v.Errors, render(e))
 	}
+	v.Ordered = slices.Clone(v.Errors)
 	slices.Sort(v.Errors)
 	return v
 }

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,7 +11,9 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
@@ -27,29 +30,63 @@ func (c Cost) String() string {
 	return fmt.Sprintf("%s: cost %d, times %d, total %d", c.Path, c.Cost, c.Times, c.Total)
 }
 
+// ErrCrashed is the error of Costs if the reference crashed.
+var ErrCrashed = errors.New("the reference crashed")
+
 // Costs compiles the rules of a schema as the reference does when a CRD is created, and returns what those that compile
 // may cost, in the order of their paths, and how many rules there are. It is meant for schemas that have no structural
 // errors.
 func Costs(schemaJSON []byte) (costs []Cost, rules int, err error) {
+	c, err := compileRules(schemaJSON, environment.DefaultCompatibilityVersion())
+	if err != nil {
+		return nil, 0, err
+	}
+	return c.costs, c.rules, nil
+}
+
+// CostsAt is Costs for another compatibility version, such as "1.30", with the errors of expressions that do not compile
+// there, sorted.
+func CostsAt(schemaJSON []byte, compatibility string) (costs []Cost, errors []string, err error) {
+	v, err := version.ParseMajorMinor(compatibility)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := compileRules(schemaJSON, v)
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.Sort(c.errors)
+	return c.costs, c.errors, nil
+}
+
+func compileRules(schemaJSON []byte, v *version.Version) (c *compiler, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			costs, err = nil, fmt.Errorf("panic: %v", p)
+			c, err = nil, fmt.Errorf("%w: %v", ErrCrashed, crashed(p))
 		}
 	}()
 	internal, err := Internal(schemaJSON)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	c := compiler{base: environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())}
+	c = &compiler{base: environment.MustBaseEnvSet(v)}
 	c.schema(internal, nil, validation.RootCELContext(internal))
 	slices.SortFunc(c.costs, func(a, b Cost) int { return strings.Compare(a.Path, b.Path) })
-	return c.costs, c.rules, nil
+	return c, nil
 }
 
 type compiler struct {
-	base  *environment.EnvSet
-	costs []Cost
-	rules int
+	base   *environment.EnvSet
+	costs  []Cost
+	errors []string
+	rules  int
+}
+
+// fail notes that an expression does not compile.
+func (c *compiler) fail(path *field.Path, err *apiservercel.Error) {
+	if err != nil {
+		c.errors = append(c.errors, selfType.ReplaceAllString(path.String()+": "+err.Detail, "selfType"))
+	}
 }
 
 // schema compiles the rules of a schema and of those below it that rules can be about.
@@ -80,6 +117,8 @@ func (c *compiler) schema(s *apiextensions.JSONSchemaProps, path *field.Path, at
 	}
 	c.rules += len(results)
 	for i, r := range results {
+		c.fail(path.Index(i).Child("rule"), r.Error)
+		c.fail(path.Index(i).Child("messageExpression"), r.MessageExpressionError)
 		if r.Program == nil {
 			continue
 		}

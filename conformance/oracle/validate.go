@@ -54,6 +54,8 @@ type Validation struct {
 	Warnings []string
 	// Undecodable is set when the object or the old object is no JSON object.
 	Undecodable error
+	// Ordered are the errors in the order in which they were found.
+	Ordered []string
 	// Panic is set when the reference crashed; the lists are then empty.
 	Panic any
 	// Blocked says that rules were not evaluated because of other errors.
@@ -142,7 +144,7 @@ func (s *Schema) HasRules() bool {
 func (s *Schema) Validate(object []byte, o ValidateOptions) (v Validation) {
 	defer func() {
 		if p := recover(); p != nil {
-			v = Validation{Panic: p}
+			v = Validation{Panic: crashed(p)}
 		}
 	}()
 	obj, err := Decode(object)
@@ -155,6 +157,11 @@ func (s *Schema) Validate(object []byte, o ValidateOptions) (v Validation) {
 			return Validation{Undecodable: err}
 		}
 	}
+	return s.said(obj, old, o)
+}
+
+// said validates decoded objects.
+func (s *Schema) said(obj, old map[string]any, o ValidateOptions) (v Validation) {
 	var heard recorder
 	errs, fromRules, blocked, err := s.validate(warning.WithWarningRecorder(context.Background(), &heard), obj, old, o)
 	if err != nil {
@@ -169,6 +176,7 @@ func (s *Schema) Validate(object []byte, o ValidateOptions) (v Validation) {
 		v.Refuted = append(v.Refuted, e.Field)
 	}
 	v.Warnings = heard
+	v.Ordered = slices.Clone(v.Errors)
 	slices.Sort(v.Errors)
 	slices.Sort(v.Warnings)
 	return v

@@ -27,7 +27,8 @@ const endOfIteration = "@end_of_iteration"
 
 // countingProgram returns a program that counts the cost of e as the API server
 // does, in linear time. It takes e over.
-func (e *expression) countingProgram() (cel.Program, error) {
+func (e *expression) countingProgram() (p cel.Program, err error) {
+	defer recoverEval(&err)
 	markIterations(e.tree())
 	return e.plainCountingProgram(cel.CustomDecoratorV2(clearIterations))
 }

@@ -123,8 +123,10 @@ func (e *expression) usesOldSelf() bool {
 
 func (e *expression) tree() *ast.AST { return e.ast.NativeRep() }
 
-// fast returns a program that does not count cost.
-func (e *expression) fast() (interpreter.InterpretableV2, error) {
+// fast returns a program that does not count cost. CEL evaluates literals while
+// it plans, and panics on some: maps whose keys are bytes, for example.
+func (e *expression) fast() (program interpreter.InterpretableV2, err error) {
+	defer recoverEval(&err)
 	return e.lang.fast.NewInterpretable(e.tree(), e.lang.planning...)
 }
 

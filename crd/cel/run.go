@@ -206,7 +206,7 @@ func (r *evaluation) exhausted(detail string) bool {
 
 // failed reports that a rule could not be evaluated.
 func (r *evaluation) failed(p *program, err error) bool {
-	text := err.Error()
+	text := goTypes(err.Error())
 	switch {
 	case strings.HasPrefix(text, "no such overload"):
 		r.fail(fmt.Sprintf("'%s': call arguments did not match a supported operator, function or macro signature for rule: %s", text, p.text()))
@@ -218,6 +218,21 @@ func (r *evaluation) failed(p *program, err error) bool {
 		r.fail(fmt.Sprintf("%s evaluating rule: %s", text, p.text()))
 	}
 	return true
+}
+
+// apiServerTypes are the API server's names for the Go types of values.
+var apiServerTypes = map[string]string{
+	"*cel.object": "*common.unstructuredMap", "*cel.list": "*common.unstructuredList", "*cel.setList": "*common.unstructuredSetList",
+	"*cel.mapList": "*common.unstructuredMapList", "*cel.sumSet": "*common.refValSetList", "*cel.sumMap": "*common.refValMapList",
+}
+
+// goTypes replaces the Go type that CEL names if a value cannot be a key.
+func goTypes(text string) string {
+	const prefix = "invalid qualifier type: "
+	if name, ok := strings.CutPrefix(text, prefix); ok && apiServerTypes[name] != "" {
+		return prefix + apiServerTypes[name]
+	}
+	return text
 }
 
 // violated reports that a rule says no. It reports false if the message cannot

@@ -35,15 +35,16 @@ func (l *lowerer) asserts(n *plan.Node, s *syntax.Schema, at position) error {
 	if s.ExclusiveMinimum {
 		minimum = plan.ExclusiveMinimum
 	}
-	a.number(maximum, s.Maximum)
-	a.number(minimum, s.Minimum)
+	// Violations are reported in this order, which is upstream's.
 	a.number(plan.MultipleOf, s.MultipleOf)
+	a.number(minimum, s.Minimum)
+	a.number(maximum, s.Maximum)
 	a.count(plan.MaxLength, s.MaxLength)
 	a.count(plan.MinLength, s.MinLength)
-	a.count(plan.MaxItems, s.MaxItems)
 	a.count(plan.MinItems, s.MinItems)
-	a.count(plan.MaxProperties, s.MaxProperties)
+	a.count(plan.MaxItems, s.MaxItems)
 	a.count(plan.MinProperties, s.MinProperties)
+	a.count(plan.MaxProperties, s.MaxProperties)
 	if s.Pattern != "" {
 		// The pattern of a schema that is not structural may be none: it then
 		// matches nothing.
@@ -170,7 +171,7 @@ func (l *lowerer) logical(a *assertions) error {
 	for _, j := range []struct {
 		op       plan.Op
 		branches []*syntax.Schema
-	}{{plan.AllOf, s.AllOf}, {plan.AnyOf, s.AnyOf}, {plan.OneOf, s.OneOf}, {plan.Not, not(s)}} {
+	}{{plan.AnyOf, s.AnyOf}, {plan.OneOf, s.OneOf}, {plan.AllOf, s.AllOf}, {plan.Not, not(s)}} {
 		if len(j.branches) == 0 {
 			continue
 		}

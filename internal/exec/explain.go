@@ -97,7 +97,8 @@ func (e *explainer) reset(m mark) {
 	e.failures, e.bytes = m.failures, m.bytes
 }
 
-// against compares v with n. Matches are counted as upstream does: one for each
+// against compares v with n, in the order of upstream's validators, so that the
+// violations have its order. Matches are counted as upstream does: one for each
 // validator that applies, one for the type, one for the schema.
 func (e *explainer) against(v jsondoc.Value, n *plan.Node, p pairing) int {
 	kind := e.d.Kind(v)
@@ -106,11 +107,11 @@ func (e *explainer) against(v jsondoc.Value, n *plan.Node, p pairing) int {
 		e.enum(v, n)
 		return matches
 	}
-	matches := 3 + e.logical(v, n) // the logical keywords, the enum, the schema
+	matches := 3 // the logical keywords, the enum, the schema
 	if states(n) {
 		matches += 1 + e.typeOf(v, kind, n)
 	}
-	e.enum(v, n)
+	matches += e.logical(v, n)
 	switch kind {
 	case jsondoc.String:
 		matches++
@@ -123,7 +124,9 @@ func (e *explainer) against(v jsondoc.Value, n *plan.Node, p pairing) int {
 		e.number(v, n)
 	case jsondoc.Array:
 		matches += 2 + e.array(v, n, p)
-	case jsondoc.Object:
+	}
+	e.enum(v, n)
+	if kind == jsondoc.Object {
 		matches += 1 + e.object(v, n, p)
 	}
 	return matches

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/conformance/bug"
 	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness"
-	"github.com/espalier-dev/espalier/conformance/robustness/bug"
 )
 
 // limit is how long a bug may stay hidden.
@@ -47,8 +47,8 @@ type discovery struct {
 // findBugs looks for each bug, one at a time, and prints the table. It returns 1 if one was not found.
 func findBugs(ctx context.Context, o robustness.Options) (int, error) {
 	var table []discovery
-	for i := range bug.All {
-		b := &bug.All[i]
+	for i := range bug.Server {
+		b := &bug.Server[i]
 		if *bugName != "" && !slices.Contains(strings.Split(*bugName, ","), b.Name) {
 			continue
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
+	"github.com/espalier-dev/espalier/conformance/bug"
 	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness"
-	"github.com/espalier-dev/espalier/conformance/robustness/bug"
 	"github.com/espalier-dev/espalier/conformance/robustness/fault"
 	"github.com/espalier-dev/espalier/conformance/robustness/load"
 )
@@ -218,7 +218,7 @@ func options(ctx context.Context, dir string) (robustness.Options, error) {
 		return o, nil // each has a program of its own
 	}
 	if *bugName != "" {
-		b, err := bug.Named(*bugName)
+		b, err := bug.Named(bug.Server, *bugName)
 		if err != nil {
 			return o, err
 		}

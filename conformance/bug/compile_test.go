@@ -2,6 +2,7 @@ package bug
 
 import (
 	"flag"
+	"slices"
 	"testing"
 )
 
@@ -12,17 +13,17 @@ func TestEveryBugCompiles(t *testing.T) {
 	if !*compile {
 		t.Skip("takes minutes: give -compile; `robustness -bugs` compiles them all as well")
 	}
-	builder, err := NewBuilder(t.Context(), "../../..", "../../../.bin/bugs")
+	builder, err := NewBuilder(t.Context(), "../..", "../../.bin/bugs")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range All {
+	for _, b := range slices.Concat(Server, Engine) {
 		var packages []string
-		for _, e := range All[i].Edits {
+		for _, e := range b.Edits {
 			packages = append(packages, e.Package)
 		}
-		if err := builder.compile(t.Context(), &All[i], packages...); err != nil {
-			t.Errorf("%s: %v", All[i].Name, err)
+		if err := builder.compile(t.Context(), builder.root, &b, packages...); err != nil {
+			t.Errorf("%s: %v", b.Name, err)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // contents only for files outside the module cache, so it is copied.
 const library = "k8s.io/apiserver"
 
-// A Builder compiles servers with a bug.
+// A Builder compiles programs with a bug.
 type Builder struct {
 	root string // our module
 	work string // what is kept between builds
@@ -24,7 +24,7 @@ type Builder struct {
 	path string // of our module
 }
 
-// NewBuilder prepares to compile the server in the module at root. What it needs is
+// NewBuilder prepares to compile programs of the repository at root. What it needs is
 // kept in the folder work, so that the next bug takes seconds and not minutes.
 func NewBuilder(ctx context.Context, root, work string) (*Builder, error) {
 	b := &Builder{}
@@ -35,10 +35,10 @@ func NewBuilder(ctx context.Context, root, work string) (*Builder, error) {
 	if b.work, err = filepath.Abs(work); err != nil {
 		return nil, err
 	}
-	if b.path, err = b.run(ctx, "list", "-f", "{{.Module.Path}}", "."); err != nil {
+	if b.path, err = b.run(ctx, b.root, "list", "-f", "{{.Module.Path}}", "."); err != nil {
 		return nil, fmt.Errorf("finding the module at %s failed: %w", b.root, err)
 	}
-	from, err := b.run(ctx, "list", "-m", "-f", "{{.Dir}}", library)
+	from, err := b.run(ctx, b.root, "list", "-m", "-f", "{{.Dir}}", library)
 	if err != nil {
 		return nil, fmt.Errorf("finding %s failed: %w", library, err)
 	}
@@ -86,13 +86,16 @@ func copyModule(from, to string) error {
 	return os.Rename(part, to)
 }
 
-// run runs the go command in our module and returns what it prints.
-func (b *Builder) run(ctx context.Context, arguments ...string) (string, error) {
+// run runs the go command in a folder and returns what it prints.
+func (b *Builder) run(ctx context.Context, dir string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", arguments...)
-	command.Dir = b.root
+	command.Dir = dir
 	workspace := b.workspace()
 	if _, err := os.Stat(workspace); err != nil {
 		workspace = filepath.Join(b.root, "go.work") // there is no copy of the library yet
+	}
+	if dir == b.conformance() {
+		workspace = "off"
 	}
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK="+workspace, "GOFLAGS=")
 	out, err := command.Output()
@@ -109,21 +112,34 @@ func (b *Builder) Server(ctx context.Context, bug *Bug, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.compile(ctx, bug, "-o", out, "./cmd/espalier-server"); err != nil {
+	if err := b.compile(ctx, b.root, bug, "-trimpath", "-ldflags=-s -w", "-o", out, "./cmd/espalier-server"); err != nil {
 		return fmt.Errorf("building the server with bug %s failed: %w", bug.Name, err)
 	}
 	return nil
 }
 
+// Comparison compiles the comparison with upstream, whose engine has a bug, to a file.
+func (b *Builder) Comparison(ctx context.Context, bug *Bug, out string) error {
+	out, err := filepath.Abs(out)
+	if err != nil {
+		return err
+	}
+	if err := b.compile(ctx, b.conformance(), bug, "-o", out, "./cmd/conform"); err != nil {
+		return fmt.Errorf("building the comparison with bug %s failed: %w", bug.Name, err)
+	}
+	return nil
+}
+
+// conformance is the folder of the module with the comparison, which is no part of the workspace.
+func (b *Builder) conformance() string { return filepath.Join(b.root, "conformance") }
+
 // compile builds packages with a bug.
-func (b *Builder) compile(ctx context.Context, bug *Bug, arguments ...string) error {
+func (b *Builder) compile(ctx context.Context, dir string, bug *Bug, arguments ...string) error {
 	overlay, err := b.overlay(bug)
 	if err != nil {
 		return err
 	}
-	_, err = b.run(ctx, append([]string{
-		"build", "-trimpath", "-ldflags=-s -w", "-overlay", overlay,
-	}, arguments...)...)
+	_, err = b.run(ctx, dir, append([]string{"build", "-overlay", overlay}, arguments...)...)
 	return err
 }
 

@@ -9,6 +9,8 @@ type Bug struct {
 	Like string
 	// What a client may see.
 	What string
+	// Example is an input for which the engine's answer is wrong; empty for bugs of the server.
+	Example string
 	// Edits make it.
 	Edits []Edit
 }
@@ -20,12 +22,12 @@ type Edit struct {
 	Old, New string
 }
 
-// Named returns a bug by its name.
-func Named(name string) (*Bug, error) {
-	for i := range All {
-		if All[i].Name == name {
-			return &All[i], nil
+// Named returns a bug of a list by its name.
+func Named(list []Bug, name string) (*Bug, error) {
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i], nil
 		}
 	}
-	return nil, fmt.Errorf("there is no bug %q: `robustness -bugs` lists them", name)
+	return nil, fmt.Errorf("there is no bug %q", name)
 }

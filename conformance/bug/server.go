@@ -11,8 +11,8 @@ const (
 	quotaPackage    = "github.com/espalier-dev/espalier/server/admission/quota"
 )
 
-// All are the bugs.
-var All = slicesOf(ours, events, bookmarks, reads, writes)
+// Server are bugs of the server, which `robustness -bugs` must find.
+var Server = slicesOf(ours, events, bookmarks, reads, writes)
 
 func slicesOf(classes ...[]Bug) (all []Bug) {
 	for _, class := range classes {
