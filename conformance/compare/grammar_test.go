@@ -50,3 +50,31 @@ func TestValidateRaw(t *testing.T) {
 		}
 	}
 }
+
+// TestRowsAreOwed sees that a row of DIVERGENCES.md is demanded, not only allowed.
+func TestRowsAreOwed(t *testing.T) {
+	pair, d := Compile([]byte(`{"type":"object","properties":{"f":{"type":"number","maximum":9223372036854775808,"exclusiveMaximum":true},"g":{"type":"string","nullable":true,"enum":[null,"a"]}}}`))
+	if d != nil {
+		t.Fatal(d)
+	}
+	object := []byte(`{"f":9223372036854775807,"g":null}`)
+	theirs := pair.theirs.Validate(object, oracle.ValidateOptions{})
+	if len(theirs.Errors) != 2 {
+		t.Fatal(theirs.String())
+	}
+	for _, e := range theirs.Errors {
+		if got := pair.owed(object, &oracle.Validation{Errors: []string{e}}); got != e {
+			t.Errorf("%s: owed %q", e, got)
+		}
+	}
+	if ours := pair.ours.Validate(object, oracle.ValidateOptions{}); !ours.Valid() {
+		t.Error(ours.String())
+	}
+	if _, _, row := pair.ValidateRaw(object, oracle.ValidateOptions{}); row == "" {
+		t.Error("the difference is not explained")
+	}
+	broken := []byte(`{"f":9223372036854775809}`)
+	if !pair.trulyBroken(broken, []string{"FieldValueInvalid|f|1|f in body should be less than 1|"}) {
+		t.Error("an error that is right would be excused")
+	}
+}

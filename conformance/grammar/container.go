@@ -28,6 +28,9 @@ func (m maker) arrays(n *tree.Node, depth int) []Value {
 		if isMap {
 			pair.Use = UseKey
 		}
+		if isMap && m.one(2) {
+			list = append(list, Value{Raw: "[" + v.Raw + "," + m.changed(v.Raw) + "]", Forms: v.Forms, Use: UseKey})
+		}
 		if use == UseSet || isMap || i%3 == 0 {
 			list = append(list, pair)
 		}
@@ -47,6 +50,21 @@ func (m maker) arrays(n *tree.Node, depth int) []Value {
 		list = append(list, Value{Raw: "[" + strings.Join(raws, ",") + "]"})
 	}
 	return list
+}
+
+// changed is an object with another value for one of its members, or with one less.
+func (m maker) changed(raw string) string {
+	n, err := tree.Parse([]byte(raw))
+	if err != nil || n.Kind != tree.Object || len(n.Kids) == 0 {
+		return raw
+	}
+	i := m.n(len(n.Kids))
+	if m.one(4) {
+		n.Cut(i)
+	} else {
+		n.Kids[i] = tree.Lit(m.of(scalars))
+	}
+	return textOf(n)
 }
 
 // again is an equal value in another written form.

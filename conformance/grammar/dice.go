@@ -6,7 +6,10 @@ import (
 )
 
 // Dice are random numbers that a seed fixes.
-type Dice struct{ pcg rand.PCG }
+type Dice struct {
+	pcg   rand.PCG
+	alone bool // write no branches beside the one that a case is about
+}
 
 // NewDice returns the dice of a seed. The stream tells the uses of one seed apart.
 func NewDice(seed, stream uint64) *Dice {

@@ -36,8 +36,53 @@ var edges = func() []Case {
 		add("enum", "object", `"properties":{"a":{"type":"number"}}`, `"enum":[{"a":`+member+`}]`)
 		add("default", "number", `"default":`+member)
 	}
+	for _, k := range []string{"0", "1", "2", "3"} {
+		add("minLength", "string", `"minLength":`+k)
+		add("maxLength", "string", `"maxLength":`+k)
+		add("minItems", "array", `"items":{"type":"string"}`, `"minItems":`+k)
+		add("maxItems", "array", `"items":{"type":"string"}`, `"maxItems":`+k)
+		add("minProperties", "object", `"additionalProperties":{"type":"string"}`, `"minProperties":`+k)
+		add("maxProperties", "object", `"additionalProperties":{"type":"string"}`, `"maxProperties":`+k)
+	}
+	for _, f := range []string{"int32", "int64", "float", "double"} {
+		add("format", "number", `"format":"`+f+`"`)
+		add("format", "integer", `"format":"`+f+`"`)
+	}
+	for _, keys := range []string{`["k","l"]`, `["l","k"]`} {
+		add("x-kubernetes-list-map-keys", "array", `"items":{"type":"object","required":["k"],"properties":{"k":{"type":"number"},"l":{"type":"string","default":"a"}}}`, `"x-kubernetes-list-type":"map"`, `"x-kubernetes-list-map-keys":`+keys)
+	}
+	for _, t := range []string{"string", "integer", "boolean", "number"} {
+		add("enum", t, `"enum":["A","1",true,null]`)
+		add("not", t, `"nullable":true`, `"not":{"enum":["A",1,true,null]}`)
+	}
+	list = append(list, empties()...)
 	for i := range list {
 		list[i].Seed = uint64(i)
 	}
 	return list
 }()
+
+// empties has every keyword at every position with null, which is accepted where no other value of the keyword may stand.
+// The type is outside, so that there is an object to compare.
+func empties() []Case {
+	var list []Case
+	for _, keyword := range Keywords {
+		for _, p := range positions {
+			t := "string"
+			if p.name == "root" {
+				t = "object"
+			}
+			d := NewDice(uint64(len(list)), 6)
+			d.alone = true
+			outer, inner := single("type", tree.Quote(t)), single(keyword, "null")
+			switch {
+			case keyword == "type" && !p.branch:
+				inner = &members{} // the type itself is the value
+			case keyword == "x-kubernetes-int-or-string" && p.name == "int-or-string":
+				inner = single(keyword, "true")
+			}
+			list = append(list, Case{Keyword: keyword, Class: "null", Position: p.name, Type: t, Schema: []byte(p.place(d, t, outer, inner))})
+		}
+	}
+	return list
+}

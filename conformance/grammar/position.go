@@ -7,8 +7,9 @@ import (
 // A position puts a schema somewhere into a whole one. outer are the members that must stand outside allOf, anyOf, oneOf
 // and not (type and structure), inner those with the keyword; together they are one schema.
 type position struct {
-	name  string
-	place func(d *Dice, t string, outer, inner *members) string
+	name   string
+	branch bool // in a branch of allOf, anyOf, oneOf or not
+	place  func(d *Dice, t string, outer, inner *members) string
 }
 
 // Positions are the names of the positions.
@@ -21,7 +22,7 @@ var Positions = func() []string {
 }()
 
 var positions = []position{
-	{"root", func(_ *Dice, _ string, outer, inner *members) string {
+	{"root", false, func(_ *Dice, _ string, outer, inner *members) string {
 		n := &members{}
 		for i, name := range outer.names {
 			if name == "type" {
@@ -32,53 +33,53 @@ var positions = []position{
 		}
 		return joined(n, inner).String()
 	}},
-	{"property", func(_ *Dice, _ string, outer, inner *members) string { return below(joined(outer, inner)) }},
-	{"item", func(_ *Dice, _ string, outer, inner *members) string { return below(list(joined(outer, inner))) }},
-	{"additionalProperties", func(_ *Dice, _ string, outer, inner *members) string {
+	{"property", false, func(_ *Dice, _ string, outer, inner *members) string { return below(joined(outer, inner)) }},
+	{"item", false, func(_ *Dice, _ string, outer, inner *members) string { return below(list(joined(outer, inner))) }},
+	{"additionalProperties", false, func(_ *Dice, _ string, outer, inner *members) string {
 		return below(object("additionalProperties", joined(outer, inner).String()))
 	}},
-	{"allOf", func(d *Dice, t string, outer, inner *members) string {
+	{"allOf", true, func(d *Dice, t string, outer, inner *members) string {
 		return below(branches(d, "allOf", t, outer, inner))
 	}},
-	{"anyOf", func(d *Dice, t string, outer, inner *members) string {
+	{"anyOf", true, func(d *Dice, t string, outer, inner *members) string {
 		return below(branches(d, "anyOf", t, outer, inner))
 	}},
-	{"oneOf", func(d *Dice, t string, outer, inner *members) string {
+	{"oneOf", true, func(d *Dice, t string, outer, inner *members) string {
 		return below(branches(d, "oneOf", t, outer, inner))
 	}},
-	{"not", func(d *Dice, t string, outer, inner *members) string {
+	{"not", true, func(d *Dice, t string, outer, inner *members) string {
 		return below(branches(d, "not", t, outer, inner))
 	}},
-	{"items allOf", func(d *Dice, t string, outer, inner *members) string {
+	{"items allOf", true, func(d *Dice, t string, outer, inner *members) string {
 		return below(list(branches(d, "allOf", t, outer, inner)))
 	}},
-	{"items anyOf", func(d *Dice, t string, outer, inner *members) string {
+	{"items anyOf", true, func(d *Dice, t string, outer, inner *members) string {
 		return below(list(branches(d, "anyOf", t, outer, inner)))
 	}},
-	{"items oneOf", func(d *Dice, t string, outer, inner *members) string {
+	{"items oneOf", true, func(d *Dice, t string, outer, inner *members) string {
 		return below(list(branches(d, "oneOf", t, outer, inner)))
 	}},
-	{"items not", func(d *Dice, t string, outer, inner *members) string {
+	{"items not", true, func(d *Dice, t string, outer, inner *members) string {
 		return below(list(branches(d, "not", t, outer, inner)))
 	}},
-	{"two deep", func(d *Dice, t string, outer, inner *members) string {
+	{"two deep", true, func(d *Dice, t string, outer, inner *members) string {
 		a, b := d.of(junctors), d.of(junctors)
 		return below(branches(d, a, t, outer, branches(d, b, t, &members{}, inner)))
 	}},
-	{"property of branch", func(d *Dice, t string, outer, inner *members) string {
+	{"property of branch", true, func(d *Dice, t string, outer, inner *members) string {
 		// The branch repeats the property, as a schema that is accepted must specify it outside.
 		f := object("properties", `{"g":`+outer.String()+`}`)
 		return below(branches(d, d.of(junctors), "object", f, single("properties", `{"g":`+inner.String()+`}`)))
 	}},
-	{"items of branch", func(d *Dice, t string, outer, inner *members) string {
+	{"items of branch", true, func(d *Dice, t string, outer, inner *members) string {
 		return below(branches(d, d.of(junctors), "array", list(outer), single("items", inner.String())))
 	}},
-	{"embedded", func(_ *Dice, _ string, outer, inner *members) string {
+	{"embedded", false, func(_ *Dice, _ string, outer, inner *members) string {
 		f := object("properties", `{"g":`+joined(outer, inner).String()+`}`)
 		f.add("x-kubernetes-embedded-resource", "true")
 		return below(f)
 	}},
-	{"map key", func(d *Dice, _ string, outer, inner *members) string {
+	{"map key", false, func(d *Dice, _ string, outer, inner *members) string {
 		key := joined(outer, inner)
 		item := object("properties", `{"k":`+key.String()+`,"v":{"type":"integer"}}`)
 		if !key.has("default") || d.one(2) {
@@ -89,7 +90,7 @@ var positions = []position{
 		f.add("x-kubernetes-list-map-keys", `["k"]`)
 		return below(f)
 	}},
-	{"map value", func(_ *Dice, _ string, outer, inner *members) string {
+	{"map value", false, func(_ *Dice, _ string, outer, inner *members) string {
 		item := object("properties", `{"k":{"type":"string"},"v":`+joined(outer, inner).String()+`}`)
 		item.add("required", `["k"]`)
 		f := list(item)
@@ -97,7 +98,7 @@ var positions = []position{
 		f.add("x-kubernetes-list-map-keys", `["k"]`)
 		return below(f)
 	}},
-	{"set item", func(_ *Dice, t string, outer, inner *members) string {
+	{"set item", false, func(_ *Dice, t string, outer, inner *members) string {
 		item := joined(outer, inner)
 		if t == "object" && !item.has("x-kubernetes-map-type") {
 			item.add("x-kubernetes-map-type", `"atomic"`)
@@ -109,7 +110,7 @@ var positions = []position{
 		f.add("x-kubernetes-list-type", `"set"`)
 		return below(f)
 	}},
-	{"nullable", func(_ *Dice, _ string, outer, inner *members) string {
+	{"nullable", false, func(_ *Dice, _ string, outer, inner *members) string {
 		g := joined(outer, inner)
 		if !g.has("nullable") {
 			g.add("nullable", "true")
@@ -118,7 +119,7 @@ var positions = []position{
 		f.add("nullable", "true")
 		return below(f)
 	}},
-	{"int-or-string", func(_ *Dice, _ string, outer, inner *members) string {
+	{"int-or-string", false, func(_ *Dice, _ string, outer, inner *members) string {
 		n := &members{}
 		for i, name := range outer.names {
 			if name != "type" {
@@ -130,7 +131,7 @@ var positions = []position{
 		}
 		return below(joined(n, inner))
 	}},
-	{"preserved", func(_ *Dice, _ string, outer, inner *members) string {
+	{"preserved", false, func(_ *Dice, _ string, outer, inner *members) string {
 		f := object("properties", `{"g":`+joined(outer, inner).String()+`}`)
 		f.add("x-kubernetes-preserve-unknown-fields", "true")
 		return below(f)
@@ -175,10 +176,10 @@ func branches(d *Dice, keyword, t string, outer, inner *members) *members {
 		return joined(outer, single("not", inner.String()))
 	}
 	raw := inner.String()
-	switch d.n(3) {
-	case 0:
+	switch k := d.n(3); {
+	case k == 0 || d.alone:
 		raw = "[" + raw + "]"
-	case 1:
+	case k == 1:
 		raw = "[" + raw + "," + d.branch(t, 0) + "]"
 	default:
 		raw = "[" + d.branch(t, 0) + "," + raw + "]"

@@ -165,6 +165,14 @@ func (m maker) numbers(n *tree.Node) []Value {
 	if divisor := n.Get("multipleOf").Literal(); isNumber(divisor) {
 		raws = append(raws, multiples(divisor)...)
 	}
+	for _, x := range []string{"1.0000000005", "1.000000005", "0.9999999995", "3000000000.000000001", "-2147483648", "2147483647"} {
+		if m.one(3) {
+			raws = append(raws, x)
+		}
+	}
+	if n.Get("format") != nil {
+		raws = append(raws, "-2147483648", "-2147483649", "2147483647", "2147483648", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809", "3.4028234663852886e38", "3.4028236e38", "-3.5e38", "1e39")
+	}
 	raws = append(raws, m.some(written, 16)...)
 	list := make([]Value, len(raws))
 	for i, raw := range raws {
@@ -256,7 +264,7 @@ func (m maker) variants(n *tree.Node) []Value {
 		}
 		return append(list, Value{Raw: `"` + n.Raw + `"`})
 	case strings.HasPrefix(n.Raw, `"`):
-		return plain(append(respelled(n.Raw), "65", "97"))
+		return plain(append(respelled(n.Raw), "65", "97", "4294967361", "-1", "1114112", "55296"))
 	}
 	return plain([]string{n.Raw, "null"})
 }
