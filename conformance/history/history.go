@@ -176,12 +176,14 @@ func (w *writer) outdated() {
 	if w.one(2) {
 		w.spec().Set("preserveUnknownFields", tree.Lit("true"))
 	}
+	if w.one(4) {
+		if v := w.version(); v != nil {
+			v.Del("schema")
+		}
+		return
+	}
 	for _, v := range w.versions() {
 		if w.one(3) {
-			continue
-		}
-		if w.one(6) {
-			v.Del("schema")
 			continue
 		}
 		setSchema(v, w.node(
