@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/espalier-dev/espalier/conformance/engine"
 	"github.com/espalier-dev/espalier/conformance/forms"
 	"github.com/espalier-dev/espalier/conformance/modes"
 	"github.com/espalier-dev/espalier/conformance/oracle"
+	"github.com/espalier-dev/espalier/conformance/tree"
 )
 
 // A Difference is an input on which the two sides disagree.
@@ -157,6 +159,9 @@ type Pair struct {
 	neutral  neutral
 	mode     func(schema []byte) (*Pair, error) // compiles a schema in the same mode; nil for the way of a server
 	strict   *modes.Strict                      // of the mode Strict
+
+	plainOnce sync.Once
+	plain     *tree.Node // see plainTree
 }
 
 // Compile compiles a schema that both sides accept.

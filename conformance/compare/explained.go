@@ -130,7 +130,7 @@ func (p *Pair) explained(object []byte, o oracle.ValidateOptions, ours, theirs *
 		return ""
 	}
 	pair := p.without(wanted)
-	if pair == nil {
+	if pair == nil || p.trulyBroken(object, difference(theirs.Errors, ours.Errors)) {
 		return ""
 	}
 	a, b := pair.ours.Validate(object, o), pair.theirs.Validate(object, o)

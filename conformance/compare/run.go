@@ -40,6 +40,7 @@ type Config struct {
 	// Whole CRDs are compared as they are, and then this many mutated ones, each created and changed.
 	Whole     []corpus.CRD
 	CRDs      int
+	Grammar   int  // schemas made from nothing; each gets valuesPerCase objects, with comparisons of each
 	NoSchemas bool // only whole CRDs
 	// Validations are made over the schemas as they are: one object, new or changed, both sides.
 	Validations int
@@ -65,6 +66,7 @@ type Counts struct {
 	*ModeCounts
 	ExpressionCounts
 	EdgeCounts
+	Grammar GrammarCounts
 	// Evaluated is the number of distinct rules that were evaluated, Refuted that of fields for which one gave false or
 	// failed, as the schemas have them.
 	Evaluated, Refuted int
@@ -77,6 +79,7 @@ type Counts struct {
 func (c *Counts) Comparisons() int64 {
 	return c.Results.Load() + c.Mutants.Load() + c.Objects.Load() + c.Runs() + c.CRDs.Load() + c.Created.Load() + c.Changed.Load() + c.RuleRuns.Load() +
 		c.ComposedSchemas.Load() + c.ComposedRuns.Load() + c.Versioned.Load() + c.EdgeRuns.Load() +
+		c.Grammar.Comparisons() +
 		c.Asked.Load() + c.Admissions.Load() + 3*c.Steps.Load() + c.Moded.Load()
 }
 
@@ -102,7 +105,7 @@ const objectsPerVariant = 24
 
 // share is the work of one round.
 func (c Config) share() Config {
-	for _, n := range []*int{&c.Mutants, &c.Objects, &c.Variants, &c.Enriched, &c.CRDs, &c.Validations, &c.Requests, &c.Histories, &c.Modes, &c.Expressions, &c.Edges} {
+	for _, n := range []*int{&c.Mutants, &c.Objects, &c.Variants, &c.Enriched, &c.CRDs, &c.Validations, &c.Requests, &c.Histories, &c.Modes, &c.Expressions, &c.Edges, &c.Grammar} {
 		*n = (*n + c.Rounds - 1) / c.Rounds
 	}
 	return c
@@ -199,6 +202,10 @@ func (r *runner) real(schemas []corpus.Schema, whole []corpus.CRD) (usable []cor
 // made compares what generators make of the schemas and CRDs.
 func (r *runner) made(usable []corpus.Schema, pool *mutate.Pool, whole *mutate.CRDs, round uint64) {
 	cfg := &r.cfg
+	if cfg.Grammar > 0 {
+		r.say("%d schemas of the grammar with %d objects each", cfg.Grammar, valuesPerCase)
+		r.grammarCases(round)
+	}
 	if cfg.Expressions > 0 {
 		r.say("%d schemas with composed rules, with %d objects each", cfg.Expressions, objectsPerCase)
 		r.expressions(round)
@@ -256,6 +263,8 @@ type runner struct {
 	found []*Difference
 	kinds map[string]int  // differences by signature
 	seen  map[string]bool // shapes of those kept
+
+	grammar *grammarTables
 
 	rows             map[string]int  // explained differences
 	reached, refuted map[string]bool // rules

@@ -121,6 +121,15 @@ func (s *shrinker) retry(schema, object, old []byte) *Difference {
 		d = CostsAt(schema, s.best.At)
 	case strings.HasPrefix(s.best.What, validatePrefix):
 		return s.retryValidate(schema, object, old)
+	case s.best.What == "format" || s.best.What == "pattern":
+		return nil // it is one text
+	case strings.HasPrefix(s.best.What, bothPrefix):
+		if !s.compile(schema) {
+			return nil
+		}
+		how := s.best.How
+		how.Old = old
+		d, _, _ = s.pair.AdmitBoth(object, s.pair.theirs.Normalize(object, oracle.Request), how)
 	case strings.HasPrefix(s.best.What, wholePrefix):
 		return s.retryWhole(schema, object, old)
 	case strings.HasPrefix(s.best.What, requestPrefix):
@@ -168,7 +177,11 @@ func (s *shrinker) retryValidate(schema, object, old []byte) *Difference {
 	}
 	how := s.best.How
 	how.Old = old
-	d, _, _ := s.pair.Validate(object, how)
+	validate := s.pair.Validate
+	if strings.HasPrefix(s.best.What, rawPrefix) {
+		validate = s.pair.ValidateRaw
+	}
+	d, _, _ := validate(object, how)
 	if d == nil || signature(d) != signature(s.best) {
 		return nil
 	}

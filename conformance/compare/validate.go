@@ -22,6 +22,12 @@ const validatePrefix = "validate-"
 // Validate compares what is said about an object. The result is the reference's. row names the line of DIVERGENCES.md
 // that explains a difference, if one does.
 func (p *Pair) Validate(object []byte, o oracle.ValidateOptions) (d *Difference, theirs oracle.Validation, row string) {
+	return p.validate(object, o, true)
+}
+
+// validate is Validate, with a look at the order of errors or without: to tell whether the reference's order is random
+// takes several runs.
+func (p *Pair) validate(object []byte, o oracle.ValidateOptions, ordered bool) (d *Difference, theirs oracle.Validation, row string) {
 	ours, theirs := p.ours.Validate(object, o), p.theirs.Validate(object, o)
 	if theirs.Panic != nil { // no row describes a crash here
 		return &Difference{What: validatePrefix + kindOf(o), Schema: p.schema, Object: object, How: o, Ours: ours.String(), Theirs: theirs.String()}, theirs, ""
@@ -42,29 +48,13 @@ func (p *Pair) Validate(object []byte, o oracle.ValidateOptions) (d *Difference,
 		}
 		theirs = p.theirs.Validate(object, o)
 	}
+	if !ordered {
+		return nil, theirs, ""
+	}
 	if order := p.order(object, o, ours.Ordered, theirs.Ordered); order != nil {
 		return &Difference{What: validatePrefix + kindOf(o), Schema: p.schema, Object: object, How: o, Ours: "in this order: " + strings.Join(ours.Ordered, "\n         "), Theirs: strings.Join(order, "\n         ")}, theirs, ""
 	}
-	return nil, theirs, ""
-}
-
-// stable is how often the reference must give its errors in the same order to be taken at its word: two members of an
-// object that stand side by side in a Go map change places in one run of eight.
-const stable = 250
-
-// order returns the order of the reference's errors if it differs from ours in every run and never varies. The errors of
-// several members of an object come in random order.
-func (p *Pair) order(object []byte, o oracle.ValidateOptions, ours, theirs []string) []string {
-	if slices.Equal(ours, theirs) {
-		return nil
-	}
-	for range stable {
-		again := p.theirs.Validate(object, o)
-		if !slices.Equal(again.Ordered, theirs) {
-			return nil
-		}
-	}
-	return theirs
+	return p.missed(validatePrefix+kindOf(o), object, object, o, &ours), theirs, ""
 }
 
 // scatter is what the reference has said about one input in several tries. Where rules iterate over maps at many places,
@@ -115,6 +105,25 @@ func lines(v *oracle.Validation) map[string]bool {
 		set["warning: "+w] = true
 	}
 	return set
+}
+
+// stable is how often the reference must give its errors in the same order to be taken at its word: two members of an
+// object that stand side by side in a Go map change places in one run of eight.
+const stable = 250
+
+// order returns the order of the reference's errors if it differs from ours in every run and never varies. The errors of
+// several members of an object come in random order.
+func (p *Pair) order(object []byte, o oracle.ValidateOptions, ours, theirs []string) []string {
+	if slices.Equal(ours, theirs) {
+		return nil
+	}
+	for range stable {
+		again := p.theirs.Validate(object, o)
+		if !slices.Equal(again.Ordered, theirs) {
+			return nil
+		}
+	}
+	return theirs
 }
 
 // Admit compares the engine's way to do everything in one call with its steps, on a new object of any form: the step of
@@ -187,7 +196,10 @@ const versioned = "rules-version"
 func CostsAt(schema []byte, compatibility string) *Difference {
 	theirs, theirErrors, err := oracle.CostsAt(schema, compatibility)
 	if err != nil {
-		return nil // a crash, or no schema at all
+		if errors.Is(err, oracle.ErrCrashed) && !describedCrash(err.Error()) {
+			return &Difference{What: versioned, Schema: schema, At: compatibility, Ours: "does not crash", Theirs: err.Error()}
+		}
+		return nil // no schema at all
 	}
 	d := &Difference{What: versioned, Schema: schema, At: compatibility}
 	ours, ourErrors, err := engine.CostsAt(schema, compatibility)

@@ -3,7 +3,7 @@ package expression
 import "strings"
 
 // partial makes a macro over numbers for which its body is true, false and an error: 1, 2 and 0. What comes of it shows
-// when the macro stops and which errors it forgives.
+// when the macro stops and which errors it ignores.
 func (g *generator) partial() string {
 	numbers := make([]string, 2+g.IntN(4))
 	for i := range numbers {

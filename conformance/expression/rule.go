@@ -129,13 +129,17 @@ func (g *generator) mention(text string, old *types.Type) string {
 
 // message makes the messageExpression.
 func (g *generator) message(r *Rule, featured *signature) {
+	if featured == nil {
+		all := library()
+		featured = &all[g.IntN(len(all))]
+	}
 	before := g.uses
 	g.uses, g.loops, g.fine = nil, 0, g.one(2)
 	switch g.IntN(6) {
 	case 0, 1:
 		r.MessageExpression = g.expr(types.StringType, 1+g.IntN(3))
 	case 2, 3:
-		r.MessageExpression = "(" + g.feature(featured, 1) + ") ? 'yes' : " + g.expr(types.StringType, 1)
+		r.MessageExpression = "(" + g.asserted(featured, 1) + ") ? 'yes' : " + g.expr(types.StringType, 1)
 	case 4:
 		r.MessageExpression = "string(" + g.expr(plainTypes[g.IntN(10)], 2) + ")"
 	default:

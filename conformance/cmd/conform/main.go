@@ -42,7 +42,8 @@ func run() error {
 		moded     = flag.Int("modes", 0, "schemas in a mode of the engine, 12 objects each, and CRDs of every compatibility version (default 10000; short form 300)")
 		lives     = flag.Int("histories", 0, "CRDs, each with 3 to 8 changes (default 8000; short form 200)")
 		families  = flag.Int("mixed", 0, "families of nearly equal schemas, compiled together and each in a process of its own, besides those of a table (default 1500; short form 100)")
-		only      = flag.String("only", "", "only one part: crds, normalize, validate, expressions, requests, histories, modes, mixed")
+		schemas   = flag.Int("grammar", 0, "schemas of a grammar, 40 objects each, with texts of formats and patterns (default 100000; short form 4000)")
+		only      = flag.String("only", "", "only one part: grammar, expressions, requests, histories, modes, crds, normalize, validate, mixed")
 		one       = flag.Bool("alone", false, "for its own use: answer the question about one schema on standard input, and exit")
 		seed      = flag.Uint64("seed", 1, "first seed")
 		rounds    = flag.Int("rounds", 0, "rounds into which the work is divided; each has a share of every part (default 20; short form 1)")
@@ -77,6 +78,7 @@ func run() error {
 		{&cfg.Modes, moded, 10000, 300},
 		{&cfg.Expressions, composed, 6000, 300},
 		{&cfg.Edges, edges, 100, 4},
+		{&cfg.Grammar, schemas, 100000, 4000},
 		{&together.Families, families, 1500, 100},
 		{&cfg.Rounds, rounds, 20, 1},
 	} {
@@ -89,7 +91,7 @@ func run() error {
 			*n.into = n.long
 		}
 	}
-	if err := keep(&cfg, *only); err != nil {
+	if err := restrict(*only, &cfg, &together); err != nil {
 		return err
 	}
 	if *ignore != "" {
@@ -137,6 +139,9 @@ func run() error {
 	if cfg.Expressions > 0 {
 		fmt.Printf("%s\n%s\n", &counts.ExpressionCounts, &counts.EdgeCounts)
 	}
+	if cfg.Grammar > 0 {
+		fmt.Println(&counts.Grammar)
+	}
 	if cfg.Requests > 0 {
 		fmt.Println(counts.RequestCounts)
 	}
@@ -147,6 +152,9 @@ func run() error {
 		fmt.Println(counts.ModeCounts)
 	}
 	summarize(set, counts)
+	for _, row := range slices.Sorted(maps.Keys(counts.Rows)) {
+		fmt.Printf("explained by %s: %d\n", row, counts.Rows[row])
+	}
 	for _, table := range counts.Tables {
 		fmt.Print(table)
 	}
@@ -169,36 +177,41 @@ func run() error {
 	return nil
 }
 
-// keep leaves one part of the work, or all of it.
-func keep(cfg *compare.Config, only string) error {
-	parts := map[string][]*int{
-		"":            {},
-		"mixed":       {},
-		"crds":        {&cfg.CRDs},
-		"normalize":   {&cfg.Mutants, &cfg.Variants, &cfg.Objects},
-		"validate":    {&cfg.Validations, &cfg.Enriched},
-		"expressions": {&cfg.Expressions, &cfg.Edges},
-		"requests":    {&cfg.Requests},
-		"histories":   {&cfg.Histories},
-		"modes":       {&cfg.Modes},
-	}
-	kept, ok := parts[only]
-	if !ok {
-		delete(parts, "")
-		return fmt.Errorf("-only %s: use one of %s", only, strings.Join(slices.Sorted(maps.Keys(parts)), ", "))
-	}
-	if len(kept) == 0 {
+// restrict leaves only one part of the work, if one is named.
+func restrict(only string, cfg *compare.Config, together *mixed.Config) error {
+	if only == "" {
 		return nil
 	}
+	parts := []struct {
+		name           string
+		numbers        []*int
+		schemas, rules bool // whether it needs the schemas of the corpus, and compares the costs of their rules
+	}{
+		{"grammar", []*int{&cfg.Grammar}, false, false},
+		{"expressions", []*int{&cfg.Expressions, &cfg.Edges}, false, false},
+		{"requests", []*int{&cfg.Requests}, true, false},
+		{"histories", []*int{&cfg.Histories}, false, false},
+		{"modes", []*int{&cfg.Modes}, false, false},
+		{"crds", []*int{&cfg.CRDs}, false, false},
+		{"normalize", []*int{&cfg.Mutants, &cfg.Variants, &cfg.Objects}, true, false},
+		{"validate", []*int{&cfg.Enriched, &cfg.Validations}, true, true},
+		{"mixed", []*int{&together.Families}, false, false},
+	}
+	found := false
+	var names []string
 	for _, part := range parts {
-		for _, n := range part {
-			if !slices.Contains(kept, n) {
-				*n = 0
-			}
+		names = append(names, part.name)
+		if part.name == only {
+			found, cfg.NoSchemas, cfg.Rules = true, !part.schemas, part.rules
+			continue
+		}
+		for _, n := range part.numbers {
+			*n = 0
 		}
 	}
-	cfg.Rules = only == "validate"
-	cfg.NoSchemas = !slices.Contains([]string{"normalize", "validate", "requests"}, only)
+	if !found {
+		return fmt.Errorf("-only %s: use one of %s", only, strings.Join(names, ", "))
+	}
 	return nil
 }
 
@@ -234,7 +247,4 @@ func summarize(set *corpus.Set, c *compare.Counts) {
 	fmt.Printf("rules: CRDs with rules %d, schemas with rules %d, rules compiled with costs %d; distinct rules evaluated %d (false or failed for %d fields of schemas), evaluations %d: true or skipped %d, false %d, failed %d\n",
 		set.WithRules, c.RuleSchemas.Load(), c.RulesCompiled.Load(), c.Evaluated, c.Refuted,
 		evaluations, evaluations-c.RulesFalse.Load()-c.RulesFailed.Load(), c.RulesFalse.Load(), c.RulesFailed.Load())
-	for _, row := range slices.Sorted(maps.Keys(c.Rows)) {
-		fmt.Printf("explained by %s: %d\n", row, c.Rows[row])
-	}
 }
