@@ -188,7 +188,7 @@ func (r *runner) real(schemas []corpus.Schema, whole []corpus.CRD) (usable []cor
 		r.say("Comparing the results of %d schemas", len(schemas))
 		usable = r.compareSchemas(schemas)
 	}
-	if len(whole) > 0 {
+	if len(whole) > 0 && r.cfg.CRDs > 0 {
 		r.say("%d whole CRDs", len(whole))
 		r.crds(whole)
 	}

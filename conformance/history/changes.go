@@ -110,7 +110,7 @@ func addVersion(w *writer) bool {
 		return false
 	}
 	v := list[w.IntN(len(list))].Clone()
-	v.Set("name", tree.Str(w.choose("v"+strconv.Itoa(2+w.IntN(7)), "v2alpha1", "v1beta"+strconv.Itoa(w.IntN(9)), "v1", "V_9")))
+	v.Set("name", tree.Str(w.choose("v"+strconv.Itoa(2+w.IntN(7)), "v2alpha1", "v1beta"+strconv.Itoa(1+w.IntN(9)), "v3beta"+strconv.Itoa(1+w.IntN(9)), "v1", "V_9")))
 	if !w.one(6) {
 		v.Set("storage", tree.Lit("false"))
 	}

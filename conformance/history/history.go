@@ -135,6 +135,7 @@ var plainSchemas = []string{
 	`{"type":"object","properties":{"spec":{"type":"object","properties":{"replicas":{"type":"integer","default":1},"name":{"type":"string","maxLength":40}}},"status":{"type":"object","properties":{"replicas":{"type":"integer"}}}}}`,
 	`{"type":"object","properties":{"spec":{"type":"object","properties":{"on":{"type":"boolean"},"level":{"type":"number"},"m":{"type":"object","additionalProperties":{"type":"string"}}}}}}`,
 	`{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`,
+	`{"type":"object","properties":{"spec":{"type":"object","properties":{"born":{"type":"string","format":"date"},"name":{"type":"string","format":"strange-name"}}}}}`,
 	`{"type":"object","properties":{"spec":{"type":"object","properties":{"l":{"type":"array","maxItems":9,"items":{"type":"string","maxLength":9}},"name":{"type":"string"}},"x-kubernetes-validations":[{"rule":"!has(self.l) || self.l.all(x, x.size() > 1)","message":"short"}]}}}`,
 }
 
@@ -175,12 +176,14 @@ func (w *writer) outdated() {
 	if w.one(2) {
 		w.spec().Set("preserveUnknownFields", tree.Lit("true"))
 	}
+	if w.one(4) {
+		if v := w.version(); v != nil {
+			v.Del("schema")
+		}
+		return
+	}
 	for _, v := range w.versions() {
 		if w.one(3) {
-			continue
-		}
-		if w.one(6) {
-			v.Del("schema")
 			continue
 		}
 		setSchema(v, w.node(

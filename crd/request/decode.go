@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/bridge"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/internal/plan"
 )
 
 // Decode reads an object as a client has sent it: types are checked, unknown fields
@@ -26,7 +27,7 @@ func (s *Schema) Decode(data []byte, report *espalier.Report, quiet espalier.Cha
 	if err != nil {
 		return nil, 0, decodeError(data, err)
 	}
-	if changes&(espalier.Duplicated|espalier.Pruned) != 0 {
+	if changes&(espalier.Duplicated|espalier.Pruned) != 0 || bridge.Plan(s.Normalize).Flags&(plan.PreserveUnknown|plan.Additional) != 0 {
 		// API servers look for the kind first, in all members that are called so in any case: one that is no string fails
 		// the request, also if another one counts.
 		if _, err := serializer.DefaultMetaFactory.Interpret(data); err != nil {

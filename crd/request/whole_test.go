@@ -31,6 +31,10 @@ func TestDecodeLooksForTheKindFirst(t *testing.T) {
 			t.Errorf("%s: %v, want %s", body, err, want)
 		}
 	}
+	_, s = gadget(t, `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`)
+	if _, _, err := s.Decode([]byte(`{"apiVersion":"a/v1","kind":"K","Kind":{}}`), nil, 0); err == nil || !strings.HasPrefix(err.Error(), "couldn't get version/kind") {
+		t.Errorf("with a kind that is preserved: %v", err)
+	}
 	if _, err := request.DecodeForeign([]byte(`{"apiVersion":"a/v1","kind":"K","x":1e400}`)); err == nil || !strings.HasPrefix(err.Error(), "json: ") {
 		t.Errorf("of another kind: %v", err)
 	}

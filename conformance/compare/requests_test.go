@@ -1,0 +1,33 @@
+package compare
+
+import (
+	"testing"
+
+	"github.com/espalier-dev/espalier/conformance/forms"
+	"github.com/espalier-dev/espalier/conformance/oracle"
+)
+
+// Numbers that change their type when they are stored are explained, also where only a generation or an error shows it.
+func TestRequestsExplainNumberForms(t *testing.T) {
+	const head = `{"apiVersion":"orchard.example/v1","kind":"Tree","metadata":{"creationTimestamp":"2026-01-02T03:04:05Z","generation":1,"name":"a","namespace":"b","resourceVersion":"7"}`
+	p, d := NewResources([]byte(`{"type":"object","properties":{"n":{"type":"number"}},"enum":[{}]}`), forms.Form{})
+	if d != nil {
+		t.Fatal(d)
+	}
+	for body, want := range map[string]string{`,"n":0.0}`: numberForm, `,"n":-0.0}`: numberForm, `,"n":2}`: ""} {
+		d, theirs, row := p.Request(oracle.Operation{Verb: oracle.Update, Old: []byte(head + `,"n":0}`), Body: []byte(head + body)})
+		if d != nil || len(theirs.Errors) == 0 || row != want {
+			t.Errorf("%s: row %q, want %q\n%v\n%s", body, row, want, d, &theirs)
+		}
+	}
+}
+
+func TestRequestFindsDifferences(t *testing.T) {
+	pruning, _ := NewResources([]byte(`{"type":"object"}`), forms.Form{})
+	preserving, _ := NewResources([]byte(`{"type":"object"}`), forms.Form{Preserve: true})
+	mixed := &Resources{schema: pruning.schema, ours: preserving.ours, theirs: pruning.theirs}
+	body := []byte(`{"apiVersion":"orchard.example/v1","kind":"Tree","metadata":{"name":"a","namespace":"b"},"x":1}`)
+	if d, _, row := mixed.Request(oracle.Operation{Body: body}); d == nil || row != "" {
+		t.Errorf("a field that only one side prunes was not noticed (%s)", row)
+	}
+}
