@@ -2,17 +2,13 @@ package espalier_test
 
 import (
 	"bytes"
-	"encoding/json"
-	"flag"
 	"fmt"
 	"regexp"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/costtest"
 )
 
 // hostileSchema gives each family of objects below a part of its own.
@@ -86,115 +82,36 @@ func members(n int, format string, step int) string {
 	return b.String()
 }
 
-// cost is what a run takes.
-type cost struct {
-	input []byte
-	time  time.Duration // the best so far
-	alloc uint64
-}
-
-// space measures the memory of a run that starts with empty pools (a pool
-// survives one collection), so that small and large inputs alike pay for theirs.
-func (c *cost) space(run func([]byte)) {
-	runtime.GC()
-	runtime.GC()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	run(c.input)
-	runtime.ReadMemStats(&after)
-	c.alloc = after.TotalAlloc - before.TotalAlloc
-}
-
-// clock measures the time of some runs; the best of all counts, because the
-// machine is shared. It is the engine's own: the collector does not run in
-// between, and memory comes from the run before.
-func (c *cost) clock(run func([]byte)) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	for i, spent := 0, time.Duration(0); i < 2 || spent < 2*time.Millisecond && i < 20; i++ {
-		runtime.GC() // frees the memory of earlier runs for these
-		run(c.input) // the collector has shrunk the stack; let it grow again
-		start := threadTime()
-		run(c.input)
-		d := threadTime() - start
-		spent += d
-		c.time = min(c.time, d)
-	}
-}
-
 // The sizes to which a family grows.
 var factors = [...]int{1, 10, 100}
 
 // sizes returns the inputs of a family: about 10 kB, 100 kB and 1 MB.
-func sizes(family func(int) string) (costs [len(factors)]cost) {
+func sizes(family func(int) string) (inputs [len(factors)][]byte) {
 	base := max(20, 10_000*10/len(family(10)))
 	if len(family(100_000)) == len(family(200_000)) {
 		base = 100 // the family is bounded by the depth limit
 	}
 	for i, f := range factors {
-		costs[i] = cost{input: []byte(family(base * f)), time: 1 << 62}
+		inputs[i] = []byte(family(base * f))
 	}
-	return costs
-}
-
-// limit is how much faster than the input time and memory may grow. On a busy
-// machine only a larger one is certain to fail for nothing but the engine, so that
-// these tests run only if they are asked for.
-var limit = flag.Float64("growth", 0, "how much faster than the input time and memory may grow; 0 measures nothing")
-
-// measures skips a test of time unless the machine is said to be ready for it.
-func measures(t *testing.T) {
-	t.Helper()
-	if *limit == 0 || raceEnabled {
-		t.Skip("measures time: run `make linear` on a machine with nothing else to do")
-	}
+	return inputs
 }
 
 // checkLinear grows a family tenfold and a hundredfold and demands that time
-// and memory grow at most 1.3 times (see limit) as fast as the input.
-//
-// Caches have a say in time: a million scattered reads take longer than a
-// thousand times a thousand. For families that make the engine read in another
-// order than that of the document, the measure of growth is therefore not the
-// input but the time that encoding/json takes for it, a known linear algorithm.
+// and memory grow about as fast as the input. For scattered families the known
+// algorithm that costtest compares with is encoding/json.
 func checkLinear(t *testing.T, family func(int) string, scattered bool, run func([]byte)) {
 	t.Helper()
-	ours := sizes(family)
-	reference := sizes(family)
-	for i := range ours {
-		ours[i].space(run)
+	costtest.Limit(t)
+	var inputs []costtest.Input
+	for _, b := range sizes(family) {
+		input := costtest.Input{Size: len(b), Run: func() { run(b) }}
+		if scattered {
+			input.Scattered = costtest.ReadJSON(b)
+		}
+		inputs = append(inputs, input)
 	}
-	var worst string
-	for range 12 { // until the machine is quiet enough, but not for ever
-		for i := range ours {
-			ours[i].clock(run)
-			if scattered {
-				reference[i].clock(func(b []byte) {
-					var x any
-					_ = json.Unmarshal(b, &x)
-				})
-			}
-		}
-		worst = ""
-		for i := 1; i < len(factors); i++ {
-			grown := float64(len(ours[i].input)) / float64(len(ours[0].input))
-			allowed := grown
-			if scattered {
-				allowed = max(grown, float64(reference[i].time)/float64(reference[0].time))
-			}
-			// Below these a run is noise, not growth.
-			times := float64(ours[i].time) / float64(max(ours[0].time, 20*time.Microsecond))
-			space := float64(ours[i].alloc) / float64(max(ours[0].alloc, 64<<10))
-			if times > *limit*allowed || space > *limit*grown {
-				worst = fmt.Sprintf("input %d → %d bytes: %.0f×; time %v → %v: %.0f×, allowed %.0f×; memory %d → %d: %.0f×",
-					len(ours[0].input), len(ours[i].input), grown, ours[0].time, ours[i].time, times, *limit*allowed, ours[0].alloc, ours[i].alloc, space)
-			}
-		}
-		if worst == "" {
-			return
-		}
-	}
-	t.Error(worst)
+	costtest.Linear(t, inputs...)
 }
 
 // scattered are the families of objects and schemas whose members have to be
@@ -202,8 +119,7 @@ func checkLinear(t *testing.T, family func(int) string, scattered bool, run func
 var scattered = regexp.MustCompile(`^(depth|width|duplicate|unknown|nulls|metadata|embedded|map-keys|violations|default|enum|required)`)
 
 func TestObjectCostIsLinear(t *testing.T) {
-	measures(t)
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	costtest.Limit(t)
 	schema, err := espalier.Compile([]byte(hostileSchema), espalier.CompileOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -269,8 +185,7 @@ var hostileSchemas = map[string]func(n int) string{
 }
 
 func TestSchemaCostIsLinear(t *testing.T) {
-	measures(t)
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	costtest.Limit(t)
 	for name, family := range hostileSchemas {
 		t.Run(name, func(t *testing.T) {
 			checkLinear(t, family, scattered.MatchString(name), func(b []byte) {
@@ -322,8 +237,7 @@ var hostileDefaults = map[string]func(n int) string{
 }
 
 func TestDefaultCostIsLinear(t *testing.T) {
-	measures(t)
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	costtest.Limit(t)
 	for name, family := range hostileDefaults {
 		if _, err := espalier.Check([]byte(family(20)), espalier.CheckOptions{}); err != nil {
 			t.Fatalf("%s: %v", name, err)

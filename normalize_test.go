@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/costtest"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/plan"
 )
@@ -194,7 +195,7 @@ func TestCanonicalInputIsReturnedWithoutAllocating(t *testing.T) {
 				t.Fatalf("%s %v %v", res.Bytes, res.Changes, err)
 			}
 		})
-		if allocs != 0 && !raceEnabled {
+		if allocs != 0 && !costtest.Race {
 			t.Errorf("%v allocations", allocs)
 		}
 	}

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime/debug"
 	"strings"
 	"testing"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/costtest"
 )
 
 // errorTexts renders what is wrong, one line each.
@@ -104,7 +104,7 @@ func TestAdmit(t *testing.T) {
 }
 
 func TestAdmitDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if costtest.Race {
 		t.Skip("the race detector allocates")
 	}
 	s := compile(t, object(`{"type":"object","required":["a"],"properties":{
@@ -236,8 +236,7 @@ var hostileValues = map[string]struct {
 }
 
 func TestValidationCostIsLinear(t *testing.T) {
-	measures(t)
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	costtest.Limit(t)
 	for name, family := range hostileValues {
 		s := compile(t, object(family.schema))
 		whole := func(n int) string { return `{"x":` + family.value(n) + `}` }

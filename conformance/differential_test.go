@@ -3,29 +3,38 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/espalier-dev/espalier/conformance/compare"
 	"github.com/espalier-dev/espalier/conformance/corpus"
 )
 
-// seeds are the schemas of testdata: small, and each about one feature.
+// seeds are the schemas of this repository: small, and each about one feature.
 func seeds(t testing.TB) []corpus.Schema {
-	files, err := filepath.Glob("testdata/schemas/*.json")
-	if err != nil || len(files) == 0 {
+	t.Helper()
+	schemas, err := corpus.Seeds()
+	if err != nil || len(schemas) == 0 {
 		t.Fatalf("no seed schemas: %v", err)
 	}
-	var schemas []corpus.Schema
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		schemas = append(schemas, corpus.Schema{Name: filepath.Base(f), Source: "testdata", JSON: b, Copies: 1})
-	}
 	return schemas
+}
+
+// archived are the schemas of the archive. Without it, or in the short form, there are none.
+func archived(t testing.TB) []corpus.Schema {
+	t.Helper()
+	if testing.Short() {
+		return nil
+	}
+	set, err := corpus.Load(t.Context(), corpus.Options{NoModules: true, Seeds: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := slices.DeleteFunc(set.Schemas, func(s corpus.Schema) bool { return s.Source == "testdata" })
+	if len(list) == 0 {
+		t.Log("no archive of CRDs: only the schemas of the repository are compared")
+	}
+	return list
 }
 
 // TestDifferential is the differential run on the seed schemas: no downloads, a few seconds.

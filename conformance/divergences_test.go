@@ -12,6 +12,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/conformance/engine"
+	"github.com/espalier-dev/espalier/conformance/forms"
 	"github.com/espalier-dev/espalier/conformance/oracle"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/cel"
@@ -121,6 +122,66 @@ func TestSchemaDumpDefaults(t *testing.T) {
 	}
 	if !strings.Contains(ours.String(), `"Default":{"metadata":null}`) {
 		t.Error(ours)
+	}
+}
+
+// resources builds the resource of a schema in a form on both sides.
+func resources(t *testing.T, schema string, form forms.Form) (*engine.Resource, *oracle.Resource) {
+	t.Helper()
+	doc, err := form.Wrap([]byte(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := engine.NewResource(doc, forms.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := oracle.NewResource(doc, forms.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ours, theirs
+}
+
+func TestPreservedEmbeddedMetadata(t *testing.T) {
+	const schema = `{"type":"object","properties":{"e":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}`
+	doc := strings.Replace(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"trees.orchard.example"},"spec":{"group":"orchard.example",
+		"scope":"Namespaced","preserveUnknownFields":true,"names":{"plural":"trees","kind":"Tree"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":$}}]}}`, "$", schema, 1)
+	ours, err := engine.NewResource([]byte(doc), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := oracle.NewResource([]byte(doc), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const object = `{"apiVersion":"orchard.example/v1","kind":"Tree","metadata":{"name":"a","namespace":"b"},"e":{"apiVersion":"v1","kind":"K","metadata":$}}`
+	unknown := oracle.Operation{Body: []byte(strings.Replace(object, "$", `{"name":"n","foo":1}`, 1))}
+	a, b := ours.Do(unknown), theirs.Do(unknown)
+	if !strings.Contains(string(a.Stored), `"foo":1`) || len(a.Errors) > 0 {
+		t.Errorf("ours: %s", &a)
+	}
+	if strings.Contains(string(b.Stored), `"foo":1`) || len(b.Strict) != 1 {
+		t.Errorf("theirs: %s", &b)
+	}
+	malformed := oracle.Operation{Body: []byte(strings.Replace(object, "$", `{"name":3}`, 1))}
+	a, b = ours.Do(malformed), theirs.Do(malformed)
+	if a.Refused != "" || len(a.Errors) == 0 || b.Refused == "" {
+		t.Errorf("ours: %s\ntheirs: %s", &a, &b)
+	}
+}
+
+func TestNullDeletionTimestamp(t *testing.T) {
+	ours, theirs := resources(t, `{"type":"object"}`, forms.Form{})
+	const object = `{"apiVersion":"orchard.example/v1","kind":"Tree","metadata":{"creationTimestamp":"2026-01-02T03:04:05Z",$"generation":1,"name":"a","namespace":"b","resourceVersion":"7","uid":"u"}}`
+	old := []byte(strings.Replace(object, "$", "", 1))
+	q := oracle.Operation{Verb: oracle.Update, Old: old, Body: []byte(strings.Replace(object, "$", `"deletionTimestamp":"0001-01-01T00:00:00Z",`, 1))}
+	q.Body = []byte(strings.Replace(string(q.Body), `"generation":1,`, ``, 1))
+	if a := ours.Do(q); string(a.Stored) != string(old) {
+		t.Errorf("ours: %s", &a)
+	}
+	if b := theirs.Do(q); string(b.Stored) != strings.Replace(object, "$", `"deletionTimestamp":null,`, 1) {
+		t.Errorf("theirs: %s", &b)
 	}
 }
 
@@ -239,6 +300,12 @@ func TestNumberForm(t *testing.T) {
 		if got := [2]bool{ours, theirs}; got != want || !strictly(t, nested, value) {
 			t.Errorf("%s is accepted by us and them: %v, want %v, and strictly", value, got, want)
 		}
+	}
+	resource, reference := resources(t, `{"type":"object","properties":{"n":{"type":"number"}}}`, forms.Form{})
+	const object = `{"apiVersion":"orchard.example/v1","kind":"Tree","metadata":{"creationTimestamp":"2026-01-02T03:04:05Z","generation":1,"name":"a","namespace":"b","resourceVersion":"7"},"n":2`
+	q := oracle.Operation{Verb: oracle.Update, Old: []byte(object + "}"), Body: []byte(object + ".0}")}
+	if a, b := resource.Do(q), reference.Do(q); string(a.Stored) != object+"}" || string(b.Stored) != strings.Replace(object, `"generation":1`, `"generation":2`, 1)+"}" {
+		t.Errorf("ours: %s\ntheirs: %s", &a, &b)
 	}
 }
 

@@ -1,12 +1,10 @@
 package conformance
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/conformance/oracle"
 	"github.com/espalier-dev/espalier/conformance/tree"
 	"github.com/espalier-dev/espalier/crd/fix"
@@ -236,11 +234,9 @@ var spoilers = []func(spoiler, *tree.Node){
 func TestFixSpoiled(t *testing.T) {
 	rounds := 30
 	schemas := seeds(t)
-	if set, err := corpus.Load(context.Background(), corpus.Options{NoModules: true}); err == nil && !testing.Short() {
-		for i := range set.Schemas {
-			if s := set.Schemas[i]; i%80 == 0 && len(s.JSON) < 30_000 {
-				schemas = append(schemas, s)
-			}
+	for i, s := range archived(t) {
+		if i%80 == 0 && len(s.JSON) < 30_000 {
+			schemas = append(schemas, s)
 		}
 	}
 	if testing.Short() {

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
 
-	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/openapi"
 )
@@ -38,14 +36,7 @@ func wrapSchema(schema []byte) []byte {
 
 // TestPublished compares the components of OpenAPI documents with those that the reference publishes.
 func TestPublished(t *testing.T) {
-	schemas := seeds(t)
-	if !testing.Short() {
-		set, err := corpus.Load(context.Background(), corpus.Options{NoModules: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		schemas = append(schemas, set.Schemas...)
-	}
+	schemas := append(seeds(t), archived(t)...)
 	compared := 0
 	for _, s := range schemas {
 		raw := wrapSchema(s.JSON)

@@ -26,8 +26,8 @@ type ratchet struct {
 // newCRD is the ratchet of a CRD that is created.
 func newCRD() ratchet { return ratchet{names: true, invalidBundle: true} }
 
-// changed is the ratchet of a CRD that takes the place of old.
-func changed(m, old *model) ratchet {
+// changed is the ratchet of a CRD that takes the place of old. before134 is that of compile.CheckOptions.
+func changed(m, old *model, before134 bool) ratchet {
 	r := ratchet{
 		names:          !old.established,
 		reviewVersions: len(old.Conversion.ReviewVersions) > 0 && !understoodAny(old.Conversion.ReviewVersions),
@@ -37,7 +37,7 @@ func changed(m, old *model) ratchet {
 		warned:         map[string]bool{},
 	}
 	old.trees(func(s *syntax.Schema) {
-		v := compile.Validate(s, compile.CheckOptions{Pruning: true})
+		v := compile.Validate(s, compile.CheckOptions{Pruning: true, FormatsBefore134: before134})
 		r.nonStructural = r.nonStructural || v.Unstructural
 		r.tolerance.UnprunedDefaults = r.tolerance.UnprunedDefaults || v.Unpruned
 		for i := range v.Findings {

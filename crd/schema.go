@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd/cel"
@@ -34,7 +35,7 @@ type CheckOptions struct {
 	// Strict asks for more warnings; see [espalier.CheckOptions].
 	Strict bool
 	// CompatibilityVersion is the Kubernetes version, such as "1.36", whose
-	// functions rules may use; see [cel.CheckOptions].
+	// formats are known and whose functions rules may use; see [cel.CheckOptions].
 	CompatibilityVersion string
 	Limits               espalier.Limits
 }
@@ -50,10 +51,16 @@ func Check(schema []byte, o CheckOptions) ([]finding.Finding, error) {
 	}
 	defer release()
 	found, err := examine(schema, s,
-		compile.CheckOptions{StatusSubresource: o.StatusSubresource, Strict: o.Strict},
+		compile.CheckOptions{StatusSubresource: o.StatusSubresource, Strict: o.Strict, FormatsBefore134: before134(o.CompatibilityVersion)},
 		cel.CheckOptions{Path: o.Path, CompatibilityVersion: o.CompatibilityVersion})
 	sortFindings(found)
 	return found, err
+}
+
+// before134 reports whether a compatibility version is older than the formats of Kubernetes names.
+func before134(compatibility string) bool {
+	v, err := utilversion.ParseMajorMinor(compatibility)
+	return err == nil && v.LessThan(utilversion.MajorMinor(1, 34))
 }
 
 // examine returns everything that is to be found in a schema of a document, with

@@ -23,7 +23,7 @@ type ValidateOptions struct {
 	// Strict asks for more warnings; see [espalier.CheckOptions].
 	Strict bool
 	// CompatibilityVersion is the Kubernetes version, such as "1.36", whose
-	// functions rules may use; see [cel.CheckOptions].
+	// formats are known and whose functions rules may use; see [cel.CheckOptions].
 	CompatibilityVersion string
 }
 
@@ -57,7 +57,7 @@ func Validate(d *CRD, o ValidateOptions) ([]finding.Finding, error) {
 		c.prepare()
 	}
 	if c.old != nil {
-		c.ratchet = changed(c.new, c.old)
+		c.ratchet = changed(c.new, c.old, before134(o.CompatibilityVersion))
 	}
 	c.metadata()
 	if err := c.spec(); err != nil {

@@ -39,7 +39,7 @@ func (c *schemas) check(x *validation, s spot, status bool, version string) erro
 		return nil
 	}
 	found, err := examine(c.crd.JSON, x.tree,
-		compile.CheckOptions{StatusSubresource: status, NonStructural: c.nonStructural, Strict: c.o.Strict, Tolerance: c.ratchet.tolerance},
+		compile.CheckOptions{StatusSubresource: status, NonStructural: c.nonStructural, Strict: c.o.Strict, Tolerance: c.ratchet.tolerance, FormatsBefore134: before134(c.o.CompatibilityVersion)},
 		cel.CheckOptions{Path: s.path, CompatibilityVersion: c.o.CompatibilityVersion, Stored: c.ratchet.stored, Unlimited: key.unlimited})
 	if err != nil {
 		return err

@@ -88,6 +88,7 @@ func TestAuditByDefault(t *testing.T) {
 // resources of the group of reviews, who takes signs of life away, and who touches the
 // leases by which the server's own parts take turns.
 func TestAuditExemptsLittle(t *testing.T) {
+	t.Parallel()
 	log := filepath.Join(t.TempDir(), "audit.log")
 	r := start(t, func(o *server.Options) {
 		o.RecordAudit()

@@ -58,6 +58,7 @@ func nowhere(t *testing.T) string {
 // does not answer denies or has no opinion, as it is configured. A new file counts
 // without a restart, and a wrong one does not.
 func TestAuthorizationConfiguration(t *testing.T) {
+	t.Parallel()
 	var first, second atomic.Int64
 	allowing, other := authorizationWebhook(t, &first), authorizationWebhook(t, &second)
 	gone := nowhere(t)
@@ -108,6 +109,7 @@ func TestAuthorizationConfiguration(t *testing.T) {
 // A webhook call that fails, and denies on failure, is in the audit log though no policy
 // asks for it. The client does not learn the address of the webhook.
 func TestRefusalsByErrorAreRecorded(t *testing.T) {
+	t.Parallel()
 	log := filepath.Join(t.TempDir(), "audit.log")
 	const onlyMaps = "has(request.resourceAttributes) && request.resourceAttributes.resource == 'configmaps'"
 	file := certtest.File(t, "authorization.yaml", []byte(authorizers+hook("closed", nowhere(t), "Deny", onlyMaps)+"- {type: RBAC, name: rbac}\n"))
@@ -145,6 +147,7 @@ func TestRefusalsByErrorAreRecorded(t *testing.T) {
 
 // What a configuration names may appear later than the configuration itself.
 func TestAuthorizationReloadIsRetried(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int64
 	content, err := os.ReadFile(authorizationWebhook(t, &asked))
 	if err != nil {

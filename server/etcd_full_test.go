@@ -24,6 +24,7 @@ import (
 // All replicas restart on an etcd that is full: they come up, serve reads, watches and
 // deletes, and say of writes why they fail. When there is space, all is as it was.
 func TestFullEtcdAtRestart(t *testing.T) {
+	t.Parallel()
 	endpoint, _ := ownEtcd(t, "--quota-backend-bytes", fmt.Sprint(4<<20))
 	prefix, keys := etcdtest.Prefix(t), t.TempDir()
 	replicas := func() (all []*running) {

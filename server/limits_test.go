@@ -83,6 +83,7 @@ func withWeb(t *testing.T, change ...func(*server.Options)) (*running, dynamic.I
 // Clients that do not read their watches lose them after the timeout; other clients do
 // not.
 func TestClientThatDoesNotReadLosesItsWatch(t *testing.T) {
+	t.Parallel()
 	r, client := withWeb(t, func(o *server.Options) { o.Limits.WriteTimeout = time.Second })
 	healthy, err := client.Resource(webs).Namespace("default").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -131,6 +132,7 @@ func TestClientThatDoesNotReadLosesItsWatch(t *testing.T) {
 // The small answers of strangers who give them no room end after the timeout,
 // though their handlers have returned long ago: those of handlers, and of filters.
 func TestBlockedSmallAnswersEnd(t *testing.T) {
+	t.Parallel()
 	r := start(t, func(o *server.Options) { o.Limits.WriteTimeout = time.Second })
 	roots := x509.NewCertPool()
 	roots.AddCert(r.servers.Certificate)
@@ -178,6 +180,7 @@ func TestServerEndsInSpiteOfClientsThatDoNotRead(t *testing.T) {
 }
 
 func TestWatchesPerUser(t *testing.T) {
+	t.Parallel()
 	r := start(t, func(o *server.Options) { o.Limits.WatchesPerUser = 3 })
 	client := r.dynamic(t)
 	role := &unstructured.Unstructured{Object: map[string]any{

@@ -114,6 +114,7 @@ func define(t *testing.T, client dynamic.Interface) {
 }
 
 func TestObjects(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	client := r.dynamic(t)
 	define(t, client)
@@ -152,6 +153,7 @@ func TestObjects(t *testing.T) {
 }
 
 func TestFieldValidationOfThoseWhoDoNotSay(t *testing.T) {
+	t.Parallel()
 	for mode, want := range map[string]int{"warn": http.StatusCreated, "ignore": http.StatusCreated, "strict": http.StatusBadRequest} {
 		t.Run(mode, func(t *testing.T) {
 			r := start(t, func(o *server.Options) { o.FieldValidation = mode })
@@ -192,6 +194,7 @@ func post(t *testing.T, client *http.Client, url string, body io.Reader) *http.R
 // TestDrain stops a server with a watch open: the watch ends without an error,
 // and the server soon after.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	client := r.dynamic(t)
 	define(t, client)
@@ -222,6 +225,7 @@ func TestDrain(t *testing.T) {
 // TestTwoServersAtATime has two on one etcd with one prefix: what one
 // establishes the other serves.
 func TestTwoServersAtATime(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	one, other := start(t, s.replica(nil)), start(t, s.replica(nil))
 	define(t, one.dynamic(t))
@@ -235,6 +239,7 @@ func TestTwoServersAtATime(t *testing.T) {
 
 // TestEncryptionAtRest reads what etcd holds.
 func TestEncryptionAtRest(t *testing.T) {
+	t.Parallel()
 	prefix := etcdtest.Prefix(t)
 	r := start(t, func(o *server.Options) {
 		o.Etcd.StorageConfig.Prefix = prefix
@@ -266,6 +271,7 @@ resources:
 // An object that does not fit into etcd is the client's mistake: 413, with the limit
 // and what to do.
 func TestObjectTooLargeForEtcd(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	client := r.dynamic(t)
 	if _, err := client.Resource(crds).Create(t.Context(), webDefinition(), metav1.CreateOptions{}); err != nil {

@@ -25,6 +25,7 @@ func uidIn(t *testing.T, text string) string {
 // TestOwnerReferencesNeedRights has custom resources, CRDs and built-in objects as
 // owners and as what is owned.
 func TestOwnerReferencesNeedRights(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	define(t, r.dynamic(t))
 	admin, editor, full := r.member(t, "system:masters"), r.member(t, "editors"), r.member(t, "full")
@@ -82,6 +83,7 @@ func TestOwnerReferencesNeedRights(t *testing.T) {
 
 // TestOwnerReferencesWithoutThePlugin is what kube-apiserver does by default.
 func TestOwnerReferencesWithoutThePlugin(t *testing.T) {
+	t.Parallel()
 	r := start(t, func(o *server.Options) { o.Admission.DisablePlugins = []string{"OwnerReferencesPermissionEnforcement"} })
 	r.grant(t, "editors", rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{""}, Resources: []string{"configmaps"}})
 	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"s","uid":"1","blockOwnerDeletion":true}]}}`

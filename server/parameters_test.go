@@ -87,6 +87,7 @@ func (p parameterPolicy) bound(name, policy, ref string) string {
 // TestParametersOfPoliciesAreAuthorized writes policies and bindings in all ways as a
 // user who may read ConfigMaps but not Secrets.
 func TestParametersOfPoliciesAreAuthorized(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	define(t, r.dynamic(t))
 	admin, author := r.member(t, "system:masters"), r.member(t, "authors")

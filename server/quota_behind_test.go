@@ -140,6 +140,7 @@ func (d *deaf) block() (release func()) {
 // things, beside another one that limits the same. A replica that has heard of neither
 // change may reserve in the one that it knows, and must not admit by it.
 func TestQuotaThatAReplicaHasNotHeardOf(t *testing.T) {
+	t.Parallel()
 	l, link := &limited{}, newDeaf(t, "/resourcequotas/")
 	prefix, keys := etcdtest.Prefix(t), t.TempDir()
 	for _, endpoint := range []string{etcdtest.Endpoint(t), link.address} {

@@ -30,6 +30,7 @@ func podOf(name, cpu string) *corev1.Pod {
 // TestQuotaOfPods has writers at two replicas: they never get more than the quota has, and
 // what ends, changes or goes is free again.
 func TestQuotaOfPods(t *testing.T) {
+	t.Parallel()
 	const amount = "300m"
 	l := startLimited(t, 2, corev1.ResourceList{"pods": resource.MustParse("50"), "requests.cpu": resource.MustParse("2")}, withPods)
 	var running sync.WaitGroup
@@ -89,6 +90,7 @@ func TestQuotaOfPods(t *testing.T) {
 
 // TestQuotaOfScopes has two quotas that share the pods of a namespace.
 func TestQuotaOfScopes(t *testing.T) {
+	t.Parallel()
 	l := startLimited(t, 1, corev1.ResourceList{"pods": resource.MustParse("9")}, withPods)
 	client := l.typed[0].CoreV1()
 	used := func(quota string, want int64) {
@@ -145,6 +147,7 @@ func TestQuotaOfScopes(t *testing.T) {
 
 // TestQuotaOfServicesAndClaims has updates that take more, and what they give back.
 func TestQuotaOfServicesAndClaims(t *testing.T) {
+	t.Parallel()
 	const class = "fast.storageclass.storage.k8s.io/requests.storage"
 	l := startLimited(t, 1, corev1.ResourceList{
 		"services.nodeports": resource.MustParse("2"), "services.loadbalancers": resource.MustParse("1"),

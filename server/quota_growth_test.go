@@ -21,6 +21,7 @@ import (
 // TestQuotaOfBytesAndScale has an object grow through its scale, by a manager of fields
 // each time.
 func TestQuotaOfBytesAndScale(t *testing.T) {
+	t.Parallel()
 	const room = 20_000
 	l := startLimited(t, 1, corev1.ResourceList{quota.StorageBytes: *resource.NewQuantity(room, resource.DecimalSI)})
 	crd := &unstructured.Unstructured{}
@@ -79,6 +80,7 @@ func TestQuotaOfBytesAndScale(t *testing.T) {
 // TestQuotaOfBytesCountsWhatNobodyReserved has an object grow by its deletion, which is
 // not refused: the status says so soon, and not at the next count of everything.
 func TestQuotaOfBytesCountsWhatNobodyReserved(t *testing.T) {
+	t.Parallel()
 	l := startLimited(t, 1, corev1.ResourceList{quota.StorageBytes: resource.MustParse("20k")})
 	all := l.dynamic[0].Resource(webs).Namespace("default")
 	held := web("held", "a.example.com")

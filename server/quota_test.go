@@ -182,6 +182,7 @@ func TestQuotaUnderConcurrentWriters(t *testing.T) {
 
 // TestQuotaOfBytes fills a namespace, and makes room by shrinking and deleting.
 func TestQuotaOfBytes(t *testing.T) {
+	t.Parallel()
 	l := startLimited(t, 2, corev1.ResourceList{quota.StorageBytes: resource.MustParse("20k")})
 	maps := func(i int) interface {
 		Create(context.Context, *corev1.ConfigMap, metav1.CreateOptions) (*corev1.ConfigMap, error)
@@ -238,6 +239,7 @@ func TestQuotaOfBytes(t *testing.T) {
 
 // TestQuotaOfFailedRequests gives back what was reserved for objects that never came.
 func TestQuotaOfFailedRequests(t *testing.T) {
+	t.Parallel()
 	l := startLimited(t, 1, corev1.ResourceList{countWebs: resource.MustParse("3"), "configmaps": resource.MustParse("2"), "pods": resource.MustParse("1")})
 	all := l.dynamic[0].Resource(webs).Namespace("default")
 	for _, name := range []string{"a", "b"} {
@@ -261,6 +263,7 @@ func TestQuotaOfFailedRequests(t *testing.T) {
 
 // TestQuotaIsForAdministratorsOfNamespaces has the default roles.
 func TestQuotaIsForAdministratorsOfNamespaces(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	client := r.typed(t)
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "admins"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"},

@@ -61,6 +61,7 @@ func freeAddress(t *testing.T) string {
 }
 
 func TestEtcdWithCertificatesOnBothSides(t *testing.T) {
+	t.Parallel()
 	authority := certtest.New(t, time.Hour)
 	url := secureEtcd(t, authority)
 	r := start(t, func(o *server.Options) {
@@ -74,6 +75,7 @@ func TestEtcdWithCertificatesOnBothSides(t *testing.T) {
 }
 
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	log := filepath.Join(t.TempDir(), "audit.log")
 	r := start(t, func(o *server.Options) {
 		o.Audit.LogOptions.Path = log

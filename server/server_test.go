@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"flag"
 	"io"
 	"net"
 	"net/http"
@@ -19,7 +20,14 @@ import (
 	"github.com/espalier-dev/espalier/server/etcdtest"
 )
 
-func TestMain(m *testing.M) { etcdtest.Main(m) }
+func TestMain(m *testing.M) {
+	// Tests that are parallel mostly wait: for files to be read again, for timeouts, for
+	// other replicas. The default is one for each processor.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	etcdtest.Main(m)
+}
 
 // patience is how long a test waits for an expected event. It is long, since a busy
 // machine can take many times as long; a test that passes does not wait for it.

@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/espalier-dev/espalier/conformance/engine"
+	"github.com/espalier-dev/espalier/conformance/forms"
+	"github.com/espalier-dev/espalier/conformance/modes"
 	"github.com/espalier-dev/espalier/conformance/oracle"
+	"github.com/espalier-dev/espalier/conformance/tree"
 )
 
 // A Difference is an input on which the two sides disagree.
@@ -19,7 +23,9 @@ type Difference struct {
 	Status bool
 	Object []byte
 	Source oracle.Source
-	How    oracle.ValidateOptions // of validate-…
+	How    oracle.ValidateOptions // of validate-…, admit-…; the old object of request-…
+	Form   *forms.Form            // of request-…
+	Mode   string                 // of mode-…, or the compatibility version of definition-…
 	At     string                 // compatibility version of rules-version
 	Ours   string
 	Theirs string
@@ -31,6 +37,12 @@ func (d *Difference) String() string {
 	fmt.Fprintf(&b, "DIFFERENCE (%s) from %s\nschema:  %s\n", d.What, d.Origin, d.Schema)
 	if d.Status {
 		b.WriteString("with the status subresource\n")
+	}
+	if d.Mode != "" {
+		fmt.Fprintf(&b, "mode:    %s\n", d.Mode)
+	}
+	if d.Form != nil {
+		fmt.Fprintf(&b, "form:    %s\n", d.Form)
 	}
 	if d.At != "" {
 		fmt.Fprintf(&b, "version: %s\n", d.At)
@@ -145,6 +157,11 @@ type Pair struct {
 	theirs   *oracle.Schema
 	embedded bool // the root itself is an embedded resource
 	neutral  neutral
+	mode     func(schema []byte) (*Pair, error) // compiles a schema in the same mode; nil for the way of a server
+	strict   *modes.Strict                      // of the mode Strict
+
+	plainOnce sync.Once
+	plain     *tree.Node // see plainTree
 }
 
 // Compile compiles a schema that both sides accept.

@@ -47,7 +47,7 @@ func CRD(doc []byte, o oracle.CRDOptions) (*Difference, oracle.CRDResult) {
 		if outOfRange(ours.Undecodable) {
 			return nil, theirs
 		}
-		d := &Difference{What: crdKind(o), Object: doc, Ours: ours.String(), Theirs: theirs.String()}
+		d := &Difference{What: crdKind(o), Mode: o.Compatibility, Object: doc, Ours: ours.String(), Theirs: theirs.String()}
 		d.How.Old = o.Old
 		if ours.Undecodable == nil && theirs.Undecodable == nil && ours.Panic == nil && theirs.Panic == nil {
 			a, b := slices.Concat(ours.Errors, ours.Warnings), slices.Concat(theirs.Errors, theirs.Warnings)

@@ -8,6 +8,11 @@
 //	Pair.Normalize(object)     both sides' bytes, dropped fields, refusals
 //	Pair.Validate(object, old) both sides' errors and warnings about an object, as multisets
 //	Pair.Admit(object)         our one call against our steps
+//	Pair.ValidateRaw, AdmitBoth as Validate and Admit, for bytes of any form, against the reference
+//	Pair.Whole(object, old)    our one call against everything that the reference does between request and storage
+//	Resources.Request(body)    create, update and status of a resource: decoding, preparation, validation, encoding
+//	history                    a CRD over its life: every step is an update of the state that was stored last
+//	modes                      options of the engine, each with its own oracle (package modes), compatibility versions
 //	Shrink(difference)         the smallest schema and object, found greedily, that still differ
 //	Run(config)                all of it over a corpus, mutants and generated objects, in parallel, with counts
 //

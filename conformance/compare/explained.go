@@ -71,7 +71,17 @@ func (p *Pair) without(wanted int) *Pair {
 		p.neutral.pairs = map[int]*Pair{}
 	}
 	p.neutral.pairs[wanted] = nil
-	root, err := tree.Parse(p.schema)
+	if schema := withoutFeatures(p.schema, wanted); schema != nil && p.mode != nil {
+		p.neutral.pairs[wanted], _ = p.mode(schema)
+	} else if schema != nil {
+		p.neutral.pairs[wanted], _ = Compile(schema)
+	}
+	return p.neutral.pairs[wanted]
+}
+
+// withoutFeatures returns a schema without some features, or nil if it lacks one of them.
+func withoutFeatures(schema []byte, wanted int) []byte {
+	root, err := tree.Parse(schema)
 	if err != nil {
 		return nil
 	}
@@ -86,9 +96,7 @@ func (p *Pair) without(wanted int) *Pair {
 	if found != wanted {
 		return nil
 	}
-	pair, _ := Compile(root.Bytes())
-	p.neutral.pairs[wanted] = pair
-	return pair
+	return root.Bytes()
 }
 
 // eachOutside visits the schemas outside allOf, anyOf, oneOf and not. Inside those Espalier follows the reference, and no difference is excused.
@@ -117,12 +125,12 @@ func (p *Pair) explained(object []byte, o oracle.ValidateOptions, ours, theirs *
 	if slices.ContainsFunc(append(slices.Clone(theirs.Errors), theirs.Warnings...), func(e string) bool { return strings.Contains(e, unhashable) }) {
 		return "list-map-key-crash"
 	}
-	wanted, row := p.suspects(ours, theirs)
+	wanted, row := suspects(ours, theirs)
 	if wanted == 0 {
 		return ""
 	}
 	pair := p.without(wanted)
-	if pair == nil {
+	if pair == nil || p.trulyBroken(object, difference(theirs.Errors, ours.Errors)) {
 		return ""
 	}
 	a, b := pair.ours.Validate(object, o), pair.theirs.Validate(object, o)
@@ -133,7 +141,7 @@ func (p *Pair) explained(object []byte, o oracle.ValidateOptions, ours, theirs *
 }
 
 // suspects are the features that may be behind a difference: those whose error is missing.
-func (p *Pair) suspects(ours, theirs *oracle.Validation) (wanted int, row string) {
+func suspects(ours, theirs *oracle.Validation) (wanted int, row string) {
 	missing := difference(theirs.Errors, ours.Errors)
 	for i, f := range features {
 		if slices.ContainsFunc(missing, f.error.MatchString) {

@@ -14,6 +14,8 @@ import (
 	"github.com/espalier-dev/espalier/conformance/corpus"
 	"github.com/espalier-dev/espalier/conformance/coverage"
 	"github.com/espalier-dev/espalier/conformance/generate"
+	"github.com/espalier-dev/espalier/conformance/history"
+	"github.com/espalier-dev/espalier/conformance/modes"
 	"github.com/espalier-dev/espalier/conformance/mutate"
 	"github.com/espalier-dev/espalier/conformance/oracle"
 )
@@ -31,9 +33,14 @@ type Config struct {
 	// times boundsPerBudget schemas with such a bound.
 	Edges int
 	Rules bool // compare the rules and the defaults of the schemas as they are
+	// Requests is the number of resources, each of a schema and a form of its CRD, that get roundsPerResource objects.
+	Requests  int
+	Histories int // CRDs, each with 3 to 8 changes
+	Modes     int // schemas in a mode of the engine, each with objectsPerMode objects
 	// Whole CRDs are compared as they are, and then this many mutated ones, each created and changed.
 	Whole     []corpus.CRD
 	CRDs      int
+	Grammar   int  // schemas made from nothing; each gets valuesPerCase objects, with comparisons of each
 	NoSchemas bool // only whole CRDs
 	// Validations are made over the schemas as they are: one object, new or changed, both sides.
 	Validations int
@@ -54,8 +61,12 @@ type Counts struct {
 	BadDefaults, BadRules                                                                 atomic.Int64 // schemas of the corpus whose defaults or rules are refused
 	ValidationCounts
 	CRDCounts
+	*RequestCounts
+	*HistoryCounts
+	*ModeCounts
 	ExpressionCounts
 	EdgeCounts
+	Grammar GrammarCounts
 	// Evaluated is the number of distinct rules that were evaluated, Refuted that of fields for which one gave false or
 	// failed, as the schemas have them.
 	Evaluated, Refuted int
@@ -67,7 +78,9 @@ type Counts struct {
 // Comparisons is the number of answers that were compared: about schemas, CRDs, objects, and values to which a rule applies.
 func (c *Counts) Comparisons() int64 {
 	return c.Results.Load() + c.Mutants.Load() + c.Objects.Load() + c.Runs() + c.CRDs.Load() + c.Created.Load() + c.Changed.Load() + c.RuleRuns.Load() +
-		c.ComposedSchemas.Load() + c.ComposedRuns.Load() + c.Versioned.Load() + c.EdgeRuns.Load()
+		c.ComposedSchemas.Load() + c.ComposedRuns.Load() + c.Versioned.Load() + c.EdgeRuns.Load() +
+		c.Grammar.Comparisons() +
+		c.Asked.Load() + c.Admissions.Load() + 3*c.Steps.Load() + c.Moded.Load()
 }
 
 // Missing lists what the grammars of the generators promise and was never compared.
@@ -80,8 +93,8 @@ func (c *Counts) Missing() (list []string) {
 
 // String is a line of progress.
 func (c *Counts) String() string {
-	return fmt.Sprintf("%s, schemas %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, %s, %s, differences %d (explained %d), crashes of the reference %d",
-		&c.CRDCounts, c.Results.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, &c.ExpressionCounts, &c.EdgeCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
+	return fmt.Sprintf("%s, schemas %d, mutated schemas %d (accepted %d), object runs %d (refused %d), %s, %s, %s, %s, %s, %s, differences %d (explained %d), crashes of the reference %d",
+		&c.CRDCounts, c.Results.Load(), c.Mutants.Load(), c.Accepted.Load(), c.Objects.Load(), c.Refused.Load(), &c.ValidationCounts, &c.ExpressionCounts, &c.EdgeCounts, c.RequestCounts, c.HistoryCounts, c.ModeCounts, c.Differences.Load(), c.Explained.Load(), c.Panics.Load())
 }
 
 // objectsPerMutant is how many objects every accepted mutant gets: mutants have combinations that real schemas lack.
@@ -92,7 +105,7 @@ const objectsPerVariant = 24
 
 // share is the work of one round.
 func (c Config) share() Config {
-	for _, n := range []*int{&c.Mutants, &c.Objects, &c.Variants, &c.Enriched, &c.CRDs, &c.Validations, &c.Expressions, &c.Edges} {
+	for _, n := range []*int{&c.Mutants, &c.Objects, &c.Variants, &c.Enriched, &c.CRDs, &c.Validations, &c.Requests, &c.Histories, &c.Modes, &c.Expressions, &c.Edges, &c.Grammar} {
 		*n = (*n + c.Rounds - 1) / c.Rounds
 	}
 	return c
@@ -126,6 +139,18 @@ func Run(ctx context.Context, schemas []corpus.Schema, cfg Config) (*Counts, []*
 	}
 	r.ctx, r.stop = context.WithCancel(ctx)
 	defer r.stop()
+	r.counts.RequestCounts = newRequestCounts()
+	r.counts.HistoryCounts = newHistoryCounts()
+	r.counts.ModeCounts = newModeCounts()
+	if cfg.Modes > 0 {
+		r.counts.Tables = append(r.counts.Tables, r.counts.Cells, r.counts.Versions)
+	}
+	if cfg.Histories > 0 {
+		r.counts.Tables = append(r.counts.Tables, r.counts.Outcomes)
+	}
+	if cfg.Requests > 0 {
+		r.counts.Tables = append(r.counts.Tables, r.counts.Forms)
+	}
 	go r.report()
 
 	pool := &mutate.Pool{}
@@ -177,6 +202,10 @@ func (r *runner) real(schemas []corpus.Schema, whole []corpus.CRD) (usable []cor
 // made compares what generators make of the schemas and CRDs.
 func (r *runner) made(usable []corpus.Schema, pool *mutate.Pool, whole *mutate.CRDs, round uint64) {
 	cfg := &r.cfg
+	if cfg.Grammar > 0 {
+		r.say("%d schemas of the grammar with %d objects each", cfg.Grammar, valuesPerCase)
+		r.grammarCases(round)
+	}
 	if cfg.Expressions > 0 {
 		r.say("%d schemas with composed rules, with %d objects each", cfg.Expressions, objectsPerCase)
 		r.expressions(round)
@@ -188,6 +217,18 @@ func (r *runner) made(usable []corpus.Schema, pool *mutate.Pool, whole *mutate.C
 	if cfg.CRDs > 0 && whole.Len() > 0 && pool.Len() > 0 {
 		r.say("%d mutated CRDs, created and changed", cfg.CRDs)
 		r.mutatedCRDs(whole, round)
+	}
+	if cfg.Modes > 0 && pool.Len() > 0 {
+		r.say("%d schemas in a mode with %d objects each, and CRDs of %d compatibility versions", cfg.Modes, objectsPerMode, len(modes.Versions()))
+		r.modes(pool, round)
+	}
+	if cfg.Histories > 0 && pool.Len() > 0 {
+		r.say("%d histories of CRDs", cfg.Histories)
+		r.histories(history.New(whole, pool), round)
+	}
+	if cfg.Requests > 0 && pool.Len() > 0 {
+		r.say("%d resources with requests about %d objects each", cfg.Requests, roundsPerResource)
+		r.requests(usable, pool, round)
 	}
 	if cfg.Enriched > 0 && pool.Len() > 0 {
 		r.say("%d enriched schemas with %d validations each", cfg.Enriched, validationsPerEnriched)
@@ -222,6 +263,8 @@ type runner struct {
 	found []*Difference
 	kinds map[string]int  // differences by signature
 	seen  map[string]bool // shapes of those kept
+
+	grammar *grammarTables
 
 	rows             map[string]int  // explained differences
 	reached, refuted map[string]bool // rules

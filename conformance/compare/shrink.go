@@ -83,6 +83,8 @@ type shrinker struct {
 	until    time.Time
 	compiled []byte // the schema of pair, to compile once while the object shrinks
 	pair     *Pair
+
+	resources *Resources
 }
 
 func (s *shrinker) late() bool { return time.Now().After(s.until) }
@@ -91,8 +93,12 @@ func (s *shrinker) late() bool { return time.Now().After(s.until) }
 func (s *shrinker) retry(schema, object, old []byte) *Difference {
 	var d *Difference
 	switch {
+	case strings.HasPrefix(s.best.What, modePrefix):
+		return s.retryMode(schema, object, old)
 	case strings.HasPrefix(s.best.What, crdPrefix):
-		if d, _ = CRD(object, crdHow(s.best.What, old)); d == nil || signature(d) != signature(s.best) {
+		how := crdHow(s.best.What, old)
+		how.Compatibility = s.best.Mode
+		if d, _ = CRD(object, how); d == nil || signature(d) != signature(s.best) {
 			return nil
 		}
 		d.Object, d.How.Old = bytes.Clone(d.Object), bytes.Clone(d.How.Old)
@@ -115,6 +121,19 @@ func (s *shrinker) retry(schema, object, old []byte) *Difference {
 		d = CostsAt(schema, s.best.At)
 	case strings.HasPrefix(s.best.What, validatePrefix):
 		return s.retryValidate(schema, object, old)
+	case s.best.What == "format" || s.best.What == "pattern":
+		return nil // it is one text
+	case strings.HasPrefix(s.best.What, bothPrefix):
+		if !s.compile(schema) {
+			return nil
+		}
+		how := s.best.How
+		how.Old = old
+		d, _, _ = s.pair.AdmitBoth(object, s.pair.theirs.Normalize(object, oracle.Request), how)
+	case strings.HasPrefix(s.best.What, wholePrefix):
+		return s.retryWhole(schema, object, old)
+	case strings.HasPrefix(s.best.What, requestPrefix):
+		return s.retryRequest(schema, object, old)
 	case s.best.What == admitted:
 		if !s.compile(schema) {
 			return nil
@@ -158,7 +177,11 @@ func (s *shrinker) retryValidate(schema, object, old []byte) *Difference {
 	}
 	how := s.best.How
 	how.Old = old
-	d, _, _ := s.pair.Validate(object, how)
+	validate := s.pair.Validate
+	if strings.HasPrefix(s.best.What, rawPrefix) {
+		validate = s.pair.ValidateRaw
+	}
+	d, _, _ := validate(object, how)
 	if d == nil || signature(d) != signature(s.best) {
 		return nil
 	}

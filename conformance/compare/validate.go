@@ -54,7 +54,7 @@ func (p *Pair) validate(object []byte, o oracle.ValidateOptions, ordered bool) (
 	if order := p.order(object, o, ours.Ordered, theirs.Ordered); order != nil {
 		return &Difference{What: validatePrefix + kindOf(o), Schema: p.schema, Object: object, How: o, Ours: "in this order: " + strings.Join(ours.Ordered, "\n         "), Theirs: strings.Join(order, "\n         ")}, theirs, ""
 	}
-	return nil, theirs, ""
+	return p.missed(validatePrefix+kindOf(o), object, object, o, &ours), theirs, ""
 }
 
 // scatter is what the reference has said about one input in several tries. Where rules iterate over maps at many places,

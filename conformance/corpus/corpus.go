@@ -61,6 +61,7 @@ type Options struct {
 	Short     bool      // only the modules marked short
 	NoModules bool      // only the archive
 	NoArchive bool      // only the modules
+	Seeds     bool      // CRDs around the schemas of this repository as well, so that there always is a source
 	NoCache   bool      // convert again, and write the cache
 	Archive   string    // the archive's file; default: $ESPALIER_CORPUS, or ../shared/corpus beside the repository
 	Progress  io.Writer // nil for silence
@@ -86,6 +87,9 @@ func Modules(short bool) []string {
 func Load(ctx context.Context, o Options) (*Set, error) {
 	began := time.Now()
 	var jobs []job
+	if o.Seeds {
+		jobs = append(jobs, seedSource{})
+	}
 	if !o.NoModules {
 		for _, m := range Modules(o.Short) {
 			jobs = append(jobs, module(m))
@@ -110,15 +114,16 @@ func Load(ctx context.Context, o Options) (*Set, error) {
 	return set, nil
 }
 
-// findArchive returns the archive's path, or "" if there is none.
+// findArchive returns the archive's path, or "" if there is none. ESPALIER_CORPUS with a file that does not exist does
+// without it.
 func findArchive(given string) string {
-	candidates := []string{given, os.Getenv("ESPALIER_CORPUS")}
-	if given == "" {
-		if dir, err := os.Getwd(); err == nil {
-			for range 5 {
-				candidates = append(candidates, filepath.Join(dir, "shared", "corpus", "crds.tar.gz"))
-				dir = filepath.Dir(dir)
-			}
+	candidates := []string{given}
+	if named := os.Getenv("ESPALIER_CORPUS"); given == "" && named != "" {
+		candidates = []string{named}
+	} else if dir, err := os.Getwd(); given == "" && err == nil {
+		for range 5 {
+			candidates = append(candidates, filepath.Join(dir, "shared", "corpus", "crds.tar.gz"))
+			dir = filepath.Dir(dir)
 		}
 	}
 	for _, c := range candidates {

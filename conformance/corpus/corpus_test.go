@@ -93,3 +93,17 @@ func TestManifest(t *testing.T) {
 		}
 	}
 }
+
+func TestSeedsNeedNoArchive(t *testing.T) {
+	set, err := Load(t.Context(), Options{NoModules: true, NoArchive: true, Seeds: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seeds, err := Seeds()
+	if err != nil || len(seeds) < 10 || len(set.Schemas) != len(seeds) || len(set.CRDs) != len(seeds) || set.Versions != 2*len(seeds) || set.Unparsed() > 0 || set.WithRules == 0 {
+		t.Errorf("%d seeds, %d schemas, %d CRDs with %d versions, %d unparsed: %v", len(seeds), len(set.Schemas), len(set.CRDs), set.Versions, set.Unparsed(), err)
+	}
+	if _, err := Load(t.Context(), Options{NoModules: true, NoArchive: true}); err == nil {
+		t.Error("no source is no error")
+	}
+}

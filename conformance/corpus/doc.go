@@ -1,5 +1,6 @@
 // Package corpus collects real CustomResourceDefinitions: from pinned Go modules that ship them (modules.txt), and from
-// an archive of more of them when there is one.
+// an archive of more of them when there is one. Tests that must not depend on either have CRDs around a few schemas that
+// are part of this repository (seeds).
 //
 //	modules.txt → go mod download → YAML files ┐
 //	                    crds.tar.gz → YAML files ┴→ documents → CRDs → versions → distinct schemas

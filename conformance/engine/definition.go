@@ -46,7 +46,7 @@ func validate(doc []byte, o oracle.CRDOptions) ([]finding.Finding, error) {
 		return nil, err
 	}
 	defer d.Release()
-	options := crd.ValidateOptions{Verbatim: o.Verbatim}
+	options := crd.ValidateOptions{Verbatim: o.Verbatim, CompatibilityVersion: o.Compatibility}
 	if o.Old != nil {
 		if options.Old, err = crd.Parse(o.Old); err != nil {
 			return nil, err

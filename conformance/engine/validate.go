@@ -40,6 +40,25 @@ func (s *Schema) Admit(object []byte, o oracle.ValidateOptions) ([]byte, oracle.
 	return res.Bytes, rendered(&got)
 }
 
+// Whole is Admit with a report of what was dropped.
+func (s *Schema) Whole(object []byte, source oracle.Source, o oracle.ValidateOptions) (a oracle.Admission) {
+	defer func() {
+		if p := recover(); p != nil {
+			a = oracle.Admission{Validation: oracle.Validation{Panic: p}}
+		}
+	}()
+	options, err := s.options(o)
+	if err != nil {
+		return oracle.Admission{Validation: oracle.Validation{Undecodable: err}}
+	}
+	var report espalier.Report
+	res, got, err := s.s.Admit(object, espalier.AdmitOptions{Source: from(source), Report: &report, Validate: options})
+	if err != nil {
+		return oracle.Admission{Outcome: failure(err)}
+	}
+	return oracle.Admission{Outcome: oracle.Outcome{Bytes: res.Bytes, Unknown: report.Pruned()}, Validation: rendered(&got)}
+}
+
 func (s *Schema) options(o oracle.ValidateOptions) (espalier.ValidateOptions, error) {
 	options := espalier.ValidateOptions{Old: o.Old, NoRatcheting: !o.Ratchet, Scope: espalier.Scope(o.Scope)}
 	if o.NoRules {

@@ -179,3 +179,16 @@ func (g *definer) mutate(n int) (applied []string) {
 	}
 	return applied
 }
+
+// Base returns a real CRD with schemas that are most likely valid, and its name.
+func (d *CRDs) Base(seed uint64) (*tree.Node, string) {
+	r := rand.New(rand.NewPCG(seed, 0x62617365))
+	at := r.IntN(len(d.bases))
+	root, err := tree.Parse(d.bases[at])
+	if err != nil {
+		panic(err) // Add wrote it
+	}
+	g := &definer{gardener: gardener{Rand: r, root: root}, pool: d.pool, seed: seed << 8}
+	g.plant()
+	return root, d.names[at]
+}

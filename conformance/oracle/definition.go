@@ -22,6 +22,8 @@ import (
 type CRDOptions struct {
 	Old      []byte // the CRD before the change; nil if it is created
 	Verbatim bool   // validate what is given, rather than what the server would make of a request with it
+	// Compatibility is the compatibility version; empty for the reference's own. To the reference, see SetCompatibility.
+	Compatibility string
 }
 
 // A CRDResult is what the reference says about a whole CRD.

@@ -9,6 +9,11 @@
 //	CRD bytes, old bytes → v1, defaulted → internal → CRD validation → CRDResult
 //	object bytes → map[string]any → prune, nulls, metadata, default (*Schema) → Outcome
 //	object bytes, old bytes → values, embedded metadata, lists, rules (*Schema) → Validation
+//	object bytes, old bytes → all of it (*Schema) → Admission
+//	body, old bytes → strict decoding, the strategy of the resource or of its status (*Resource) → Answer
+//
+// The steps of a *Resource are the reference's own code but for the order of its decoder, which it does not export. The
+// registry's random and current values, a uid and a time, are fixed.
 //
 // Two classes of the reference's findings are kept apart in a Result, because they do not decide whether a schema can be
 // used to normalize and validate objects:

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	prune "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
@@ -134,9 +134,22 @@ func Marshal(obj map[string]any) []byte {
 	return out
 }
 
+// coercion says how much of an object the reference's decoder changes.
+type coercion uint8
+
+const (
+	pruning    coercion = iota
+	preserving          // the CRD has preserveUnknownFields
+	foreign             // the object is of another kind
+)
+
 // apply makes the steps that the reference's decoder makes between decoding and defaulting, for an object whose group
 // and kind are known to match.
 func (s *Schema) apply(obj map[string]any, source Source, track bool) ([]string, error) {
+	return s.coerce(obj, source, track, pruning)
+}
+
+func (s *Schema) coerce(obj map[string]any, source Source, track bool, how coercion) ([]string, error) {
 	u := &unstructured.Unstructured{Object: obj}
 	kind, hasKind, err := unstructured.NestedString(obj, "kind")
 	if err != nil {
@@ -156,15 +169,19 @@ func (s *Schema) apply(obj map[string]any, source Source, track bool) ([]string,
 	if _, err := runtimeschema.ParseGroupVersion(apiVersion); err != nil {
 		return nil, err
 	}
-	unknown = append(unknown, pruning.PruneWithOptions(obj, s.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: track})...)
-	defaulting.PruneNonNullableNullsWithoutDefaults(obj, s.structural)
-	fieldErr, more := objectmeta.CoerceWithOptions(nil, obj, s.structural, false, objectmeta.CoerceOptions{
-		DropInvalidFields: lenient, ReturnUnknownFieldPaths: track,
-	})
-	if fieldErr != nil {
-		return nil, fieldErr
+	if how == pruning {
+		unknown = append(unknown, prune.PruneWithOptions(obj, s.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: track})...)
+		defaulting.PruneNonNullableNullsWithoutDefaults(obj, s.structural)
 	}
-	unknown = append(unknown, more...)
+	if how != foreign {
+		fieldErr, more := objectmeta.CoerceWithOptions(nil, obj, s.structural, false, objectmeta.CoerceOptions{
+			DropInvalidFields: lenient, ReturnUnknownFieldPaths: track,
+		})
+		if fieldErr != nil {
+			return nil, fieldErr
+		}
+		unknown = append(unknown, more...)
+	}
 	// The reference dereferences the metadata without looking. Stored objects always have some; ours may not.
 	if lenient && hasMeta && meta.Generation == 0 {
 		meta.Generation = 1

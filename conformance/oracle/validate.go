@@ -157,6 +157,11 @@ func (s *Schema) Validate(object []byte, o ValidateOptions) (v Validation) {
 			return Validation{Undecodable: err}
 		}
 	}
+	return s.said(obj, old, o)
+}
+
+// said validates decoded objects.
+func (s *Schema) said(obj, old map[string]any, o ValidateOptions) (v Validation) {
 	var heard recorder
 	errs, fromRules, blocked, err := s.validate(warning.WithWarningRecorder(context.Background(), &heard), obj, old, o)
 	if err != nil {

@@ -87,7 +87,7 @@ func Check(schemaJSON []byte, status bool) (v Result) {
 
 // decode reads the schema the way the API server reads a CRD: case-sensitively, ignoring what it does not know.
 func decode(schemaJSON []byte) (*apiextensionsv1.JSONSchemaProps, error) {
-	if t := bytes.TrimLeft(schemaJSON, " \t\r\n"); len(t) == 0 || t[0] != '{' {
+	if t := bytes.Trim(schemaJSON, " \t\r\n"); len(t) == 0 || t[0] != '{' && string(t) != "null" {
 		return nil, errors.New("the schema is not a JSON object")
 	}
 	props := &apiextensionsv1.JSONSchemaProps{}

@@ -67,7 +67,7 @@ func canonical(t *testing.T, raw []byte) string {
 
 // established returns CRDs of the corpus as they are when they are served.
 func established(t *testing.T) (list []*v1.CustomResourceDefinition) {
-	set, err := corpus.Load(context.Background(), corpus.Options{NoModules: true})
+	set, err := corpus.Load(context.Background(), corpus.Options{NoModules: true, Seeds: true})
 	if err != nil {
 		t.Fatal(err)
 	}

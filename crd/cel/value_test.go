@@ -1,10 +1,12 @@
 package cel
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/espalier-dev/espalier/internal/costtest"
 )
 
 // everything is a schema with values of all types.
@@ -110,48 +112,52 @@ func TestRulesWithinEmbeddedMetadata(t *testing.T) {
 	}
 }
 
-// Rules can look at every member of a map, or item of a list, by its name.
-func TestAccessToWideValuesIsNotLinear(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine with much to do: it runs without the race detector")
-	}
+// wideValues are objects with many members of a map, or items of a list.
+var wideValues = map[string]string{
+	"list":         `{"spec":{"l":[%s]}}`,
+	"sorted map":   `{"spec":{"m":{%s}}}`,
+	"unsorted map": `{"spec":{"m":{%s}}}`,
+}
+
+// visitor returns what evaluates rules that look at each of n members of a map, or items
+// of a list, by its name.
+func visitor(t *testing.T, name string, n int, count bool) func() {
+	t.Helper()
 	_, set := compileSchema(t, specWith(`"m":{"type":"object","additionalProperties":{"type":"integer"}},"l":{"type":"array","items":{"type":"integer"}}`,
 		`{"rule":"!has(self.m) || self.m.all(k, self.m[k] > 0)"},{"rule":"!has(self.l) || self.l.all(x, self.l[x] == x)"}`))
-	run := func(n int, count bool, write func(b *strings.Builder, i int)) time.Duration {
-		var b strings.Builder
-		for i := range n {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			write(&b, i)
+	var list []string
+	for i := range n {
+		switch name {
+		case "list":
+			list = append(list, strconv.Itoa(i))
+		case "sorted map":
+			list = append(list, `"k`+strconv.Itoa(100000+i)+`":1`)
+		default:
+			list = append(list, `"k`+strconv.Itoa(900000-i)+`":1`)
 		}
-		object := b.String()
-		if strings.HasPrefix(object, `"`) {
-			object = `{"spec":{"m":{` + object + `}}}`
-		} else {
-			object = `{"spec":{"l":[` + object + `]}}`
-		}
-		best := time.Hour
-		for range 3 {
-			began := time.Now()
-			if errs, _, ok := attempt(t, set, object, "", count); len(errs) > 0 || !ok {
-				t.Fatal(errs, ok)
-			}
-			best = min(best, time.Since(began))
-		}
-		return best
 	}
-	for name, write := range map[string]func(b *strings.Builder, i int){
-		"list":         func(b *strings.Builder, i int) { b.WriteString(strconv.Itoa(i)) },
-		"sorted map":   func(b *strings.Builder, i int) { b.WriteString(`"k` + strconv.Itoa(100000+i) + `":1`) },
-		"unsorted map": func(b *strings.Builder, i int) { b.WriteString(`"k` + strconv.Itoa(900000-i) + `":1`) },
-	} {
+	object := fmt.Sprintf(wideValues[name], strings.Join(list, ","))
+	return func() {
+		if errs, _, ok := attempt(t, set, object, "", count); len(errs) > 0 || !ok {
+			t.Fatal(errs, ok)
+		}
+	}
+}
+
+func TestAccessToWideValues(t *testing.T) {
+	for name := range wideValues {
+		visitor(t, name, 400, false)()
+		visitor(t, name, 400, true)()
+	}
+}
+
+func TestAccessToWideValuesCostIsLinear(t *testing.T) {
+	costtest.Limit(t)
+	for name := range wideValues {
 		for _, count := range []bool{false, true} {
-			small, large := run(4000, count, write), run(40000, count, write)
-			// Linear is 10, quadratic 100.
-			if ratio := float64(large) / float64(small); ratio > 40 {
-				t.Errorf("%s, counting %v: ten times the size takes %.1f times as long (%v, %v)", name, count, ratio, small, large)
-			}
+			t.Run(fmt.Sprintf("%s, counting %v", name, count), func(t *testing.T) {
+				costtest.Linear(t, costtest.Input{Size: 4000, Run: visitor(t, name, 4000, count)}, costtest.Input{Size: 40000, Run: visitor(t, name, 40000, count)})
+			})
 		}
 	}
 }

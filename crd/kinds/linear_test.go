@@ -1,14 +1,11 @@
-//go:build unix
-
 package kinds
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
+
+	"github.com/espalier-dev/espalier/internal/costtest"
 )
 
 // grower makes objects with long lists. In every list the first item has long lists in
@@ -122,15 +119,6 @@ func everything(k *Kind, tree, old map[string]any) {
 	k.Fields(tree)
 }
 
-// processTime is the time of the process: other programs do not count.
-func processTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return time.Duration(u.Utime.Nano())
-}
-
 // linear are lists that rules compare with each other, by kind. They are long together.
 var linear = []struct{ group, version, plural, lists string }{
 	{"", "v1", "pods", "core/v1.PodSpec.containers"},
@@ -158,35 +146,46 @@ var linear = []struct{ group, version, plural, lists string }{
 	{"storage.k8s.io", "v1", "csinodes", "storage/v1.CSINodeSpec.drivers storage/v1.CSINodeDriver.topologyKeys"},
 }
 
-// TestLinear writes objects with lists of n and of 2n items.
-func TestLinear(t *testing.T) {
-	const n = 100
+// longLists makes objects in which the lists of a family are long.
+func longLists(t *testing.T, lists string) grower {
+	t.Helper()
+	g := grower{variant: "distinct", smallest: 1, long: map[string]bool{}}
+	for list := range strings.FieldsSeq(lists) {
+		g.long[list] = true
+		i := strings.LastIndexByte(list, '.')
+		if of := readTypes()[list[:i]]; of == nil || of.fields[list[i+1:]] == nil {
+			t.Errorf("there is no list %s", list)
+		}
+	}
+	return g
+}
+
+// TestLongLists writes what TestCostIsLinear measures, with lists that take no time.
+func TestLongLists(t *testing.T) {
 	for _, family := range linear {
-		k := Find(family.group, family.version, family.plural)
-		g := grower{variant: "distinct", smallest: 1, long: map[string]bool{}}
-		for list := range strings.FieldsSeq(family.lists) {
-			g.long[list] = true
-			i := strings.LastIndexByte(list, '.')
-			if of := readTypes()[list[:i]]; of == nil || of.fields[list[i+1:]] == nil {
-				t.Errorf("there is no list %s", list)
+		k, g := Find(family.group, family.version, family.plural), longLists(t, family.lists)
+		g.n = 5
+		everything(k, g.object(k.object(), 0, true), g.object(k.object(), 0, true))
+	}
+}
+
+// TestCostIsLinear writes objects with lists of n and of 10n items.
+func TestCostIsLinear(t *testing.T) {
+	costtest.Limit(t)
+	for _, family := range linear {
+		t.Run(family.plural+" "+family.lists, func(t *testing.T) {
+			k, g := Find(family.group, family.version, family.plural), longLists(t, family.lists)
+			at := func(n int) costtest.Input {
+				g := g
+				g.n = n
+				var tree, old map[string]any
+				return costtest.Input{
+					Size:   n,
+					Before: func() { tree, old = g.object(k.object(), 0, true), g.object(k.object(), 0, true) },
+					Run:    func() { everything(k, tree, old) },
+				}
 			}
-		}
-		once := func(n int) time.Duration {
-			g := g
-			g.n = n
-			tree, old := g.object(k.object(), 0, true), g.object(k.object(), 0, true)
-			runtime.GC()
-			start := processTime()
-			everything(k, tree, old)
-			return processTime() - start
-		}
-		once(2)
-		small, large := once(n), once(2*n)
-		for try := 0; try < 4 && float64(large) > 2.6*float64(small); try++ { // the machine is shared
-			small, large = max(small, once(n)), min(large, once(2*n))
-		}
-		if float64(large) > 2.6*float64(small) {
-			t.Errorf("%s: twice the items of %s take %v, and half of them %v", family.plural, family.lists, large, small)
-		}
+			costtest.Linear(t, at(100), at(1000))
+		})
 	}
 }

@@ -45,25 +45,34 @@ func (w *walk) scope(p place) *scope {
 	return &scope{
 		self: wrap(p.t, p.value), old: wrap(p.t, p.old), parent: p.parent,
 		root: w.root, oldRoot: w.old, update: p.hasOld, kind: w.kind.Kind,
-		failed: func() ref.Val { return w.failed(p.path) },
+		failed: w.failed(p.path),
 	}
 }
 
-// failed is a map with the fields and items of an object, such as "volumes[2]", in which
-// errors were found so far.
-func (w *walk) failed(path *field.Path) ref.Val {
-	prefix := ""
-	if path != nil {
-		prefix = path.String() + "."
-	}
-	found := map[string]bool{}
-	for _, err := range w.errs {
-		if rest, ok := strings.CutPrefix(err.Field, prefix); ok {
-			name, _, _ := strings.Cut(rest, ".")
-			found[name] = true
+// failed returns what makes a map of the fields and items of an object, such as
+// "volumes[2]", in which errors were found so far. An expression asks once for each item
+// of a list, so that each error is read only once.
+func (w *walk) failed(path *field.Path) func() ref.Val {
+	var prefix string
+	var found map[string]bool
+	var value ref.Val
+	read := 0
+	return func() ref.Val {
+		if value == nil {
+			if path != nil {
+				prefix = path.String() + "."
+			}
+			found = map[string]bool{}
+			value = types.DefaultTypeAdapter.NativeToValue(found)
 		}
+		for ; read < len(w.errs); read++ {
+			if rest, ok := strings.CutPrefix(w.errs[read].Field, prefix); ok {
+				name, _, _ := strings.Cut(rest, ".")
+				found[name] = true
+			}
+		}
+		return value
 	}
-	return types.DefaultTypeAdapter.NativeToValue(found)
 }
 
 // pathText is a path as errors show it.

@@ -2,7 +2,6 @@ package request
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,6 +26,13 @@ func (s *Schema) Decode(data []byte, report *espalier.Report, quiet espalier.Cha
 	if err != nil {
 		return nil, 0, decodeError(data, err)
 	}
+	if changes&(espalier.Duplicated|espalier.Pruned) != 0 {
+		// API servers look for the kind first, in all members that are called so in any case: one that is no string fails
+		// the request, also if another one counts.
+		if _, err := serializer.DefaultMetaFactory.Interpret(data); err != nil {
+			return nil, 0, err
+		}
+	}
 	if o.Kind() == "" {
 		return nil, 0, runtime.NewMissingKindErr(string(data))
 	}
@@ -41,7 +47,10 @@ func DecodeForeign(data []byte) (*object.Object, error) {
 		return nil, err
 	}
 	o, _, err := normalize(all, data, espalier.NormalizeOptions{})
-	return o, err
+	if err != nil {
+		return nil, decodeError(data, err)
+	}
+	return o, nil
 }
 
 func normalize(s *espalier.Schema, data []byte, options espalier.NormalizeOptions) (*object.Object, espalier.Changes, error) {
@@ -115,17 +124,21 @@ func (s *Schema) DecodeConverted(o *object.Object) (*object.Object, error) {
 // decodeError returns the error that API servers give for a body that they cannot read. They
 // look for the kind first, then decode, then look at metadata.
 func decodeError(data []byte, err error) error {
-	kind, unkind := serializer.DefaultMetaFactory.Interpret(data)
-	if unkind != nil {
+	if _, unkind := serializer.DefaultMetaFactory.Interpret(data); unkind != nil {
 		return unkind
 	}
 	var syntax *espalier.SyntaxError
 	if errors.As(err, &syntax) {
-		if undecoded := json.Unmarshal(data, &map[string]json.RawMessage{}); undecoded != nil {
+		var all map[string]any
+		if undecoded := kjson.UnmarshalCaseSensitivePreserveInts(data, &all); undecoded != nil {
 			return undecoded
 		}
 	}
-	if kind.Kind == "" {
+	// The last kind counts. It may be null after one that is not.
+	var last struct {
+		Kind *string `json:"kind"`
+	}
+	if kjson.UnmarshalCaseSensitivePreserveInts(data, &last) == nil && (last.Kind == nil || *last.Kind == "") {
 		return runtime.NewMissingKindErr(string(data))
 	}
 	return err

@@ -56,6 +56,10 @@ func (r *Resource) Validate(s *Schema, o *object.Object, options Options) (Resul
 	if err != nil {
 		return Result{}, err
 	}
+	if options.Target == Status && string(o.Member("status")) == "null" && options.Old.Member("status") == nil {
+		// To API servers a null is no change of a status that is missing.
+		found.Errors = slices.DeleteFunc(found.Errors, func(v espalier.Violation) bool { return v.At == "status" && v.Keyword != "x-kubernetes-validations" })
+	}
 	return Result{
 		Problems: r.problems(o, &found, options.Target),
 		Warnings: found.Warnings, ReadOnly: found.ReadOnly, Omitted: found.Omitted,
@@ -83,8 +87,18 @@ func (r *Resource) schemaErrors(s *Schema, o *object.Object, options Options) (e
 	if r.Namespaced {
 		engine.Scope = espalier.Namespaced
 	}
-	if found, ok := byIndex(s, o, engine, options.Old); ok {
-		return found, nil
+	doc, typed := o.Index()
+	if doc == nil && options.Target == Status {
+		var err error
+		if doc, err = parsed(o.JSON()); err != nil {
+			return espalier.Validation{}, err
+		}
+		defer doc.Release()
+	}
+	if doc != nil {
+		if found, ok := byIndex(s, doc, typed == s.Validate, engine, options); ok {
+			return found, nil
+		}
 	}
 	if options.Old != nil {
 		engine.Old = options.Old.JSON()
@@ -92,29 +106,38 @@ func (r *Resource) schemaErrors(s *Schema, o *object.Object, options Options) (e
 	return s.Validate.Validate(o.JSON(), engine)
 }
 
-// byIndex validates an object whose index is known. It reports false if the object has to be parsed.
-func byIndex(s *Schema, o *object.Object, options espalier.ValidateOptions, old *object.Object) (espalier.Validation, bool) {
-	doc, typed := o.Index()
-	if doc == nil {
-		return espalier.Validation{}, false
+// parsed indexes an object in canonical form.
+func parsed(object []byte) (*jsondoc.Doc, error) {
+	doc, err := jsondoc.Parse(object, jsondoc.Limits{})
+	if err != nil || doc.Canonical() {
+		return doc, err
 	}
+	object = doc.AppendCanonical(nil, jsondoc.Root)
+	doc.Release()
+	return jsondoc.Parse(object, jsondoc.Limits{})
+}
+
+// byIndex validates an object whose index is known. It reports false if the object has to be parsed.
+func byIndex(s *Schema, doc *jsondoc.Doc, typed bool, options espalier.ValidateOptions, r Options) (espalier.Validation, bool) {
 	n := bridge.Plan(s.Validate)
-	j := exec.ValidateOptions{Ratchet: true, Typed: typed == s.Validate, Scope: exec.Scope(options.Scope), ReadOnly: options.ReadOnly}
+	j := exec.ValidateOptions{Ratchet: true, Typed: typed, Scope: exec.Scope(options.Scope), ReadOnly: options.ReadOnly}
+	if r.Target == Status {
+		j.Counts = func(v *exec.Violation) bool { return ofStatus(v.Keyword, v.At) }
+	}
 	if options.Rules != nil {
 		j.Rules = bridge.Compiled(options.Rules)
 	}
 	whole := true
-	if old != nil {
+	if r.Old != nil {
 		var text []byte
 		var err error
-		text, whole = oldFor(n, options, old)
-		if j.Old, err = jsondoc.Parse(text, jsondoc.Limits{}); err != nil {
+		if text, whole = oldFor(n, options, r.Old); r.Target == Status {
+			text, whole = r.Old.JSON(), true
+		}
+		if j.Old, err = parsed(text); err != nil {
 			return espalier.Validation{}, false
 		}
 		defer j.Old.Release()
-		if !j.Old.Canonical() {
-			return espalier.Validation{}, false
-		}
 	}
 	result := exec.Validate(n, doc, j)
 	if result == nil {
@@ -154,11 +177,7 @@ func (r *Resource) problems(o *object.Object, found *espalier.Validation, target
 			out = append(out, Problem{e, v})
 		}
 	}
-	out = append(out, scale...)
-	if target == Status && len(out) == 1 && NotChecked(out[0].Violation) {
-		return nil // rules were not checked for errors outside the status
-	}
-	return out
+	return append(out, scale...)
 }
 
 // NotChecked reports whether a violation says only that CEL rules were not evaluated because
@@ -183,18 +202,24 @@ func afterScale(v *espalier.Violation) bool {
 // servers validate the values of the status alone, but metadata, CEL rules and lists of the
 // whole object.
 func statusError(v *espalier.Violation) *field.Error {
-	switch {
-	case v.Keyword == "x-kubernetes-validations", v.Keyword == "x-kubernetes-list-type",
-		v.Keyword == "metadata" && within(v.At, "metadata"):
-		return v.FieldError()
-	case v.Keyword == "metadata", !within(v.At, "status"):
+	if !ofStatus(v.Keyword, v.At) {
 		return nil
+	}
+	if v.Keyword == "x-kubernetes-validations" || v.Keyword == "x-kubernetes-list-type" || v.Keyword == "metadata" {
+		return v.FieldError()
 	}
 	// API servers validate the value of the status, so that details name fields as they are
 	// called in it. Only the field has the whole path.
 	e := v.FieldError()
-	if e.Field == (*field.Path)(nil).String() {
+	switch {
+	case e.Field == (*field.Path)(nil).String():
 		e.Field = "status"
+	case strings.HasPrefix(e.Field, "status["): // an item is a member of the status to them
+		e.Field = "status." + e.Field[len("status"):]
+	}
+	if before, after, ok := strings.Cut(e.Detail, " in status."); ok && strings.HasPrefix(e.Detail, "Checked value must be of type ") {
+		e.Detail = before + " in " + after
+		return e
 	}
 	quote := ""
 	if strings.HasPrefix(e.Detail, `"`) {
@@ -204,6 +229,17 @@ func statusError(v *espalier.Violation) *field.Error {
 		e.Detail = quote + strings.TrimPrefix(rest, ".")
 	}
 	return e
+}
+
+// ofStatus reports whether a violation of a keyword at a place keeps a status from being written.
+func ofStatus(keyword, at string) bool {
+	switch keyword {
+	case "x-kubernetes-validations", "x-kubernetes-list-type":
+		return true
+	case "metadata":
+		return within(at, "metadata")
+	}
+	return within(at, "status")
 }
 
 // within reports whether a path leads to a member of an object or into it.

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/espalier-dev/espalier/internal/costtest"
 )
 
 // numbered joins n texts that are made from their numbers.
@@ -87,38 +88,35 @@ var growing = map[string]func(n int) (string, []Edit){
 	},
 }
 
-// TestCostIsLinear: four times as much, of text and of edits, takes about four
+// TestCostIsLinear: ten times as much, of text and of edits, takes about ten
 // times as long.
 func TestCostIsLinear(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine with much to do: it runs without the race detector")
-	}
-	const small, factor = 500, 4
+	costtest.Limit(t)
 	for name, family := range growing {
 		t.Run(name, func(t *testing.T) {
-			measure := func(n int) time.Duration {
+			at := func(n int) costtest.Input {
 				text, edits := family(n)
-				best := time.Duration(1 << 62)
-				for range 3 {
-					start := time.Now()
-					if _, err := Apply([]byte(text), 0, edits); err != nil {
-						t.Fatal(err)
-					}
-					best = min(best, time.Since(start))
-				}
-				return best
+				return costtest.Input{Size: n, Run: func() { mustApply(t, text, edits) }}
 			}
-			// Machines are noisy: what is quadratic is so every time.
-			for tries := 1; ; tries++ {
-				before, after := measure(small), measure(factor*small)
-				if after < 2*factor*before || after < 10*time.Millisecond {
-					return
-				}
-				if tries == 4 {
-					t.Fatalf("%d times as much takes %v instead of %v", factor, after, before)
-				}
-			}
+			costtest.Linear(t, at(200), at(2000))
 		})
+	}
+}
+
+// TestGrowingTexts applies what TestCostIsLinear measures, with sizes that take no time.
+func TestGrowingTexts(t *testing.T) {
+	for name, family := range growing {
+		t.Run(name, func(t *testing.T) {
+			text, edits := family(50)
+			mustApply(t, text, edits)
+		})
+	}
+}
+
+func mustApply(t *testing.T, text string, edits []Edit) {
+	t.Helper()
+	if _, err := Apply([]byte(text), 0, edits); err != nil {
+		t.Fatal(err)
 	}
 }
 

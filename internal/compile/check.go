@@ -20,6 +20,7 @@ type CheckOptions struct {
 	Strict            bool        // warn of all that LowerOptions.Strict validates otherwise
 	Tolerance         Tolerance   // for what the CRD before a change had already
 	Pruning           bool        // find out whether anything of a default would be pruned
+	FormatsBefore134  bool        // know the formats of Kubernetes before 1.34 only
 }
 
 // Tolerance turns off checks of an updated CRD: upstream ratchets errors that the
@@ -64,7 +65,7 @@ func validate(s *syntax.Schema, o CheckOptions, room int) Result {
 	if s == nil {
 		return Result{Sound: true}
 	}
-	c := checker{findings: findings{nilTop: o.Path == nil, room: [2]int{room, room}}, strict: o.Strict, tolerance: o.Tolerance, pruning: o.Pruning}
+	c := checker{findings: findings{nilTop: o.Path == nil, room: [2]int{room, room}}, strict: o.Strict, tolerance: o.Tolerance, pruning: o.Pruning, older: o.FormatsBefore134}
 	if o.Path != nil {
 		c.prefix = o.Path.String()
 	}
@@ -147,6 +148,7 @@ type checker struct {
 	patterns map[string]error // of what has been compiled
 
 	strict       bool // CheckOptions.Strict
+	older        bool // CheckOptions.FormatsBefore134
 	tolerance    Tolerance
 	pruning      bool // CheckOptions.Pruning
 	unpruned     bool // something of a default would be pruned

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier/finding"
+	"github.com/espalier-dev/espalier/internal/costtest"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
@@ -65,40 +65,34 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestLinear checks that doubling a schema does not much more than double the
-// time its check takes.
-func TestLinear(t *testing.T) {
-	shapes := map[string]func(n int) string{
-		"deep": func(n int) string {
-			return nest(n/20, `{"type":"object","anyOf":[{"required":["a"]}],"x-kubernetes-validations":[{"rule":"true","fieldPath":".a"}],"properties":{"a":`, `{"type":"string"}`, `}}`)
-		},
-		"wide": func(n int) string {
-			return `{"type":"object","properties":{` + wide(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string"}`, i) }) + `}}`
-		},
-		"branches of a wide object": func(n int) string {
-			return `{"type":"object","properties":{` + wide(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string"}`, i) }) + `},"anyOf":[` +
-				wide(n, func(i int) string { return fmt.Sprintf(`{"properties":{"p%d":{"pattern":"a"}}}`, i) }) + `]}`
-		},
-		"nested logical keywords": func(n int) string {
-			return `{"type":"object","properties":{"a":{"type":"string"}},"not":` + nest(n/10, `{"not":`, `{"properties":{"a":{"pattern":"x"}}}`, `}`) + `}`
-		},
-	}
+// shapes are schemas that grow with n.
+var shapes = map[string]func(n int) string{
+	"deep": func(n int) string {
+		return nest(n/20, `{"type":"object","anyOf":[{"required":["a"]}],"x-kubernetes-validations":[{"rule":"true","fieldPath":".a"}],"properties":{"a":`, `{"type":"string"}`, `}}`)
+	},
+	"wide": func(n int) string {
+		return `{"type":"object","properties":{` + wide(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string"}`, i) }) + `}}`
+	},
+	"branches of a wide object": func(n int) string {
+		return `{"type":"object","properties":{` + wide(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string"}`, i) }) + `},"anyOf":[` +
+			wide(n, func(i int) string { return fmt.Sprintf(`{"properties":{"p%d":{"pattern":"a"}}}`, i) }) + `]}`
+	},
+	"nested logical keywords": func(n int) string {
+		return `{"type":"object","properties":{"a":{"type":"string"}},"not":` + nest(n/40, `{"not":`, `{"properties":{"a":{"pattern":"x"}}}`, `}`) + `}`
+	},
+}
+
+// TestCostIsLinear checks that the time of a check grows as fast as the schema.
+func TestCostIsLinear(t *testing.T) {
+	costtest.Limit(t)
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
-			measure := func(n int) time.Duration {
-				s := parse(t, shape(n))
-				best := time.Duration(1 << 62)
-				for range 5 {
-					start := time.Now()
-					Check(s, CheckOptions{})
-					best = min(best, time.Since(start))
-				}
-				return best
+			at := func(n int) costtest.Input {
+				src := shape(n)
+				s := parse(t, src)
+				return costtest.Input{Size: len(src), Run: func() { Check(s, CheckOptions{}) }, Scattered: costtest.ReadJSON([]byte(src))}
 			}
-			small, large := measure(5000), measure(20000)
-			if large > 16*small && large > 200*time.Millisecond {
-				t.Errorf("four times the size takes %v instead of %v", large, small)
-			}
+			costtest.Linear(t, at(2000), at(20000))
 		})
 	}
 }

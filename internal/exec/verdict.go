@@ -25,6 +25,9 @@ type ValidateOptions struct {
 	Scope    Scope        //
 	Rules    Rules        // evaluated, if not nil
 	ReadOnly bool         // report read-only values that change
+	// Counts says which errors keep rules from being evaluated if they are of a type that does; nil if all of them.
+	// A request that writes a part of an object is not refused for errors in the rest.
+	Counts func(*Violation) bool
 }
 
 // Result is the errors of an object.
@@ -83,7 +86,7 @@ func (r *Result) explain(n *plan.Node, d *jsondoc.Doc, j ValidateOptions) {
 
 // rules evaluates the rules, unless errors block it.
 func (r *Result) rules(n *plan.Node, d *jsondoc.Doc, j ValidateOptions) *Result {
-	if r != nil && r.blocks() {
+	if r != nil && r.blocks(j.Counts) {
 		r.Errors = append(r.Errors, Violation{
 			Type: field.ErrorTypeInvalid, Path: "<nil>", Detail: blocked, Keyword: "x-kubernetes-validations",
 		})
@@ -104,11 +107,13 @@ func (r *Result) rules(n *plan.Node, d *jsondoc.Doc, j ValidateOptions) *Result 
 
 // blocks reports whether the errors keep CEL rules from being evaluated: upstream
 // does not evaluate them on values of the wrong type or size.
-func (r *Result) blocks() bool {
+func (r *Result) blocks(counts func(*Violation) bool) bool {
 	for i := range r.Errors {
 		switch r.Errors[i].Type {
 		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
-			return true
+			if counts == nil || counts(&r.Errors[i]) {
+				return true
+			}
 		}
 	}
 	return false

@@ -57,6 +57,9 @@ func Lookup(name string) Format {
 	return none
 }
 
+// Since134 reports whether API servers know the format since Kubernetes 1.34 only.
+func (f Format) Since134() bool { return f == k8sShortName || f == k8sLongName }
+
 // String returns the format's name without dashes, "" for none.
 func (f Format) String() string { return names[f] }
 

@@ -18,7 +18,7 @@ const (
 // the allow-lists say for the engine. A directory stands for itself and for
 // what is below it, except "." which is the root package alone.
 var layers = [][]string{
-	{"finding", "internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/quantities", "internal/markdown", "internal/build"},
+	{"finding", "internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/quantities", "internal/markdown", "internal/build", "internal/costtest"},
 	{"internal/syntax", "internal/plan", "internal/crdtree", "internal/object"},
 	{"internal/exec"},
 	{"internal/compile"},

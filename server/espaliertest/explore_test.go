@@ -102,10 +102,7 @@ func runSpoilt(t *testing.T, bug, run string) string {
 // TestSameSeedSameOrder has the example's controller repeat a schedule.
 func TestSameSeedSameOrder(t *testing.T) {
 	const seed = 48 // a schedule of many faults
-	times := 50
-	if testing.Short() {
-		times = 5
-	}
+	times := espaliertest.Repetitions(5)
 	orders := espaliertest.Repeat(t, seed, times, func(t *testing.T, config *rest.Config) {
 		checkWebs(t, config, newController(config))
 	}, espaliertest.CRDs("testdata/webs.yaml"))
@@ -115,10 +112,7 @@ func TestSameSeedSameOrder(t *testing.T) {
 // TestWorkersAreRepeated has several goroutines make requests at the same time.
 func TestWorkersAreRepeated(t *testing.T) {
 	const seed, workers = 4, 4
-	times := 20
-	if testing.Short() {
-		times = 4
-	}
+	times := espaliertest.Repetitions(4)
 	orders := espaliertest.Repeat(t, seed, times, func(t *testing.T, config *rest.Config) {
 		maps := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
 		var wait sync.WaitGroup

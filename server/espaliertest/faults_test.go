@@ -381,10 +381,7 @@ func TestErrorsAreTrue(t *testing.T) {
 // also by the clock of the machine.
 func TestStartRepeats(t *testing.T) {
 	t.Parallel()
-	times := 50
-	if testing.Short() {
-		times = 5
-	}
+	times := Repetitions(5)
 	w := New(t)
 	if err := w.settle(t.Context()); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 
@@ -32,18 +33,54 @@ type Log struct {
 	text bytes.Buffer
 }
 
-// Capture keeps the log of the process until the test ends. The test must not be parallel to one that does the same.
+// captured are the logs that tests keep at the moment. Each has all lines of the process.
+var captured struct {
+	change sync.Mutex // held while klog is told where to write
+	mu     sync.Mutex
+	logs   []*Log
+}
+
+// all writes to every captured log.
+type all struct{}
+
+// Write implements io.Writer.
+func (all) Write(p []byte) (int, error) {
+	captured.mu.Lock()
+	defer captured.mu.Unlock()
+	for _, log := range captured.logs {
+		_, _ = log.Write(p) // to memory
+	}
+	return len(p), nil
+}
+
+// Capture keeps the log of the process until the test ends: that of parallel tests as well.
 func Capture(tb testing.TB) *Log {
 	tb.Helper()
 	log := &Log{}
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
-	klog.SetOutputBySeverity("INFO", log) // has the lines of all severities
+	captured.change.Lock()
+	defer captured.change.Unlock()
+	captured.mu.Lock()
+	captured.logs = append(captured.logs, log)
+	first := len(captured.logs) == 1
+	captured.mu.Unlock()
+	if first {
+		klog.LogToStderr(false)
+		klog.SetOutput(io.Discard)
+		klog.SetOutputBySeverity("INFO", all{}) // has the lines of all severities
+	}
 	tb.Cleanup(func() {
 		klog.Flush()
-		klog.SetOutput(os.Stderr)
-		klog.LogToStderr(true)
-		quiet()
+		captured.change.Lock()
+		defer captured.change.Unlock()
+		captured.mu.Lock()
+		captured.logs = slices.DeleteFunc(captured.logs, func(l *Log) bool { return l == log })
+		last := len(captured.logs) == 0
+		captured.mu.Unlock()
+		if last {
+			klog.SetOutput(os.Stderr)
+			klog.LogToStderr(true)
+			quiet()
+		}
 	})
 	return log
 }

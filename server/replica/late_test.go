@@ -122,6 +122,7 @@ func await(t *testing.T, what string, done func() bool) {
 // answered. If etcd executes it after the second one, it must not tie the replica to the
 // first lease, which no replica renews.
 func TestLateRegistration(t *testing.T) {
+	t.Parallel()
 	client, prefix := etcdtest.Client(t)
 	a, _ := join(t, client, replica.Options{Prefix: prefix})
 	slow, l := delayed(t)
@@ -186,6 +187,7 @@ func TestLateProgress(t *testing.T) {
 // A replica that joins while another one is cut off waits for that one, until its lease
 // has expired.
 func TestJoiningReplicaWaitsForOneThatIsCutOff(t *testing.T) {
+	t.Parallel()
 	client, prefix := etcdtest.Client(t)
 	b, err := replica.Join(t.Context(), client, replica.Options{Prefix: prefix, TTL: 2 * time.Second})
 	if err != nil {

@@ -97,6 +97,7 @@ func TestWaitsForOthers(t *testing.T) {
 // A replica that is cut off is waited for until its lease has run out, and is
 // not current by then.
 func TestLostLease(t *testing.T) {
+	t.Parallel()
 	client, prefix := etcdtest.Client(t)
 	a, _ := join(t, client, replica.Options{Prefix: prefix})
 	a.Saw(1)

@@ -39,6 +39,7 @@ const validatingConfigurations = "/apis/admissionregistration.k8s.io/v1/validati
 // Policies and webhooks that cannot be read any more stay in force: an informer whose list
 // fails keeps what it has.
 func TestDamagedSettingsStayInForce(t *testing.T) {
+	t.Parallel()
 	e := startThings(t)
 	e.policy("small", admissionregistration.ValidatingAdmissionPolicySpec{Validations: []admissionregistration.Validation{{Expression: "object.spec.size <= 10"}}}, nil)
 	apitest.Eventually(t, func() bool { return e.Do("POST", path+"?dryRun=All", thing("a", `{"size":11}`)).Code == 422 })
@@ -65,6 +66,7 @@ func TestDamagedSettingsStayInForce(t *testing.T) {
 // A server that starts when a webhook configuration cannot be read admits nothing that it
 // might be about, until an operator has removed the configuration.
 func TestDamagedSettingsAtStart(t *testing.T) {
+	t.Parallel()
 	e := startThings(t)
 	e.validating("no", hooked(t, func(_, response map[string]any) { response["allowed"] = false }))
 	e.damage("validatingwebhookconfigurations", "no")

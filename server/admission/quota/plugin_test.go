@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,7 +68,9 @@ func limiting(namespace string, names []corev1.ResourceName, counted ...corev1.R
 
 // TestUncountedLimits has limits that no controller counts: requests that they are about
 // may be sent again, and no others wait.
-func TestUncountedLimits(t *testing.T) {
+func TestUncountedLimits(t *testing.T) { synctest.Test(t, testUncountedLimits) }
+
+func testUncountedLimits(t *testing.T) {
 	const mine, other = corev1.ResourceConfigMaps, corev1.ResourceSecrets
 	client, _ := writes(func(_ int, q *corev1.ResourceQuota) (*corev1.ResourceQuota, error) { return q, nil })
 	known := []*corev1.ResourceQuota{

@@ -62,7 +62,13 @@ func (f *Decoder) FromRequest(data []byte, _ *schema.GroupVersionKind, strict bo
 	var report espalier.Report
 	o, changes, err := s.Decode(data, &report, espalier.Defaulted)
 	if err != nil {
-		return nil, request.KindOf(data), nil, err
+		gvk := request.KindOf(data)
+		if gvk == f.kind || gvk.Kind == "" {
+			return nil, gvk, nil, err
+		}
+		// The schema has nothing to say about an object of another kind.
+		other, err := request.DecodeForeign(data)
+		return other, gvk, nil, err
 	}
 	gvk := o.GroupVersionKind()
 	if gvk != f.kind {

@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-dev/espalier/internal/costtest"
 )
 
 // The numbers of the fields of JSONSchemaProps that lead to others of them.
@@ -103,11 +105,8 @@ func FuzzCheckNesting(f *testing.F) {
 		if len(data) > 1<<16 {
 			return
 		}
-		began := time.Now()
-		ok := schema.checkNesting(data)
-		if d := time.Since(began); d > time.Second {
-			t.Fatalf("%v for %d bytes", d, len(data))
-		}
+		var ok bool
+		costtest.Within(t, time.Second, func() { ok = schema.checkNesting(data) })
 		var s v1.JSONSchemaProps
 		if err := s.Unmarshal(data); ok && err == nil && depth(&s) > maxNesting {
 			t.Fatal("deeper than it was said to be")

@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/espalier-dev/espalier/server/endpoints/limit/limittest"
@@ -67,12 +68,13 @@ func flood(c net.Conn) (time.Duration, error) {
 func TestBlockedWriteEnds(t *testing.T) {
 	server, _, _ := pair(t, Connections{WriteTimeout: 400 * time.Millisecond})
 	took, err := flood(server)
-	if !errors.Is(err, os.ErrDeadlineExceeded) || took < 150*time.Millisecond || took > 3*time.Second {
+	if !errors.Is(err, os.ErrDeadlineExceeded) || took < 150*time.Millisecond || took > 30*time.Second {
 		t.Errorf("the write took %v: %v", took, err)
 	}
 }
 
 func TestHurryEndsBlockedWrites(t *testing.T) {
+	t.Parallel()
 	for _, timeout := range []time.Duration{0, time.Hour} {
 		server, _, l := pair(t, Connections{WriteTimeout: timeout})
 		time.AfterFunc(300*time.Millisecond, l.Hurry)
@@ -86,6 +88,7 @@ func TestHurryEndsBlockedWrites(t *testing.T) {
 // A client that reads slowly keeps its connection. A deadline that other code sets
 // holds.
 func TestSlowReaderKeepsItsConnection(t *testing.T) {
+	t.Parallel()
 	server, client, _ := pair(t, Connections{WriteTimeout: 2 * time.Second})
 	// The kernel wakes a blocked writer when a third of its buffer is free: with
 	// buffers of megabytes, which it grows by itself, that takes seconds on a busy
@@ -168,7 +171,9 @@ func (s *slow) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-func TestGuard(t *testing.T) {
+func TestGuard(t *testing.T) { synctest.Test(t, testGuard) }
+
+func testGuard(t *testing.T) {
 	leaving := make(chan struct{})
 	for _, test := range []struct {
 		name          string

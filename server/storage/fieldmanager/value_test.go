@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	kjson "sigs.k8s.io/json"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-dev/espalier/internal/costtest"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
 )
@@ -127,36 +129,31 @@ func TestLargeObjectsTakeNoLongerThanMaps(t *testing.T) {
 	} {
 		before, beforeMap := widgetOf(c[0])
 		after, afterMap := widgetOf(c[1])
-		began := time.Now()
-		theirs, err := maps.ObjectToTyped(beforeMap)
-		if err != nil {
-			t.Fatal(err)
-		}
-		theirNext, err := maps.ObjectToTyped(afterMap)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := text(theirs.Compare(theirNext))
-		limit := 5*time.Since(began) + 2*time.Second
-		began = time.Now()
-		mine, err := ours.ObjectToTyped(before)
-		if err != nil {
-			t.Fatal(err)
-		}
-		next, err := ours.ObjectToTyped(after)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := text(mine.Compare(next)); got != want {
-			t.Errorf("got  %.200s\nwant %.200s", got, want)
-		}
-		if got := text(theirs.Compare(next)); got != want {
-			t.Errorf("got  %.200s\nwant %.200s", got, want)
-		}
-		if d := time.Since(began); d > limit {
-			t.Errorf("%v instead of at most %v", d, limit)
-		}
+		var theirs *typed.TypedValue
+		var want string
+		theirTime := costtest.Time(func() {
+			theirs = mustType(t, maps, beforeMap)
+			want = text(theirs.Compare(mustType(t, maps, afterMap)))
+		})
+		costtest.Within(t, 5*theirTime+2*time.Second, func() {
+			mine, next := mustType(t, ours, before), mustType(t, ours, after)
+			if got := text(mine.Compare(next)); got != want {
+				t.Errorf("got  %.200s\nwant %.200s", got, want)
+			}
+			if got := text(theirs.Compare(next)); got != want {
+				t.Errorf("got  %.200s\nwant %.200s", got, want)
+			}
+		})
 	}
+}
+
+func mustType(t *testing.T, c managedfields.TypeConverter, o runtime.Object) *typed.TypedValue {
+	t.Helper()
+	v, err := c.ObjectToTyped(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 func FuzzViews(f *testing.F) {

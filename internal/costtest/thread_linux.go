@@ -1,4 +1,4 @@
-package espalier_test
+package costtest
 
 import (
 	"syscall"

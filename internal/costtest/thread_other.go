@@ -1,6 +1,6 @@
 //go:build !linux
 
-package espalier_test
+package costtest
 
 import "time"
 

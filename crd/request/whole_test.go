@@ -1,0 +1,120 @@
+package request_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/request"
+)
+
+func gadget(t *testing.T, schema string) (*request.Resource, *request.Schema) {
+	t.Helper()
+	v := &crd.Version{Name: "v1", Status: true, Schema: []byte(schema)}
+	s, err := request.Compile(v, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request.New(&crd.CRD{Group: "example.com", Names: crd.Names{Kind: "Widget"}, Namespaced: true}, v), s
+}
+
+// API servers look for the kind before they decode, and take the last one that is decoded.
+func TestDecodeLooksForTheKindFirst(t *testing.T) {
+	_, s := gadget(t, `{"type":"object"}`)
+	for body, want := range map[string]string{
+		`{"apiVersion":"a/v1","kind":"K","metadata":1e400}`: "json: cannot unmarshal number 1e400 into Go value of type float64",
+		`{"kind":{},"kind":"Tree","apiVersion":"a/v1"}`:     "couldn't get version/kind; json parse error: json: cannot unmarshal object into Go struct field .kind of type string",
+		`{"Kind":[],"kind":"Tree","apiVersion":"a/v1"}`:     "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go struct field .kind of type string",
+		`{"apiVersion":"a/v1","kind":"K","kind":null}`:      "Object 'Kind' is missing in ",
+	} {
+		if _, _, err := s.Decode([]byte(body), nil, 0); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", body, err, want)
+		}
+	}
+	if _, err := request.DecodeForeign([]byte(`{"apiVersion":"a/v1","kind":"K","x":1e400}`)); err == nil || !strings.HasPrefix(err.Error(), "json: ") {
+		t.Errorf("of another kind: %v", err)
+	}
+}
+
+// Errors outside the status do not keep rules from being evaluated when a status is written: API servers do not find
+// them there.
+func TestRulesOfStatusUpdates(t *testing.T) {
+	const object = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"d","resourceVersion":"7"}`
+	r, s := gadget(t, `{"type":"object","required":["spec"],"properties":{"spec":{"type":"object"},"status":{"type":"object","properties":{
+		"ready":{"type":"integer","format":"int32","x-kubernetes-validations":[{"rule":"self >= 0","message":"negative"}]}}}}}`)
+	old, err := s.DecodeStored([]byte(object + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status, want := range map[string]string{
+		`{"ready":1}`:    "",
+		`{"ready":-1}`:   "status.ready: Invalid value: -1: negative",
+		`{"ready":1e12}`: `status: Invalid value: "": Checked value must be of type integer with format int32 in ready`,
+		`{"ready":"x"}`: `status.ready: Invalid value: "string": ready in body must be of type integer: "string"` + "\n" +
+			"<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+	} {
+		o, _, err := s.Decode([]byte(object+`,"status":`+status+`}`), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.PrepareUpdate(o, old, request.Status)
+		found, err := r.Validate(s, o, request.Options{Old: old, Target: request.Status})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(&found); got != want {
+			t.Errorf("%s:\n%s\nwant:\n%s", status, got, want)
+		}
+	}
+}
+
+// API servers name the items of a status that is a list as members of it.
+func TestStatusThatIsAList(t *testing.T) {
+	const object = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"d","resourceVersion":"7"}`
+	r, s := gadget(t, `{"type":"object","properties":{"status":{"type":"array","items":{"type":"integer"}}}}`)
+	old, err := s.DecodeStored([]byte(object + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _, err := s.Decode([]byte(object+`,"status":["x"]}`), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.PrepareUpdate(o, old, request.Status)
+	found, err := r.Validate(s, o, request.Options{Old: old, Target: request.Status})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := texts(&found), `status.[0]: Invalid value: "string": [0] in body must be of type integer: "string"`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Where fields are preserved, so is a null. It is no change of a status that is missing.
+func TestNullStatus(t *testing.T) {
+	const object = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"d","resourceVersion":"7"}`
+	v := &crd.Version{Name: "v1", Status: true, Schema: []byte(`{"type":"object","properties":{"status":{"type":"object"}}}`)}
+	s, err := request.Compile(v, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := request.New(&crd.CRD{Group: "example.com", Names: crd.Names{Kind: "Widget"}, Namespaced: true}, v)
+	for before, refused := range map[string]bool{`}`: false, `,"status":{}}`: true} {
+		old, err := s.DecodeStored([]byte(object + before))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, _, err := s.Decode([]byte(object+`,"status":null}`), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.PrepareUpdate(o, old, request.Status)
+		found, err := r.Validate(s, o, request.Options{Old: old, Target: request.Status})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(&found); (got != "") != refused {
+			t.Errorf("after %s: %s", before, got)
+		}
+	}
+}

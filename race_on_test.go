@@ -1,6 +1,0 @@
-//go:build race
-
-package espalier_test
-
-// raceEnabled tells tests that measure time that they cannot.
-const raceEnabled = true
