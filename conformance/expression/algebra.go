@@ -19,9 +19,15 @@ func (g *generator) algebra() (string, bool) {
 	if len(fit) == 0 {
 		return "", false
 	}
-	g.use("select")
-	g.use("add_list")
 	x := fit[g.IntN(len(fit))]
+	if g.one(4) {
+		g.use("equals")
+		if g.one(2) {
+			return "(" + g.addend(x) + " == " + x.name + ")", true
+		}
+		return "(" + x.name + " == " + g.addend(x) + ")", true
+	}
+	g.use("add_list")
 	sum := x.name + " + " + g.addend(x)
 	if g.one(3) {
 		sum += " + " + g.addend(x)
@@ -54,7 +60,14 @@ func (g *generator) algebra() (string, bool) {
 // addend makes a list of the type of another: the list itself, one of its changes, or a literal with duplicates.
 func (g *generator) addend(x variable) string {
 	item := x.t.Parameters()[0]
-	switch g.IntN(8) {
+	if old, ok := g.before(x); ok && g.one(2) {
+		return g.of(old, "("+old+" + "+old+".filter(y, true))", "["+old+"[0], "+old+"[0]]", old+".map(y, "+old+"[0])", "["+old+"[0]] + "+x.name)
+	}
+	switch g.IntN(13) {
+	case 8:
+		return "[" + x.name + "[0], " + x.name + "[0]]"
+	case 9, 10: // as long as the list, and without some of its items
+		return x.name + ".map(y, " + x.name + "[0])"
 	case 0:
 		return x.name
 	case 1:
@@ -68,15 +81,26 @@ func (g *generator) addend(x variable) string {
 			return "[" + text + ", " + text + "]"
 		}
 		return "[" + x.name + "[0], " + x.name + "[0]]"
-	case 6:
-		if strings.HasPrefix(x.name, "self") {
-			for _, v := range g.scope {
-				if v.name == "oldSelf" && !isOptional(v.t) {
-					return "oldSelf" + strings.TrimPrefix(x.name, "self")
-				}
-			}
-		}
+	case 6, 7:
+		return x.name
 	}
 	text, _ := g.list(types.NewListType(item), 1)
 	return text
+}
+
+// before is the old value of something below self.
+func (g *generator) before(x variable) (string, bool) {
+	path, ok := strings.CutPrefix(x.name, "self")
+	if !ok {
+		return "", false
+	}
+	for _, v := range g.scope {
+		if v.name == "oldSelf" {
+			if isOptional(v.t) {
+				return "oldSelf.value()" + path, true
+			}
+			return "oldSelf" + path, true
+		}
+	}
+	return "", false
 }

@@ -98,6 +98,9 @@ func (g *generator) test(depth int) (string, bool) {
 	if g.one(4) {
 		return g.has()
 	}
+	if g.one(8) {
+		return g.mappedTest(depth)
+	}
 	s, ok := g.source(depth, anything)
 	if !ok {
 		return "", false
@@ -200,6 +203,21 @@ func (g *generator) mapped(t *types.Type, depth int) (string, bool) {
 	}
 	g.use("macro transformMap" + suffix)
 	return s.text + ".transformMap(" + x + ", " + y + ", " + filter + g.body(value, depth, a, b) + ")", true
+}
+
+// mappedTest makes a bool about a map that a macro makes: few overloads have an argument of such a type.
+func (g *generator) mappedTest(depth int) (string, bool) {
+	t := types.NewMapType([]*types.Type{types.StringType, types.IntType}[g.IntN(2)], plainTypes[g.IntN(10)])
+	text, ok := g.mapped(t, depth)
+	if !ok {
+		return "", false
+	}
+	if g.one(2) {
+		g.use("map_size")
+		return "(" + text + ".size() " + g.of("==", "<", ">") + " " + g.of("0", "1", "2") + ")", true
+	}
+	g.use("equals")
+	return "(" + text + g.of(" == ", " != ") + g.leaf(t) + ")", true
 }
 
 func (g *generator) optional(t *types.Type, depth int) (string, bool) {
