@@ -15,7 +15,7 @@ import (
 )
 
 // crdPrefix marks the differences that CRD finds.
-const crdPrefix = "definition-"
+const crdPrefix = "crd-"
 
 func crdKind(o oracle.CRDOptions) string {
 	kind := "create"
