@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	known "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/espalier-dev/espalier/internal/costtest"
 )
 
 // TestLongQuantities sends quantities of 400,000 digits in all ways, and numbers of as
@@ -66,7 +68,7 @@ func TestLongQuantities(t *testing.T) {
 	} {
 		before := cpuTime(t)
 		code, answer := send(http.MethodPost, "", "application/json", body)
-		if code != http.StatusBadRequest || !strings.Contains(answer, "quantit") || cpuTime(t)-before > time.Second {
+		if code != http.StatusBadRequest || !strings.Contains(answer, "quantit") || cpuTime(t)-before > cheap() {
 			t.Errorf("%s: %d %.300s after %v of CPU", name, code, answer, cpuTime(t)-before)
 		}
 	}
@@ -120,7 +122,7 @@ func TestHiddenQuantities(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if took := cpuTime(t) - before; resp.StatusCode != http.StatusBadRequest || took > time.Second {
+		if took := cpuTime(t) - before; resp.StatusCode != http.StatusBadRequest || took > cheap() {
 			t.Errorf("%s: %d after %v of CPU", name, resp.StatusCode, took)
 		}
 	}
@@ -139,7 +141,7 @@ func TestHiddenQuantities(t *testing.T) {
 		}
 		e.Do(http.MethodPost, "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", string(body)).Is(http.StatusCreated)
 	}
-	if took := cpuTime(t) - before; took > time.Second {
+	if took := cpuTime(t) - before; took > cheap() {
 		t.Errorf("quantities in annotations took %v of CPU", took)
 	}
 }
@@ -180,7 +182,7 @@ func sendQuantity(t *testing.T, kind, quoted string, pod func(name, cpu, value s
 			t.Errorf("%s%s: %d %.300s", kind, name, code, answer)
 		}
 		// Reading two megabytes of escapes takes a second, some patches read them twice.
-		if took := cpuTime(t) - before; took > time.Second && len(quoted) < 1<<20 || took > 10*time.Second {
+		if took := cpuTime(t) - before; took > cheap() && len(quoted) < 1<<20 || took > 10*time.Second {
 			t.Errorf("%s%s took %v of CPU", kind, name, took)
 		}
 	}
@@ -211,7 +213,7 @@ func TestLongQuantityOfProtobuf(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "quantit") {
 		t.Errorf("the error is %v", err)
 	}
-	if took := cpuTime(t) - before; took > time.Second {
+	if took := cpuTime(t) - before; took > cheap() {
 		t.Errorf("it took %v of CPU", took)
 	}
 }
@@ -221,6 +223,15 @@ func varint(to []byte, n int) []byte {
 		to = append(to, byte(n)|0x80)
 	}
 	return append(to, byte(n))
+}
+
+// cheap is what a request may take of the processor. Other servers of the process take some of it, and the race detector
+// multiplies both.
+func cheap() time.Duration {
+	if costtest.Race {
+		return 4 * time.Second
+	}
+	return time.Second
 }
 
 // cpuTime is that of the process: the machine may be shared.
