@@ -25,33 +25,7 @@ func (p *Pair) ValidateRaw(object []byte, o oracle.ValidateOptions) (d *Differen
 		}
 		return d, theirs, ""
 	}
-	return p.settle(rawPrefix+kindOf(o), object, stored, o, how, &ours)
-}
-
-// settle asks the reference until it agrees, or until it has been asked often enough.
-func (p *Pair) settle(what string, object, stored []byte, o, how oracle.ValidateOptions, ours *oracle.Validation) (*Difference, oracle.Validation, string) {
-	theirs := p.theirs.Validate(stored, how)
-	for try := 0; theirs.Panic == nil && !equalValidations(ours, &theirs); try++ {
-		if row := p.explained(stored, how, ours, &theirs); row != "" {
-			return nil, theirs, row
-		}
-		if try == calm || ours.Panic != nil {
-			return p.rawDifference(what, object, o, ours, &theirs), theirs, ""
-		}
-		theirs = p.theirs.Validate(stored, how)
-	}
-	if theirs.Panic != nil {
-		return nil, theirs, ""
-	}
-	return p.missed(what, object, stored, o, ours), theirs, ""
-}
-
-// missed is the difference that both sides agree where a row says that they do not.
-func (p *Pair) missed(what string, object, stored []byte, o oracle.ValidateOptions, ours *oracle.Validation) *Difference {
-	if e := p.owed(stored, ours); e != "" {
-		return &Difference{What: what, Schema: p.schema, Object: bytes.Clone(object), How: o, Ours: e, Theirs: "(the same, but a row of DIVERGENCES.md says that Espalier accepts the value)"}
-	}
-	return nil
+	return p.settle(rawPrefix+kindOf(o), object, stored, o, how, &ours, false)
 }
 
 func (p *Pair) rawDifference(what string, object []byte, o oracle.ValidateOptions, ours, theirs *oracle.Validation) *Difference {
@@ -94,5 +68,5 @@ func (p *Pair) AdmitBoth(object []byte, want oracle.Outcome, o oracle.ValidateOp
 		d.Ours, d.Theirs = string(out)+"\n"+ours.String(), string(want.Bytes)
 		return d, oracle.Validation{}, ""
 	}
-	return p.settle(what, object, want.Bytes, o, how, &ours)
+	return p.settle(what, object, want.Bytes, o, how, &ours, false)
 }

@@ -28,33 +28,46 @@ func (p *Pair) Validate(object []byte, o oracle.ValidateOptions) (d *Difference,
 // validate is Validate, with a look at the order of errors or without: to tell whether the reference's order is random
 // takes several runs.
 func (p *Pair) validate(object []byte, o oracle.ValidateOptions, ordered bool) (d *Difference, theirs oracle.Validation, row string) {
-	ours, theirs := p.ours.Validate(object, o), p.theirs.Validate(object, o)
-	if theirs.Panic != nil { // no row describes a crash here
-		return &Difference{What: validatePrefix + kindOf(o), Schema: p.schema, Object: object, How: o, Ours: ours.String(), Theirs: theirs.String()}, theirs, ""
+	ours := p.ours.Validate(object, o)
+	return p.settle(validatePrefix+kindOf(o), object, object, o, o, &ours, ordered)
+}
+
+// settle asks the reference about an object, in the form in which it stores it, until it agrees with ours or has been
+// asked often enough.
+func (p *Pair) settle(what string, object, stored []byte, o, how oracle.ValidateOptions, ours *oracle.Validation, ordered bool) (*Difference, oracle.Validation, string) {
+	difference := func(ours, theirs string) *Difference {
+		return &Difference{What: what, Schema: p.schema, Object: bytes.Clone(object), How: o, Ours: ours, Theirs: theirs}
 	}
+	theirs := p.theirs.Validate(stored, how)
 	var tries scatter
-	for try := 0; !equalValidations(&ours, &theirs); try++ {
+	for try := 0; ; try++ {
+		if theirs.Panic != nil { // no row describes a crash here
+			return difference(ours.String(), theirs.String()), theirs, ""
+		}
+		if equalValidations(ours, &theirs) {
+			break
+		}
 		tries.add(&theirs)
-		if row := p.explained(object, o, &ours, &theirs); row != "" {
+		if row := p.explained(stored, how, ours, &theirs); row != "" {
 			return nil, theirs, row
 		}
-		if try == calm && tries.allow(&ours) {
+		if try == calm && tries.allow(ours) {
 			return nil, theirs, ""
 		}
 		if try == calm || ours.Panic != nil {
-			d = &Difference{What: validatePrefix + kindOf(o), Schema: p.schema, Object: object, How: o}
-			d.Ours, d.Theirs = onlyDifferentErrors(&ours, &theirs)
-			return d, theirs, ""
+			return difference(onlyDifferentErrors(ours, &theirs)), theirs, ""
 		}
-		theirs = p.theirs.Validate(object, o)
+		theirs = p.theirs.Validate(stored, how)
 	}
-	if !ordered {
-		return nil, theirs, ""
+	if ordered {
+		if order := p.order(stored, how, ours.Ordered, theirs.Ordered); order != nil {
+			return difference("in this order: "+strings.Join(ours.Ordered, "\n         "), strings.Join(order, "\n         ")), theirs, ""
+		}
 	}
-	if order := p.order(object, o, ours.Ordered, theirs.Ordered); order != nil {
-		return &Difference{What: validatePrefix + kindOf(o), Schema: p.schema, Object: object, How: o, Ours: "in this order: " + strings.Join(ours.Ordered, "\n         "), Theirs: strings.Join(order, "\n         ")}, theirs, ""
+	if e := p.owed(stored, ours); e != "" {
+		return difference(e, "(the same, but a row of DIVERGENCES.md says that Espalier accepts the value)"), theirs, ""
 	}
-	return p.missed(validatePrefix+kindOf(o), object, object, o, &ours), theirs, ""
+	return nil, theirs, ""
 }
 
 // scatter is what the reference has said about one input in several tries. Where rules iterate over maps at many places,

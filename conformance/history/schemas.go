@@ -59,13 +59,21 @@ func removeField(w *writer, n *tree.Node) bool {
 	return true
 }
 
-func changeType(w *writer, n *tree.Node) bool {
+// field is the schema of some property, or nil.
+func (w *writer) field(n *tree.Node) *tree.Node {
 	props := n.Get("properties")
 	if props == nil || props.Kind != tree.Object || len(props.Kids) == 0 {
-		return false
+		return nil
 	}
-	p := props.Kids[w.IntN(len(props.Kids))]
-	if p.Kind != tree.Object {
+	if p := props.Kids[w.IntN(len(props.Kids))]; p.Kind == tree.Object {
+		return p
+	}
+	return nil
+}
+
+func changeType(w *writer, n *tree.Node) bool {
+	p := w.field(n)
+	if p == nil {
 		return false
 	}
 	p.Set("type", w.node(`"string"`, `"integer"`, `"number"`, `"boolean"`, `"object"`, `"array"`, `"strange"`))
@@ -73,12 +81,8 @@ func changeType(w *writer, n *tree.Node) bool {
 }
 
 func addDefault(w *writer, n *tree.Node) bool {
-	props := n.Get("properties")
-	if props == nil || props.Kind != tree.Object || len(props.Kids) == 0 {
-		return false
-	}
-	p := props.Kids[w.IntN(len(props.Kids))]
-	if p.Kind != tree.Object {
+	p := w.field(n)
+	if p == nil {
 		return false
 	}
 	fits := map[string]string{"string": `"a"`, "integer": "3", "number": "1.5", "boolean": "true", "object": "{}", "array": "[]"}[p.Get("type").Text()]

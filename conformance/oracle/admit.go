@@ -38,7 +38,7 @@ func (s *Schema) Whole(object []byte, source Source, o ValidateOptions) (a Admis
 	a.Bytes, a.Rewritten = restated(obj)
 	defer func() {
 		if p := recover(); p != nil {
-			a.Validation = Validation{Panic: p}
+			a.Validation = Validation{Panic: crashed(p)}
 		}
 	}()
 	var old map[string]any

@@ -250,7 +250,7 @@ func (a *Answer) BadOld() bool { return strings.HasPrefix(a.Refused, badOld) }
 func (r *Resource) Do(q Operation) (a Answer) {
 	defer func() {
 		if p := recover(); p != nil {
-			a = Answer{Validation: Validation{Panic: p}}
+			a = Answer{Validation: Validation{Panic: crashed(p)}}
 		}
 	}()
 	u, strict, err := r.decode(q.Body)
