@@ -3,16 +3,23 @@
 //
 //	packages ──▶ syntax tree, types ──▶ mutants ── seed ──▶ sample
 //	                                                          │
-//	                      go test -overlay of the package ◀───┘
-//	                          │ passes
+//	         tests with all of them, compiled once per package ◀─┘
+//	                          │
+//	                      tests of the package, one mutant chosen
+//	                          │ pass
 //	                          ▼
-//	                      go test -overlay of the packages that use it
-//	                          │ passes
+//	                      tests of the packages that use it
+//	                          │ pass
 //	                          ▼
 //	                      survivor: known and explained, or a finding
 //
-// No file of the repository changes: the compiler reads the changed file in place of the
-// original.
+// A function with mutants has a variant for each and begins with a switch over a number from
+// the environment, so that a mutant costs a run of the tests and no compilation. What is not
+// inside a function that can be called like this is compiled alone. Tests that fail for the
+// switch itself, such as those of allocations, are left out and named.
+//
+// No file of the repository changes: the compiler reads the changed files in place of the
+// originals (go test -overlay).
 //
 // Existing programs do not fit: github.com/go-gremlins/gremlins v0.6.0 changes operators
 // only, copies a module for each worker, and knows no workspace of several modules, no

@@ -43,7 +43,7 @@ type options struct {
 	mutants, workers                   int
 	seed                               uint64
 	least, leastOwn                    float64
-	list, known                        bool
+	list, known, idle                  bool
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -60,6 +60,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.Float64Var(&o.leastOwn, "least-own", 0, "fail if the tests of the package itself notice fewer percent")
 	flags.BoolVar(&o.list, "list", false, "print the mutants and do not test them")
 	flags.BoolVar(&o.known, "known", false, "test the mutants of the list of survivors, and no others")
+	flags.BoolVar(&o.idle, "idle", false, "also list the tests that fail for no mutant of their package; takes longer")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -103,11 +104,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 // test runs all mutants and prints the survivors and the sums.
 func test(ctx context.Context, o options, s *source, chosen []*mutant, all map[string]*known, out io.Writer) (*score, error) {
-	r, err := newRunner(o.root)
+	r, err := newRunner(o.root, s, chosen)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
+	r.all = o.idle
 	began := time.Now()
 	areas, total := map[string]*score{}, &score{}
 	var wrong []string // entries of the list of survivors
@@ -120,7 +122,7 @@ func test(ctx context.Context, o options, s *source, chosen []*mutant, all map[s
 	for range o.workers {
 		wait.Go(func() {
 			for m := range work {
-				became, err := r.try(ctx, m, s.changed(m))
+				became, err := r.try(ctx, m)
 				mu.Lock()
 				if err != nil {
 					failed = cmp.Or(failed, err)
@@ -159,6 +161,20 @@ func test(ctx context.Context, o options, s *source, chosen []*mutant, all map[s
 	}
 	for _, area := range slices.Sorted(maps.Keys(areas)) {
 		fmt.Fprintf(out, "%-28s %s\n", area, areas[area])
+	}
+	for _, p := range slices.Sorted(maps.Keys(r.shared.suites)) {
+		if left := r.shared.suites[p].skipped; len(left) > 0 {
+			fmt.Fprintf(out, "left out, because more functions change what they measure: %s %s\n", p, strings.Join(left, " "))
+		}
+	}
+	if o.idle {
+		idle, err := r.idle(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range idle {
+			fmt.Fprintf(out, "failed for no mutant: %s\n", name)
+		}
 	}
 	fmt.Fprintf(out, "%s; %.0f minutes\n", total, time.Since(began).Minutes())
 	if len(wrong) > 0 {

@@ -63,22 +63,32 @@ func TestTry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := newRunner(root)
+	chosen := s.sample(1000, 1)
+	i := slices.IndexFunc(chosen, func(m *mutant) bool { return strings.Contains(m.ID, "> → <= in") })
+	m := chosen[i]
+	r, err := newRunner(root, s, chosen)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.close()
-	i := slices.IndexFunc(s.mutants, func(m *mutant) bool { return strings.Contains(m.ID, "> → <= in") && s.compiles(m) })
-	m := s.mutants[i]
-	if became, err := r.try(t.Context(), m, s.changed(m)); err != nil || became != byOwn {
-		t.Errorf("%s: %v %v", m.ID, became, err)
+	if m.number == 0 {
+		t.Errorf("%s needs a program of its own", m.ID)
+	}
+	// In the program that has all mutants, and in one of its own.
+	for range 2 {
+		if became, err := r.try(t.Context(), m); err != nil || became != byOwn {
+			t.Errorf("%s: %v %v", m.ID, became, err)
+		}
+		m.number = 0
 	}
 	now, err := os.ReadFile(m.File)
 	if err != nil || string(now) != string(s.contents[m.File]) {
 		t.Errorf("%s changed: %v", m.File, err)
 	}
-	if entries, err := os.ReadDir(r.dir); err != nil || len(entries) > 0 {
-		t.Errorf("left behind: %v %v", entries, err)
+	if r.close(); len(s.mutants) == 0 || r.failed[small] == nil {
+		t.Error("the tests that failed are not noted")
+	}
+	if _, err := os.Stat(r.dir); !os.IsNotExist(err) {
+		t.Errorf("%s is left behind", r.dir)
 	}
 }
 

@@ -20,6 +20,7 @@ type mutant struct {
 	Line     int
 	from, to int
 	text     string
+	number   int // in a program with many; 0 if it needs a program of its own
 }
 
 // change is what the mutant does.

@@ -1,18 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
-	"syscall"
-	"time"
 )
 
 // fate is what became of a mutant.
@@ -28,11 +22,11 @@ const (
 func near(name string) []string {
 	switch {
 	case strings.HasPrefix(name, "internal/"):
-		return []string{".", "./crd", "./crd/cel"}
+		return []string{".", "crd", "crd/cel"}
 	case strings.HasPrefix(name, "crd"):
-		return []string{"./cmd/internal/cli"}
+		return []string{"cmd/internal/cli"}
 	default:
-		return []string{"./server"}
+		return []string{"server"}
 	}
 }
 
@@ -42,77 +36,46 @@ const memory = "--as=21474836480"
 
 // runner runs tests with mutants.
 type runner struct {
-	root    string
-	dir     string // of changed files
-	limit   []string
-	mu      sync.Mutex
-	allowed map[string]time.Duration // how long tests of a package may take
+	root, dir string
+	source    *source
+	shared    *program // with all mutants that can be chosen by number
+	all       bool     // tests go on after a failure
+	mu        sync.Mutex
+	failed    map[string]map[string]bool // tests that failed for a mutant, by package
 }
 
-func newRunner(root string) (*runner, error) {
+// newRunner prepares a program with the mutants.
+func newRunner(root string, s *source, chosen []*mutant) (*runner, error) {
 	dir, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{root: root, dir: dir, allowed: map[string]time.Duration{}}
-	if path, err := exec.LookPath("prlimit"); err == nil {
-		r.limit = []string{"-exec", path + " " + memory}
+	r := &runner{root: root, dir: dir, source: s, failed: map[string]map[string]bool{}}
+	files, err := s.variants(chosen)
+	if err == nil {
+		r.shared, err = newProgram(root, dir, files)
+	}
+	if err != nil {
+		r.close()
+		return nil, err
 	}
 	return r, nil
 }
 
 func (r *runner) close() { _ = os.RemoveAll(r.dir) }
 
-// measure runs the tests of a package as it is. They must pass.
-func (r *runner) measure(ctx context.Context, pattern string) error {
-	r.mu.Lock()
-	_, ok := r.allowed[pattern]
-	r.mu.Unlock()
-	if ok {
-		return nil
-	}
-	began := time.Now()
-	passed, output, err := r.test(ctx, pattern, "", 30*time.Minute)
-	if err != nil {
-		return err
-	}
-	if !passed {
-		return fmt.Errorf("the tests of %s fail without a mutant:\n%s", pattern, output)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.allowed[pattern] = 3*time.Since(began) + 30*time.Second
-	return nil
-}
-
 // try runs the tests that are nearest to a mutant.
-func (r *runner) try(ctx context.Context, m *mutant, content []byte) (fate, error) {
-	file, err := os.CreateTemp(r.dir, "*.go")
-	if err != nil {
-		return 0, err
-	}
-	defer os.Remove(file.Name())
-	_, err = file.Write(content)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return 0, err
-	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {m.File: file.Name()}})
-	if err != nil {
-		return 0, err
-	}
-	list := strings.TrimSuffix(file.Name(), ".go") + ".json"
-	defer os.Remove(list)
-	if err := os.WriteFile(list, overlay, 0o600); err != nil {
-		return 0, err
-	}
-	for i, pattern := range append([]string{"./" + m.Package}, near(m.Package)...) {
-		if err := r.measure(ctx, pattern); err != nil {
+func (r *runner) try(ctx context.Context, m *mutant) (fate, error) {
+	p := r.shared
+	if m.number == 0 {
+		var err error
+		if p, err = newProgram(r.root, r.dir, map[string][]byte{m.File: r.source.changed(m)}); err != nil {
 			return 0, err
 		}
-		r.mu.Lock()
-		allowed := r.allowed[pattern]
-		r.mu.Unlock()
-		passed, _, err := r.test(ctx, pattern, list, allowed)
+		defer p.close()
+	}
+	for i, name := range append([]string{m.Package}, near(m.Package)...) {
+		passed, err := r.test(ctx, p, name, m.number, i == 0)
 		switch {
 		case err != nil:
 			return 0, err
@@ -125,30 +88,60 @@ func (r *runner) try(ctx context.Context, m *mutant, content []byte) (fate, erro
 	return survived, nil
 }
 
-// test runs the tests of a package. What takes too long has not passed.
-func (r *runner) test(ctx context.Context, pattern, overlay string, allowed time.Duration) (passed bool, output []byte, err error) {
-	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout", allowed.String()}
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
+// test runs the tests of a package. Without a mutant they have passed before.
+func (r *runner) test(ctx context.Context, p *program, name string, number int, own bool) (bool, error) {
+	usual, err := r.shared.suite(ctx, name)
+	if err != nil {
+		return false, err
 	}
-	args = append(append(args, r.limit...), pattern)
-	limited, cancel := context.WithTimeout(ctx, allowed+2*time.Minute) // compiling takes time, too
-	defer cancel()
-	cmd := exec.CommandContext(limited, "go", args...)
-	cmd.Dir, cmd.Env = r.root, environment(r.root)
-	// Servers that a test has started go with it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Run()
-	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	if err := usual.measure(ctx, name); err != nil {
+		return false, err
 	}
-	if failed := (&exec.ExitError{}); errors.As(err, &failed) && ctx.Err() == nil {
-		return false, out.Bytes(), nil
+	s := usual
+	if p != r.shared {
+		if s, err = p.suite(ctx, name); err != nil {
+			return false, err
+		}
+		s.skipped, s.allowed = usual.skipped, usual.allowed
 	}
-	return err == nil, out.Bytes(), errors.Join(err, ctx.Err())
+	passed, output, err := s.run(ctx, number, s.allowed, !r.all || !own)
+	if !passed && own {
+		r.note(name, output)
+	}
+	return passed, err
+}
+
+// note keeps the names of tests that failed.
+func (r *runner) note(name string, output []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed[name] == nil {
+		r.failed[name] = map[string]bool{}
+	}
+	for _, one := range failure.FindAllSubmatch(output, -1) {
+		r.failed[name][string(one[1])] = true
+	}
+}
+
+// idle are the tests of packages with mutants that failed for none of them.
+func (r *runner) idle(ctx context.Context) (list []string, err error) {
+	for name := range r.failed {
+		s, err := r.shared.suite(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		tests, err := s.tests(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, test := range tests {
+			if !r.failed[name][test] {
+				list = append(list, name+" "+test)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list, nil
 }
 
 // areaOf is what results are summed up by.

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A program is the repository with changed files. Tests are compiled from it.
+type program struct {
+	root, dir string
+	overlay   string
+	mu        sync.Mutex
+	suites    map[string]*suite
+}
+
+// newProgram keeps the changed files in a new folder below dir.
+func newProgram(root, dir string, files map[string][]byte) (*program, error) {
+	dir, err := os.MkdirTemp(dir, "program-")
+	if err != nil {
+		return nil, err
+	}
+	replace := map[string]string{}
+	for i, path := range slices.Sorted(maps.Keys(files)) {
+		replace[path] = filepath.Join(dir, strconv.Itoa(i)+".go")
+		if err := os.WriteFile(replace[path], files[path], 0o600); err != nil {
+			return nil, err
+		}
+	}
+	list, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		return nil, err
+	}
+	p := &program{root: root, dir: dir, overlay: filepath.Join(dir, "overlay.json"), suites: map[string]*suite{}}
+	return p, os.WriteFile(p.overlay, list, 0o600)
+}
+
+func (p *program) close() { _ = os.RemoveAll(p.dir) }
+
+// A suite is the compiled tests of a package.
+type suite struct {
+	mu      sync.Mutex // held while it is compiled and measured
+	binary  string
+	dir     string
+	short   bool
+	skipped []string      // tests that fail without a mutant
+	allowed time.Duration // 0 until it is measured
+}
+
+// suite compiles the tests of a package, once.
+func (p *program) suite(ctx context.Context, name string) (*suite, error) {
+	p.mu.Lock()
+	s := p.suites[name]
+	if s == nil {
+		s = &suite{dir: filepath.Join(p.root, name), short: name == "server"} // whose tests take minutes
+		p.suites[name] = s
+	}
+	p.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.binary != "" {
+		return s, nil
+	}
+	binary := filepath.Join(p.dir, strings.ReplaceAll(strings.Trim(name, "./"), "/", "-")+".test")
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", p.overlay, "-o", binary, "./"+name)
+	cmd.Dir, cmd.Env = p.root, environment(p.root)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compile the tests of %s: %w\n%s", name, err, output)
+	}
+	s.binary = binary
+	return s, nil
+}
+
+// failure is how a test is named that fails.
+var failure = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+
+// measure runs the tests without a mutant. Those that fail for what the program is, with more and other functions than
+// usual, are left out from then on.
+func (s *suite) measure(ctx context.Context, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.allowed == 0 {
+		began := time.Now()
+		passed, output, err := s.run(ctx, 0, 20*time.Minute, false)
+		if err != nil {
+			return err
+		}
+		if passed {
+			s.allowed = 4*time.Since(began) + 10*time.Second
+			return nil
+		}
+		failed := failure.FindAllSubmatch(output, -1)
+		if len(failed) == 0 || len(s.skipped) > 10 {
+			return fmt.Errorf("the tests of %s fail without a mutant:\n%s", name, output)
+		}
+		for _, one := range failed {
+			s.skipped = append(s.skipped, string(one[1]))
+		}
+	}
+	return nil
+}
+
+// run runs the tests with a mutant. Tests that take too long have not passed.
+func (s *suite) run(ctx context.Context, number int, allowed time.Duration, first bool) (passed bool, output []byte, err error) {
+	limited, cancel := context.WithTimeout(ctx, allowed)
+	defer cancel()
+	args := []string{s.binary, "-test.paniconexit0", "-test.timeout=0"}
+	if limit, err := exec.LookPath("prlimit"); err == nil {
+		args = append([]string{limit, memory}, args...)
+	}
+	if s.short {
+		args = append(args, "-test.short")
+	}
+	if first {
+		args = append(args, "-test.failfast")
+	}
+	if len(s.skipped) > 0 {
+		args = append(args, "-test.skip=^("+strings.Join(s.skipped, "|")+")$")
+	}
+	cmd := exec.CommandContext(limited, args[0], args[1:]...)
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), switchVariable+"="+strconv.Itoa(number))
+	// Servers that a test has started go with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	if failed := (&exec.ExitError{}); errors.As(err, &failed) && ctx.Err() == nil {
+		return false, out.Bytes(), nil
+	}
+	return err == nil, out.Bytes(), errors.Join(err, ctx.Err())
+}
+
+// tests lists the tests of a suite.
+func (s *suite) tests(ctx context.Context) ([]string, error) {
+	cmd := exec.CommandContext(ctx, s.binary, "-test.list", "^Test")
+	cmd.Dir = s.dir
+	output, err := cmd.Output()
+	return strings.Fields(string(output)), err
+}
