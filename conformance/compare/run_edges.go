@@ -28,6 +28,10 @@ func (r *runner) edges(round uint64) {
 	r.each(r.cfg.Edges*boundsPerBudget, func(i int) {
 		seed := r.cfg.Seed + round*uint64(r.cfg.Edges*boundsPerBudget) + uint64(i)
 		r.bound(seed)
+		for j := range uint64(sizesPerBound) {
+			n := seed*sizesPerBound + j
+			r.compileRules(expression.Size(n), fmt.Sprintf("size %d", n))
+		}
 		if i%boundsPerBudget == 0 {
 			r.budget(seed / boundsPerBudget)
 		}
@@ -36,6 +40,10 @@ func (r *runner) edges(round uint64) {
 
 // boundsPerBudget is how many edges of schemas are looked for per edge of objects, which take longer to find.
 const boundsPerBudget = 8
+
+// sizesPerBound is how many schemas without bounds are compared per edge of a schema: their costs are compared, and no
+// edge is looked for.
+const sizesPerBound = 8
 
 // first finds the smallest number from which on something is true, or most+1.
 func first(most int, is func(int) bool) int {

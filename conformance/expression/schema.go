@@ -22,6 +22,7 @@ type shape struct {
 	nullable     bool
 	embedded     bool
 	preserve     bool
+	fallback     *tree.Node // default
 	rules        []*Rule
 	cel          *types.Type // nil where rules cannot see the value
 
@@ -273,6 +274,9 @@ func (s *shape) JSON() *tree.Node {
 	}
 	if s.format != "" {
 		n.Add("format", tree.Str(s.format))
+	}
+	if s.fallback != nil {
+		n.Add("default", s.fallback.Clone())
 	}
 	if s.nullable {
 		n.Add("nullable", tree.Lit("true"))

@@ -104,6 +104,7 @@ func (g *definer) schema() *tree.Node {
 		return tree.Must(string(g.pool.Vary(g.seed).Schema))
 	}
 	return g.node(
+		`{"type":"object","properties":{"spec":{"type":"object","properties":{"a":{"type":"string"},"aa":{"type":"string"}},"x-kubernetes-validations":[{"rule":"!has(self.a) || self.a != 'x'","message":"no x","fieldPath":".aa","reason":"FieldValueForbidden","messageExpression":"'no ' + self.a"},{"rule":"self == oldSelf","optionalOldSelf":false,"fieldPath":".a"}]}}}`,
 		`{"type":"object","properties":{"spec":{"type":"object","properties":{"replicas":{"type":"integer","default":1},"name":{"type":"string"}}},"status":{"type":"object"}}}`,
 		`{"type":"object","properties":{"spec":{"type":"object","properties":{"on":{"type":"boolean"},"level":{"type":"number"},"m":{"type":"object","additionalProperties":{"type":"string"}}}}}}`,
 		`{"type":"object","properties":{"metadata":{"type":"object","properties":{"name":{"type":"string"}}},"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`,
@@ -112,16 +113,40 @@ func (g *definer) schema() *tree.Node {
 		`{"type":"object"}`)
 }
 
-// plant gives every version a schema. Often all have the same one.
+// plant gives every version a schema. Often all have the same one, or one that differs in a single value.
 func (g *definer) plant() {
 	same := g.schema()
 	for i, v := range versionsOf(g.root) {
-		s := same
-		if i > 0 && g.one(3) {
-			s = g.schema()
+		s := same.Clone()
+		if i > 0 {
+			switch g.IntN(3) {
+			case 0:
+				s = g.schema()
+			case 1:
+				g.differ(s)
+			}
 		}
 		v.Set("schema", tree.Obj())
-		v.Get("schema").Set("openAPIV3Schema", s.Clone())
+		v.Get("schema").Set("openAPIV3Schema", s)
+	}
+}
+
+// differ changes one value of a schema; half of the time a value of a rule, where there is one.
+func (g *definer) differ(s *tree.Node) {
+	leaves := leavesOf(s)
+	if g.one(2) {
+		var ofRules []*tree.Node
+		walk(s, func(s *site) {
+			if list := s.n.Get("x-kubernetes-validations"); list != nil {
+				scalars(list, &ofRules)
+			}
+		})
+		if len(ofRules) > 0 {
+			leaves = ofRules
+		}
+	}
+	if len(leaves) > 0 {
+		nudge(g.Rand, leaves[g.IntN(len(leaves))])
 	}
 }
 
