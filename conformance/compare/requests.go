@@ -47,6 +47,11 @@ func NewResources(schema []byte, form forms.Form) (*Resources, *Difference) {
 // difference, if one does.
 func (p *Resources) Request(q oracle.Operation) (d *Difference, theirs oracle.Answer, row string) {
 	ours, theirs := p.ours.Do(q), p.theirs.Do(q)
+	defer func() {
+		if row == "" && d == nil && nullDeletion(&theirs) {
+			row = "null-deletion-timestamp"
+		}
+	}()
 	if theirs.BadOld() {
 		return nil, theirs, ""
 	}
@@ -77,15 +82,33 @@ func (p *Resources) Request(q oracle.Operation) (d *Difference, theirs oracle.An
 }
 
 func equalAnswers(ours, theirs *oracle.Answer) bool {
+	if nullDeletion(theirs) {
+		theirs = withoutNullDeletion(theirs)
+	}
 	return ours.Panic == nil && ours.Refused == theirs.Refused && ours.Foreign == theirs.Foreign && sameStored(ours, theirs) &&
 		(slices.Equal(ours.Strict, theirs.Strict) || capped(ours.Strict, theirs.Strict)) && equalValidations(&ours.Validation, &theirs.Validation)
 }
 
-// sameStored compares what is stored. A deletionTimestamp of the year 1 is a null that the first read from storage drops
-// (DIVERGENCES.md, null-deletion-timestamp).
+// A deletionTimestamp of the year 1 is a null that the first read from storage drops (DIVERGENCES.md,
+// null-deletion-timestamp).
+const nullDeletionText = `"deletionTimestamp":null,`
+
+func nullDeletion(a *oracle.Answer) bool { return bytes.Contains(a.Stored, []byte(nullDeletionText)) }
+
+// withoutNullDeletion is an answer without such a null, in what is stored and in errors that show the object.
+func withoutNullDeletion(a *oracle.Answer) *oracle.Answer {
+	b := *a
+	b.Stored = bytes.Replace(a.Stored, []byte(nullDeletionText), nil, 1)
+	b.Errors = slices.Clone(a.Errors)
+	for i, e := range b.Errors {
+		b.Errors[i] = strings.ReplaceAll(e, nullDeletionText, "")
+	}
+	return &b
+}
+
+// sameStored compares what is stored.
 func sameStored(ours, theirs *oracle.Answer) bool {
-	return bytes.Equal(ours.Stored, theirs.Stored) ||
-		bytes.Equal(ours.Stored, bytes.Replace(theirs.Stored, []byte(`"deletionTimestamp":null,`), nil, 1))
+	return bytes.Equal(ours.Stored, theirs.Stored) || nullDeletion(theirs) && bytes.Equal(ours.Stored, withoutNullDeletion(theirs).Stored)
 }
 
 // explained names the row of DIVERGENCES.md that a difference between answers is an instance of, or "".

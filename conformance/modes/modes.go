@@ -105,7 +105,8 @@ func rewrite(n *tree.Node) {
 	}
 	n.Del("enum")
 	for _, bound := range []string{"minimum", "maximum"} {
-		if b := n.Get(bound); b != nil && fractional(b) {
+		// Both sides refuse every value because of a bound that no integer can be.
+		if b := n.Get(bound); b != nil && fractional(b) && n.Get("type").Text() != "integer" {
 			n.Del(bound)
 		}
 	}

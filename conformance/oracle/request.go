@@ -332,6 +332,10 @@ func (r *Resource) Restate(body []byte) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
+	// Metadata stays as it was sent: the year 9999 may be 10000 in UTC, and not be read again.
+	if sent, err := Decode(body); err == nil && sent["metadata"] != nil {
+		u.Object["metadata"] = sent["metadata"]
+	}
 	return restated(u.Object)
 }
 

@@ -135,11 +135,16 @@ func decodeError(data []byte, err error) error {
 			return undecoded
 		}
 	}
-	// The last kind counts. It may be null after one that is not.
+	// The last kind counts. It may be null after one that is not. A version may be that of a member which is called
+	// apiVersion in another case, and is not the object's.
 	var last struct {
-		Kind *string `json:"kind"`
+		APIVersion string  `json:"apiVersion"`
+		Kind       *string `json:"kind"`
 	}
-	if kjson.UnmarshalCaseSensitivePreserveInts(data, &last) == nil && (last.Kind == nil || *last.Kind == "") {
+	if kjson.UnmarshalCaseSensitivePreserveInts(data, &last) != nil {
+		return err
+	}
+	if _, wrong := schema.ParseGroupVersion(last.APIVersion); wrong != nil || last.Kind == nil || *last.Kind == "" {
 		return runtime.NewMissingKindErr(string(data))
 	}
 	return err

@@ -170,6 +170,8 @@ func TestDecodeErrors(t *testing.T) {
 		`{"apiVersion":"example.com/v1"}`:                                                `Object 'Kind' is missing in '{"apiVersion":"example.com/v1"}'`,
 		`{"kind":"Widget","apiVersion":"example.com/v1",`:                                "couldn't get version/kind; json parse error: unexpected end of JSON input",
 		`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"labels":{"a":{}}}}`: "json: cannot unmarshal object into Go struct field ObjectMeta.labels of type string",
+		`{"apiVersion":"a/b/c","kind":"Widget","ApiVersion":"v1"}`:                       `Object 'Kind' is missing in '{"apiVersion":"a/b/c","kind":"Widget","ApiVersion":"v1"}'`,
+		`{"apiVersion":"a/b/c","kind":"Widget","x":1}`:                                   "unexpected GroupVersion string: a/b/c",
 		`[]`: "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
 	} {
 		if _, _, err := s.Decode([]byte(body), nil, 0); err == nil || err.Error() != want {

@@ -56,10 +56,6 @@ func (r *Resource) Validate(s *Schema, o *object.Object, options Options) (Resul
 	if err != nil {
 		return Result{}, err
 	}
-	if options.Target == Status && string(o.Member("status")) == "null" && options.Old.Member("status") == nil {
-		// To API servers a null is no change of a status that is missing.
-		found.Errors = slices.DeleteFunc(found.Errors, func(v espalier.Violation) bool { return v.At == "status" && v.Keyword != "x-kubernetes-validations" })
-	}
 	return Result{
 		Problems: r.problems(o, &found, options.Target),
 		Warnings: found.Warnings, ReadOnly: found.ReadOnly, Omitted: found.Omitted,
@@ -82,7 +78,22 @@ func (r *Resource) Mistyped(s *Schema, o *object.Object, options Options) (field
 	return errs, nil
 }
 
+// schemaErrors returns the violations of the schema and of its rules.
 func (r *Resource) schemaErrors(s *Schema, o *object.Object, options Options) (espalier.Validation, error) {
+	found, err := r.violations(s, o, options)
+	if sameNull(o, options) {
+		found.Errors = slices.DeleteFunc(found.Errors, func(v espalier.Violation) bool { return v.At == "status" && valueOf(v.Keyword) })
+	}
+	return found, err
+}
+
+// sameNull reports whether a status is written that is null and was missing. To API servers that is no change, and what
+// has not changed is not validated.
+func sameNull(o *object.Object, options Options) bool {
+	return options.Target == Status && options.Old != nil && options.Old.Member("status") == nil && string(o.Member("status")) == "null"
+}
+
+func (r *Resource) violations(s *Schema, o *object.Object, options Options) (espalier.Validation, error) {
 	engine := espalier.ValidateOptions{Scope: espalier.Cluster, Rules: s.Rules, ReadOnly: options.ReadOnly}
 	if r.Namespaced {
 		engine.Scope = espalier.Namespaced
@@ -96,7 +107,7 @@ func (r *Resource) schemaErrors(s *Schema, o *object.Object, options Options) (e
 		defer doc.Release()
 	}
 	if doc != nil {
-		if found, ok := byIndex(s, doc, typed == s.Validate, engine, options); ok {
+		if found, ok := byIndex(s, doc, typed == s.Validate, engine, options, sameNull(o, options)); ok {
 			return found, nil
 		}
 	}
@@ -117,12 +128,15 @@ func parsed(object []byte) (*jsondoc.Doc, error) {
 	return jsondoc.Parse(object, jsondoc.Limits{})
 }
 
-// byIndex validates an object whose index is known. It reports false if the object has to be parsed.
-func byIndex(s *Schema, doc *jsondoc.Doc, typed bool, options espalier.ValidateOptions, r Options) (espalier.Validation, bool) {
+// byIndex validates an object whose index is known. It reports false if the object has to be parsed. unchanged says that
+// the status is as it was, though it is written in another way.
+func byIndex(s *Schema, doc *jsondoc.Doc, typed bool, options espalier.ValidateOptions, r Options, unchanged bool) (espalier.Validation, bool) {
 	n := bridge.Plan(s.Validate)
 	j := exec.ValidateOptions{Ratchet: true, Typed: typed, Scope: exec.Scope(options.Scope), ReadOnly: options.ReadOnly}
 	if r.Target == Status {
-		j.Counts = func(v *exec.Violation) bool { return ofStatus(v.Keyword, v.At) }
+		j.Counts = func(v *exec.Violation) bool {
+			return ofStatus(v.Keyword, v.At) && !(unchanged && v.At == "status" && valueOf(v.Keyword))
+		}
 	}
 	if options.Rules != nil {
 		j.Rules = bridge.Compiled(options.Rules)
@@ -205,7 +219,7 @@ func statusError(v *espalier.Violation) *field.Error {
 	if !ofStatus(v.Keyword, v.At) {
 		return nil
 	}
-	if v.Keyword == "x-kubernetes-validations" || v.Keyword == "x-kubernetes-list-type" || v.Keyword == "metadata" {
+	if !valueOf(v.Keyword) {
 		return v.FieldError()
 	}
 	// API servers validate the value of the status, so that details name fields as they are
@@ -217,8 +231,9 @@ func statusError(v *espalier.Violation) *field.Error {
 	case strings.HasPrefix(e.Field, "status["): // an item is a member of the status to them
 		e.Field = "status." + e.Field[len("status"):]
 	}
-	if before, after, ok := strings.Cut(e.Detail, " in status."); ok && strings.HasPrefix(e.Detail, "Checked value must be of type ") {
-		e.Detail = before + " in " + after
+	inStatus := strings.TrimPrefix(strings.TrimPrefix(v.At, "status"), ".")
+	if before, ok := strings.CutSuffix(e.Detail, " in "+v.At); ok && strings.Contains(before, " value must be of type ") {
+		e.Detail = before + " in " + inStatus
 		return e
 	}
 	quote := ""
@@ -240,6 +255,11 @@ func ofStatus(keyword, at string) bool {
 		return within(at, "metadata")
 	}
 	return within(at, "status")
+}
+
+// valueOf reports whether a keyword is about a value by itself, and not about lists, rules or metadata of the object.
+func valueOf(keyword string) bool {
+	return keyword != "x-kubernetes-validations" && keyword != "x-kubernetes-list-type" && keyword != "metadata"
 }
 
 // within reports whether a path leads to a member of an object or into it.

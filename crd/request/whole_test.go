@@ -94,16 +94,44 @@ func TestStatusThatIsAList(t *testing.T) {
 	}
 }
 
-// Where fields are preserved, so is a null. It is no change of a status that is missing.
+// A status that is a number has no name in the details of its errors.
+func TestStatusThatIsANumber(t *testing.T) {
+	const object = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"d","resourceVersion":"7"}`
+	r, s := gadget(t, `{"type":"object","properties":{"status":{"type":"integer","format":"int32","maximum":3000000000}}}`)
+	old, err := s.DecodeStored([]byte(object + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _, err := s.Decode([]byte(object+`,"status":3}`), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.PrepareUpdate(o, old, request.Status)
+	found, err := r.Validate(s, o, request.Options{Old: old, Target: request.Status})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := texts(&found), `status: Invalid value: "": Maximum boundary value must be of type integer with format int32 in `; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Where fields are preserved, so is a null. It is no change of a status that is missing, and rules are evaluated.
 func TestNullStatus(t *testing.T) {
 	const object = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"d","resourceVersion":"7"}`
-	v := &crd.Version{Name: "v1", Status: true, Schema: []byte(`{"type":"object","properties":{"status":{"type":"object"}}}`)}
+	v := &crd.Version{Name: "v1", Status: true, Schema: []byte(`{"type":"object","properties":{"status":{"type":"object"},
+		"spec":{"type":"object","x-kubernetes-validations":[{"rule":"self.size == 1","message":"no"}],"properties":{"size":{"type":"integer"}}}}}`)}
 	s, err := request.Compile(v, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := request.New(&crd.CRD{Group: "example.com", Names: crd.Names{Kind: "Widget"}, Namespaced: true}, v)
-	for before, refused := range map[string]bool{`}`: false, `,"status":{}}`: true} {
+	for before, want := range map[string]string{
+		`}`:           "",
+		`,"spec":{}}`: `spec: Invalid value: "object": no such key: size evaluating rule: no`,
+		`,"status":{}}`: `status: Invalid value: "null":  in body must be of type object: "null"` + "\n" +
+			"<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+	} {
 		old, err := s.DecodeStored([]byte(object + before))
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +145,7 @@ func TestNullStatus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := texts(&found); (got != "") != refused {
+		if got := texts(&found); got != want {
 			t.Errorf("after %s: %s", before, got)
 		}
 	}
