@@ -48,7 +48,7 @@ func NewResources(schema []byte, form forms.Form) (*Resources, *Difference) {
 func (p *Resources) Request(q oracle.Operation) (d *Difference, theirs oracle.Answer, row string) {
 	ours, theirs := p.ours.Do(q), p.theirs.Do(q)
 	defer func() {
-		if row == "" && d == nil && nullDeletion(&theirs) {
+		if row == "" && d == nil && nullDeletion(&ours, &theirs) {
 			row = "null-deletion-timestamp"
 		}
 	}()
@@ -82,8 +82,8 @@ func (p *Resources) Request(q oracle.Operation) (d *Difference, theirs oracle.An
 }
 
 func equalAnswers(ours, theirs *oracle.Answer) bool {
-	if nullDeletion(theirs) {
-		theirs = withoutNullDeletion(theirs)
+	if nullDeletion(ours, theirs) {
+		ours, theirs = withoutNullDeletion(ours), withoutNullDeletion(theirs)
 	}
 	return ours.Panic == nil && ours.Refused == theirs.Refused && ours.Foreign == theirs.Foreign && sameStored(ours, theirs) &&
 		(slices.Equal(ours.Strict, theirs.Strict) || capped(ours.Strict, theirs.Strict)) && equalValidations(&ours.Validation, &theirs.Validation)
@@ -93,12 +93,15 @@ func equalAnswers(ours, theirs *oracle.Answer) bool {
 // null-deletion-timestamp).
 const nullDeletionText = `"deletionTimestamp":null,`
 
-func nullDeletion(a *oracle.Answer) bool { return bytes.Contains(a.Stored, []byte(nullDeletionText)) }
+// nullDeletion reports whether answers differ in such a null, at least.
+func nullDeletion(ours, theirs *oracle.Answer) bool {
+	return bytes.Count(theirs.Stored, []byte(nullDeletionText)) == 1+bytes.Count(ours.Stored, []byte(nullDeletionText))
+}
 
-// withoutNullDeletion is an answer without such a null, in what is stored and in errors that show the object.
+// withoutNullDeletion is an answer without such nulls, in what is stored and in errors that show the object.
 func withoutNullDeletion(a *oracle.Answer) *oracle.Answer {
 	b := *a
-	b.Stored = bytes.Replace(a.Stored, []byte(nullDeletionText), nil, 1)
+	b.Stored = bytes.ReplaceAll(a.Stored, []byte(nullDeletionText), nil)
 	b.Errors = slices.Clone(a.Errors)
 	for i, e := range b.Errors {
 		b.Errors[i] = strings.ReplaceAll(e, nullDeletionText, "")
@@ -108,7 +111,10 @@ func withoutNullDeletion(a *oracle.Answer) *oracle.Answer {
 
 // sameStored compares what is stored.
 func sameStored(ours, theirs *oracle.Answer) bool {
-	return bytes.Equal(ours.Stored, theirs.Stored) || nullDeletion(theirs) && bytes.Equal(ours.Stored, withoutNullDeletion(theirs).Stored)
+	if nullDeletion(ours, theirs) {
+		ours, theirs = withoutNullDeletion(ours), withoutNullDeletion(theirs)
+	}
+	return bytes.Equal(ours.Stored, theirs.Stored)
 }
 
 // explained names the row of DIVERGENCES.md that a difference between answers is an instance of, or "".

@@ -45,9 +45,13 @@ const boundsPerBudget = 8
 // edge is looked for.
 const sizesPerBound = 8
 
-// first finds the smallest number from which on something is true, or most+1.
+// first finds the smallest number from which on something is true, or most+1. That there is none is seen at once: every
+// other step would take as long.
 func first(most int, is func(int) bool) int {
-	low, high := 1, most+1
+	if !is(most) {
+		return most + 1
+	}
+	low, high := 1, most
 	for low < high {
 		if middle := low + (high-low)/2; is(middle) {
 			high = middle
