@@ -25,7 +25,7 @@ var defaults = []string{
 	"internal/plan", "internal/quantities", "internal/syntax",
 	"crd", "crd/cel", "crd/cel/celsize", "crd/diff", "crd/fix", "crd/kinds", "crd/manifest", "crd/offline", "crd/openapi", "crd/request", "crd/rules", "crd/splice",
 	"server/apis/customresource", "server/apis/services", "server/auth/authentication", "server/auth/rbac", "server/auth/token",
-	"server/endpoints", "server/endpoints/codec", "server/endpoints/requestinfo", "server/storage/converter", "server/storage/fieldmanager", "server/storage/store",
+	"server/endpoints", "server/endpoints/codec", "server/endpoints/requestinfo", "server/replica", "server/storage/converter", "server/storage/fieldmanager", "server/storage/store",
 }
 
 func main() {
