@@ -48,6 +48,7 @@ func shown(x diff.Change) string {
 func only(want ...string) []string { return want }
 
 func runFieldCases(t *testing.T, cases []fieldCase) {
+	var told reports
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			old, now := crdWith(spec(`"f":{`+c.old+`}`)), crdWith(spec(`"f":{`+c.now+`}`))
@@ -64,8 +65,10 @@ func runFieldCases(t *testing.T, cases []fieldCase) {
 			}
 			checkDetails(t, old, now, changes)
 			checkBroken(t, old, now, c.broken, changes)
+			told.add(c.name, changes)
 		})
 	}
+	told.check(t, len(cases))
 }
 
 // checkDetails checks what holds for every change: the pointers lead somewhere, the

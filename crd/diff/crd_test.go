@@ -26,7 +26,7 @@ func TestCRDs(t *testing.T) {
 	last := orchard[strings.Index(orchard, ",\n\t{\"name\":\"v2\""):strings.Index(orchard, "]},\n\t\"status\"")]
 	const columns = `v1 safe R printer-columns-changed [{"description":"d","format":"date","jsonPath":".spec.a","name":"A","priority":1…`
 	type edits []string // pairs of a text and its replacement
-	for _, c := range []struct {
+	cases := []struct {
 		name     string
 		old, now edits
 		want     []string
@@ -87,7 +87,9 @@ func TestCRDs(t *testing.T) {
 		{"columns removed", nil, edits{`{"name":"A","type":"string","jsonPath":".spec.a","description":"d","format":"date","priority":1}`, ``}, only(columns)},
 		{"selectable field removed", nil, edits{`{"jsonPath":".spec.a"}`, ``}, only("v1 breaking R selectable-field-removed .spec.a →")},
 		{"selectable field added", edits{`{"jsonPath":".spec.a"}`, ``}, nil, only("v1 safe R selectable-field-added → .spec.a")},
-	} {
+	}
+	var told reports
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			old, now := []byte(strings.NewReplacer(c.old...).Replace(orchard)), []byte(strings.NewReplacer(c.now...).Replace(orchard))
 			changes, err := compare(old, now)
@@ -106,8 +108,10 @@ func TestCRDs(t *testing.T) {
 				t.Errorf("reported:\n\t%s\nexpected:\n\t%s", strings.Join(got, "\n\t"), strings.Join(c.want, "\n\t"))
 			}
 			checkDetails(t, old, now, changes)
+			told.add(c.name, changes)
 		})
 	}
+	told.check(t, len(cases))
 }
 
 // TestPointersOfCRDs moves a version to another place.
