@@ -68,6 +68,8 @@ func TestCRDs(t *testing.T) {
 			only("risky S storage-version-changed v1 → v3", "breaking S stored-version-dropped v1 →", "v1 breaking WR version-removed v1 →", "v3 safe R version-added → v3")},
 		{"storage version changed between versions that stay", edits{webhook, ``}, edits{webhook, ``, v1, `{"name":"v1","served":true,"storage":false`, v2, `{"name":"v2","served":false,"storage":true`},
 			only("risky S storage-version-changed v1 → v2")},
+		{"no storage version before", edits{webhook, ``, v1, `{"name":"v1","served":true,"storage":false`}, edits{webhook, ``}, nil},
+		{"no storage version now", edits{webhook, ``}, edits{webhook, ``, v1, `{"name":"v1","served":true,"storage":false`}, nil},
 		// No client uses a version that is not served; objects may be stored in it.
 		{"schema of a version that is not served", nil, edits{`"maximum":5`, `"maximum":4`}, only("v2 breaking S maximum-lowered f 5 → 4")},
 		{"schema of a version that is not served relaxed", nil, edits{`"maximum":5`, `"maximum":6`}, only("v2 safe maximum-raised f 5 → 6")},

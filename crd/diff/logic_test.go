@@ -5,6 +5,8 @@ import "testing"
 func TestLogicalKeywords(t *testing.T) {
 	const whole, either, text, texts = `"type":"integer"`, `"x-kubernetes-int-or-string":true`, `"type":"string"`, `"type":"array",`
 	const fields = `"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}`
+	const filled = `"type":"object","properties":{"x":{"type":"integer","default":1}}`
+	within := func(keywords string) string { return `"type":"object",` + keywords }
 	const low, high = `{"maximum":2}`, `{"minimum":5}`
 	runFieldCases(t, []fieldCase{
 		{"allOf says the same", whole + `,"maximum":5`, whole + `,"allOf":[{"maximum":5}]`, "", nil},
@@ -22,10 +24,15 @@ func TestLogicalKeywords(t *testing.T) {
 		{"a bound implies no branch", whole + `,"minimum":4`, whole + `,"minimum":4,"anyOf":[` + low + `,` + high + `]`, "4", only("risky WS junctor-changed → 2 branches")},
 		{"each type has a branch", either, either + `,"anyOf":[{"type":"integer"},{"type":"string"}]`, "", nil},
 		{"a bound of one type holds for the other type", either, either + `,"anyOf":[{"type":"integer"},{"type":"string"}],"allOf":[{"anyOf":[{"maximum":2},{"maxLength":0}]}]`, "", nil},
+		{"the numbers of int-or-string are integers", either, either + `,"anyOf":[{"type":"integer","multipleOf":1},{"type":"string"}]`, "", nil},
 		{"required implies a branch", fields + `,"required":["b"]`, fields + `,"required":["b"],"anyOf":[{"required":["a"]},{"required":["b"]}]`, "", nil},
 		{"required implies no branch", fields, fields + `,"anyOf":[{"required":["a"]},{"required":["b"]}]`, "{}", only("risky WS junctor-changed → 2 branches")},
 		{"a default implies a branch", `"type":"object","properties":{"a":{"type":"string","default":"x"}}`,
 			`"type":"object","properties":{"a":{"type":"string","default":"x"}},"anyOf":[{"required":["a"]},{"maxProperties":0}]`, "", nil},
+		{"a default of a field implies a branch", within(`"properties":{"a":{` + filled + `}}`), within(`"properties":{"a":{` + filled + `}},"anyOf":[{"properties":{"a":{"required":["x"]}}},{"maxProperties":0}]`), "", nil},
+		{"a default of values implies a branch", within(`"additionalProperties":{` + filled + `}`), within(`"additionalProperties":{` + filled + `},"anyOf":[{"properties":{"a":{"required":["x"]}}},{"maxProperties":0}]`), "", nil},
+		{"a default of all values implies a branch", within(`"additionalProperties":{` + filled + `}`), within(`"additionalProperties":{` + filled + `},"anyOf":[{"additionalProperties":{"required":["x"]}},{"maxProperties":0}]`), "", nil},
+		{"a default of items implies a branch", texts + `"items":{` + filled + `}`, texts + `"items":{` + filled + `},"anyOf":[{"items":{"required":["x"]}},{"maxItems":0}]`, "", nil},
 		{"the schema of a field implies a branch", `"type":"object","properties":{"a":{"type":"string","maxLength":2}}`,
 			`"type":"object","properties":{"a":{"type":"string","maxLength":2}},"anyOf":[{"properties":{"a":{"maxLength":2}}},{"required":["a"]}]`, "", nil},
 		{"the schema of a field implies no branch", `"type":"object","properties":{"a":{"type":"string","maxLength":3}}`,

@@ -125,6 +125,8 @@ func TestObjectSchemas(t *testing.T) {
 		{"several required", fields, fields + `,"required":["b","a"]`, "{}", only("breaking WS required-added a → a", "breaking WS required-added b → b")},
 		{"no longer required", fields + `,"required":["a","b"]`, fields, "", only("risky R required-removed a a →", "risky R required-removed b b →")},
 		{"required with a default", `"type":"object","properties":{"a":{"type":"string","default":"x"}}`, `"type":"object","properties":{"a":{"type":"string","default":"x"}},"required":["a"]`, "", nil},
+		{"required with a default in values", `"type":"object","properties":{"a":{"type":"object","properties":{"x":{"type":"integer","default":1}}}}`,
+			`"type":"object","additionalProperties":{"type":"object","properties":{"x":{"type":"integer","default":1}},"required":["x"]}`, "", only("safe R additional-properties-opened pruned → object")},
 		{"required twice", fields + `,"required":["a"]`, fields + `,"required":["a"],"allOf":[{"required":["a"]}]`, "", nil},
 		{"required and removed", fields + `,"required":["b"]`, `"type":"object","properties":{"a":{"type":"string"}}`, `{"b":"x"}`, only("breaking WRS field-removed b string →")},
 
