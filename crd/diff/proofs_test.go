@@ -231,9 +231,9 @@ func TestContainsClasses(t *testing.T) {
 		{"^[" + strings.Repeat("a", 2046) + "]", "^a", unknown, ""}, // too long
 		{"^a", "^[" + strings.Repeat("a", 2046) + "]", unknown, ""},
 		{"(", "a", unknown, ""},
-		{"^(a*b*)*$", "^[ab]*$", proven, ""},                        // instructions that lead back to themselves
-		{"^a[ab]*a[ab]{14}$", "^a", proven, ""},                     // what follows does not matter, however much there is
-		{"^[a-e]{20}$", "a.{5}a|b.{5}b|c.{5}c|d.{5}d", unknown, ""}, // too many pairs of states
+		{"^(a*b*)*$", "^[ab]*$", proven, ""},                                                   // instructions that lead back to themselves
+		{"^a[ab]*a[ab]{14}$", "^a", proven, ""},                                                // what follows does not matter, however much there is
+		{"^[a-i]{9}$", "a.{3}a|b.{3}b|c.{3}c|d.{3}d|e.{3}e|f.{3}f|g.{3}g|h.{3}h", unknown, ""}, // too many pairs of states
 	} {
 		got, example := newComparer(0).contains(c.small, c.large)
 		if got != c.want || example != c.example {

@@ -133,6 +133,7 @@ func testUpgrade(t *testing.T, rest, changes, want, notes string) {
 		t.Fatal(err)
 	}
 	check(t, document, r)
+	record(t, rest, r)
 	full := string(document)
 	if changes != "" {
 		full = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1"` + want + `}`
