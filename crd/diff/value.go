@@ -237,7 +237,7 @@ func (c *comparer) items(v *value) (child value, how treatment) {
 	case v.keeps():
 		return c.framed(part{s: open, at: frame.at}, demands, false, v.meta), preserved
 	}
-	return c.framed(part{s: bare, at: frame.at}, demands, false, v.meta), emptied
+	return c.framed(part{s: bare, at: frame.at}, demands, false, false), emptied
 }
 
 // demandsOn collects what the parts besides the frame say about a value within.
