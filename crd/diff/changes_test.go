@@ -213,6 +213,7 @@ func TestNumbers(t *testing.T) {
 		{"a small bound", number, number + `,"maximum":0.00001`, "1", only("breaking WS maximum-lowered → 1e-05")},
 		{"a large bound", number, number + `,"maximum":1e21`, "1e22", only("breaking WS maximum-lowered → 1e+21")},
 		{"a bound of int-or-string beside a type", either + whole + `,"maximum":3.5`, either + whole + `,"maximum":2.5`, noValue, only("breaking WS maximum-lowered 3.5 → 2.5")},
+		{"int-or-string beside a type is no integer", either + whole + `,"maximum":5,"exclusiveMaximum":true`, either + whole + `,"maximum":4`, noValue, only("breaking WS maximum-lowered 5 (exclusive) → 4")},
 		{"a factor that is no integer", whole + `,"multipleOf":4`, whole + `,"multipleOf":0.5`, "4", only("breaking WS multiple-of-changed 4 → 0.5")},
 		{"a bound beyond the range without gaps", whole, whole + `,"maximum":9007199254740992`, "9223372036854775807", only("breaking WS maximum-lowered → 9007199254740992")},
 		{"the last bound in that range", whole + `,"maximum":9007199254740991`, whole + `,"maximum":9007199254740990`, "9007199254740991",

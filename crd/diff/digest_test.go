@@ -61,6 +61,7 @@ func TestBranchesToldApart(t *testing.T) {
 		{"fields of a union", `"x-kubernetes-unions":[{"discriminator":"k","fields":{"a":"A"}}]`, `"x-kubernetes-unions":[{"discriminator":"k","fields":{"a":"B"}}]`},
 		{"patternProperties", `"patternProperties":{"a":{"maximum":1}}`, `"patternProperties":{"a":{"maximum":2}}`},
 		{"patternProperties and definitions", `"patternProperties":{"a":{"maximum":1}}`, `"definitions":{"a":{"maximum":1}}`},
+		{"definitions", `"definitions":{"a":{"maximum":1}}`, `"definitions":{"a":{"maximum":2}}`},
 		{"dependencies", `"dependencies":{"a":["b"]}`, `"dependencies":{"a":["c"]}`},
 		{"names of dependencies", `"dependencies":{"a":["b"]}`, `"dependencies":{"c":["b"]}`},
 		{"schemas of dependencies", `"dependencies":{"a":{"maximum":1}}`, `"dependencies":{"a":{"maximum":2}}`},

@@ -1,12 +1,16 @@
 package diff_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestLogicalKeywords(t *testing.T) {
 	const whole, either, text, texts = `"type":"integer"`, `"x-kubernetes-int-or-string":true`, `"type":"string"`, `"type":"array",`
 	const fields = `"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}`
 	const filled = `"type":"object","properties":{"x":{"type":"integer","default":1}}`
 	within := func(keywords string) string { return `"type":"object",` + keywords }
+	const rule = `,"x-kubernetes-validations":[{"rule":"self < 5"}]`
 	const low, high = `{"maximum":2}`, `{"minimum":5}`
 	runFieldCases(t, []fieldCase{
 		{"allOf says the same", whole + `,"maximum":5`, whole + `,"allOf":[{"maximum":5}]`, "", nil},
@@ -37,9 +41,12 @@ func TestLogicalKeywords(t *testing.T) {
 			`"type":"object","properties":{"a":{"type":"string","maxLength":2}},"anyOf":[{"properties":{"a":{"maxLength":2}}},{"required":["a"]}]`, "", nil},
 		{"the schema of a field implies no branch", `"type":"object","properties":{"a":{"type":"string","maxLength":3}}`,
 			`"type":"object","properties":{"a":{"type":"string","maxLength":3}},"anyOf":[{"properties":{"a":{"maxLength":2}}},{"maxProperties":0}]`, `{"a":"xxx"}`, only("risky WS junctor-changed → 2 branches")},
+		{"what allOf says of a field is gone", fields + `,"allOf":[{"properties":{"a":{"maxLength":2}}}]`, fields, "", only("safe R max-length-raised a 2 →")},
 		{"the schema of items implies a branch", texts + `"items":{"type":"string","maxLength":2}`, texts + `"items":{"type":"string","maxLength":2},"anyOf":[{"items":{"maxLength":2}},{"maxItems":0}]`, "", nil},
 		{"the schema of items implies no branch", texts + `"items":{"type":"string","maxLength":3}`, texts + `"items":{"type":"string","maxLength":3},"anyOf":[{"items":{"maxLength":2}},{"maxItems":0}]`, `["aaa"]`,
 			only("risky WS junctor-changed → 2 branches")},
+
+		{"a branch of a wider type below a rule", whole + rule, whole + rule + `,"anyOf":[{"type":"number"},{"type":"string"}]`, "", nil},
 
 		{"oneOf added", whole, whole + `,"oneOf":[` + low + `,` + high + `]`, "3", only("risky WS junctor-changed → 2 branches")},
 		{"oneOf removed", whole + `,"oneOf":[` + low + `,` + high + `]`, whole, "", only("safe R junctor-relaxed 2 branches →")},
@@ -67,6 +74,7 @@ func TestRules(t *testing.T) {
 	}
 	whole := func(list string) string { return rules("integer", list) }
 	const none = `"type":"integer"`
+	long := strings.Repeat("self<5&&", 2100) + "self<5" // more than is parsed
 	runFieldCases(t, []fieldCase{
 		{"added", none, whole(`{"rule":"self < 5"}`), "5", only(`breaking WS rule-added → "self < 5"`)},
 		{"removed", whole(`{"rule":"self < 5"}`), none, "", only(`risky R rule-removed "self < 5" →`)},
@@ -98,6 +106,7 @@ func TestRules(t *testing.T) {
 		{"with optionalOldSelf", whole(`{"rule":"self > 1 || self >= oldSelf"}`), whole(`{"rule":"self > 1 || self >= oldSelf","optionalOldSelf":true}`), "",
 			only(`risky WS rule-changed "self > 1 || self >= oldSelf" → "self > 1 || self >= oldSelf"`)},
 		{"what does not parse is compared as text", whole(`{"rule":"self <"}`), whole(`{"rule":"(self <"}`), noValue, only(`risky WS rule-changed "self <" → "(self <"`)},
+		{"so is what is too long", whole(`{"rule":"` + long + `"}`), whole(`{"rule":"` + long + ` "}`), "", only(`risky WS rule-changed "` + long[:80] + `…" → "` + long[:80] + `…"`)},
 		{"optionalOldSelf false is said", whole(`{"rule":"self >= oldSelf"}`), whole(`{"rule":"self >= oldSelf","optionalOldSelf":false}`), "", nil},
 	})
 }

@@ -167,6 +167,18 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
+// Only so many rules are parsed. Nothing is proven about others.
+func TestParsedRules(t *testing.T) {
+	for parsed, want := range []bool{false, false, true, true} {
+		c := newComparer(0)
+		c.parsed = parsed
+		pairs := 1
+		if got := c.stronger([]*rule{{Rule: &syntax.Rule{Rule: "a && b"}}}, &rule{Rule: &syntax.Rule{Rule: "a"}}, &pairs) != nil; got != want {
+			t.Errorf("of %d rules: %t", parsed, got)
+		}
+	}
+}
+
 // TestImplications has what must be proven, and what does not hold.
 func TestImplications(t *testing.T) {
 	for _, c := range []struct {

@@ -194,6 +194,12 @@ func TestManyMembers(t *testing.T) {
 	if !strings.Contains(string(r.JSON), full) {
 		t.Errorf("%s\ndoes not contain\n%s", r.JSON, full)
 	}
+	// A field that only branches name is found among many others: what they say of its type
+	// is the same, and no condition is lost.
+	r = fixed(t, `{"type":"object","properties":{`+labels.String()+`"z":{"type":"string"}},"anyOf":[{"properties":{"a":{"type":"string","minLength":1}}},{"properties":{"a":{"type":"string","enum":["on"]}}}]}`)
+	if len(r.Notes) != 0 || !strings.Contains(string(r.JSON), `"a":{"type":"string"}},"anyOf":[{"properties":{"a":{"minLength":1}}},{"properties":{"a":{"enum":["on"]}}}]`) {
+		t.Errorf("%+v\n%s", r.Notes, r.JSON)
+	}
 	var keywords strings.Builder
 	for i := range 20 {
 		fmt.Fprintf(&keywords, `"x-%d":%d,`, i, i)
