@@ -94,6 +94,7 @@ func TestPlainKeywords(t *testing.T) {
 func TestIntOrString(t *testing.T) {
 	testFields(t, []fieldCase{
 		{`{"anyOf":[{"type":"string","maxLength":3},{"type":"integer","maximum":9}]}`, `{"maxLength":3,"maximum":9,` + either + `,` + intText + `}`, ""},
+		{`{"oneOf":[{"type":"integer"},{"type":"string"}]}`, `{` + either + `,` + intText + `}`, ""},
 		{`{"oneOf":[{"type":"string"},{"type":"integer"}],"anyOf":[{"minLength":1},{"minimum":1}]}`, `{` + either + `,"anyOf":[{"minLength":1},{"minimum":1}]}`, ""},
 		// maximum cannot move: there is one already. The API server checks the outer one only.
 		{`{"maximum":5,"anyOf":[{"type":"string"},{"type":"integer","maximum":9}]}`, `{"maximum":5,` + either + `}`, "wider /anyOf/0 junctor-type; wider /anyOf/1 junctor-type"},
