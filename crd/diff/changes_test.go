@@ -214,6 +214,12 @@ func TestNumbers(t *testing.T) {
 		{"a large bound", number, number + `,"maximum":1e21`, "1e22", only("breaking WS maximum-lowered → 1e+21")},
 		{"a bound of int-or-string beside a type", either + whole + `,"maximum":3.5`, either + whole + `,"maximum":2.5`, noValue, only("breaking WS maximum-lowered 3.5 → 2.5")},
 		{"int-or-string beside a type is no integer", either + whole + `,"maximum":5,"exclusiveMaximum":true`, either + whole + `,"maximum":4`, noValue, only("breaking WS maximum-lowered 5 (exclusive) → 4")},
+		// The API server cuts off the fraction of a bound before it compares integers.
+		{"a fraction of a minimum", number + `,"minimum":4.5`, number + `,"minimum":4,"exclusiveMinimum":true`, "4", only("breaking WS minimum-raised 4.5 → 4 (exclusive)")},
+		{"a fraction of a maximum", number + `,"maximum":-4.5`, number + `,"maximum":-4,"exclusiveMaximum":true`, "-4", only("breaking WS maximum-lowered -4.5 → -4 (exclusive)")},
+		{"a fraction of an exclusive maximum", number + `,"maximum":4`, number + `,"maximum":4.5,"exclusiveMaximum":true`, noValue, // Espalier accepts 4
+			only("breaking WS maximum-lowered 4 → 4.5 (exclusive)")},
+		{"a fraction within the same integer", number + `,"maximum":4.5`, number + `,"maximum":5,"exclusiveMaximum":true`, "", only("safe R maximum-raised 4.5 → 5 (exclusive)")},
 		{"a factor that is no integer", whole + `,"multipleOf":4`, whole + `,"multipleOf":0.5`, "4", only("breaking WS multiple-of-changed 4 → 0.5")},
 		{"a bound beyond the range without gaps", whole, whole + `,"maximum":9007199254740992`, "9223372036854775807", only("breaking WS maximum-lowered → 9007199254740992")},
 		{"the last bound in that range", whole + `,"maximum":9007199254740991`, whole + `,"maximum":9007199254740990`, "9007199254740991",

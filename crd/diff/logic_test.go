@@ -1,6 +1,7 @@
 package diff_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -66,6 +67,36 @@ func TestLogicalKeywords(t *testing.T) {
 		{"not about another type", text, text + `,"not":{"type":"integer"}`, "", nil},
 		{"not in allOf", text + `,"not":{"maxLength":5}`, text + `,"allOf":[{"not":{"maxLength":5}}]`, "", nil},
 	})
+}
+
+// What is tried has limits: more branches, or deeper ones, are left undecided.
+func TestManyBranches(t *testing.T) {
+	const whole, undecided = `"type":"integer"`, "risky WS junctor-changed → 2 branches"
+	// many is n branches that start with a keyword and a number from 101 on.
+	many := func(n int, keyword string) string {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf(`{"%s":%d}`, keyword, i+101))
+		}
+		return strings.Join(list, ",")
+	}
+	// nested is n levels of anyOf around a bound.
+	nested := func(n int) string {
+		return strings.Repeat(`"anyOf":[{`, n) + `"maximum":5` + strings.Repeat(`},{"maximum":1}]`, n)
+	}
+	for _, c := range []struct {
+		name, old, now string
+		want           []string
+	}{
+		{"the 64th branch is implied", whole + `,"maximum":99`, whole + `,"maximum":99,"anyOf":[` + many(63, "minimum") + `,{"maximum":99}]`, nil},
+		{"the 65th branch is not tried", whole + `,"maximum":99`, whole + `,"maximum":99,"anyOf":[` + many(64, "minimum") + `,{"maximum":99}]`, only("risky WS junctor-changed → 65 branches")},
+		{"64 branches imply one", whole + `,"anyOf":[` + many(64, "minimum") + `]`, whole + `,"anyOf":[{"minimum":100},{"maximum":1}]`, only("safe R junctor-relaxed 64 branches → another")},
+		{"65 branches are not tried", whole + `,"anyOf":[` + many(65, "minimum") + `]`, whole + `,"anyOf":[{"minimum":100},{"maximum":1}]`, only("risky WS junctor-changed another → 2 branches")},
+		{"16 levels", whole + `,"maximum":5`, whole + `,"maximum":5,` + nested(16), nil},
+		{"17 levels", whole + `,"maximum":5`, whole + `,"maximum":5,` + nested(17), only(undecided)},
+	} {
+		compareOnly(t, c.name, crdWith(spec(`"f":{`+c.old+`}`)), crdWith(spec(`"f":{`+c.now+`}`)), c.want)
+	}
 }
 
 func TestRules(t *testing.T) {

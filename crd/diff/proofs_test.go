@@ -167,8 +167,13 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
-// Only so many rules are parsed. Nothing is proven about others.
+// Only so many rules are parsed, and so many pairs compared. Nothing is proven about others.
 func TestParsedRules(t *testing.T) {
+	for pairs, want := range []bool{false, true} {
+		if got := newComparer(0).stronger([]*rule{{Rule: &syntax.Rule{Rule: "a && b"}}}, &rule{Rule: &syntax.Rule{Rule: "a"}}, &pairs) != nil; got != want {
+			t.Errorf("of %d pairs: %t", pairs, got)
+		}
+	}
 	for parsed, want := range []bool{false, false, true, true} {
 		c := newComparer(0)
 		c.parsed = parsed

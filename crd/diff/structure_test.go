@@ -170,6 +170,7 @@ func TestDefaults(t *testing.T) {
 		{"added", whole, whole + `,"default":1`, "", only("risky WRS default-added → 1")},
 		{"removed", whole + `,"default":1`, whole, "", only("risky WRS default-removed 1 →")},
 		{"changed", whole + `,"default":1`, whole + `,"default":2`, "", only("risky WRS default-changed 1 → 2")},
+		{"a long text is cut between characters", `"type":"string"`, `"type":"string","default":"` + strings.Repeat("é", 60) + `"`, "", only(`risky WRS default-added → "` + strings.Repeat("é", 39) + `…`)},
 		{"the same", whole + `,"default":1,"maximum":1`, whole + `,"default":1,"maximum":2`, "", only("safe R maximum-raised 1 → 2")},
 	}
 	// The default of a new field appears in every object. What looks at the fields of an
