@@ -15,6 +15,9 @@ func TestLogicalKeywords(t *testing.T) {
 	const low, high = `{"maximum":2}`, `{"minimum":5}`
 	runFieldCases(t, []fieldCase{
 		{"allOf says the same", whole + `,"maximum":5`, whole + `,"allOf":[{"maximum":5}]`, "", nil},
+		// In a logical keyword, the API server and Espalier cut off the fraction for integers.
+		{"a fraction in allOf", `"type":"number","maximum":2.5,"exclusiveMaximum":true`, `"type":"number","allOf":[{"maximum":2.5,"exclusiveMaximum":true}]`, "2",
+			only("breaking WS maximum-lowered 2.5 (exclusive) → 2.5 (exclusive)")},
 		{"one anyOf says the same", whole + `,"maximum":5`, whole + `,"anyOf":[{"maximum":5}]`, "", nil},
 		{"one oneOf says the same", whole + `,"oneOf":[{"maximum":5}]`, whole + `,"maximum":5`, "", nil},
 		{"one oneOf says more", whole, whole + `,"oneOf":[{"maximum":5}]`, "6", only("breaking WS maximum-lowered → 5")},
