@@ -48,6 +48,7 @@ func shown(x diff.Change) string {
 func only(want ...string) []string { return want }
 
 func runFieldCases(t *testing.T, cases []fieldCase) {
+	var told reports
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			old, now := crdWith(spec(`"f":{`+c.old+`}`)), crdWith(spec(`"f":{`+c.now+`}`))
@@ -64,8 +65,10 @@ func runFieldCases(t *testing.T, cases []fieldCase) {
 			}
 			checkDetails(t, old, now, changes)
 			checkBroken(t, old, now, c.broken, changes)
+			told.add(c.name, changes)
 		})
 	}
+	told.check(t, len(cases))
 }
 
 // checkDetails checks what holds for every change: the pointers lead somewhere, the
@@ -150,7 +153,7 @@ func resolves(document []byte, pointer string) bool {
 }
 
 func TestNumbers(t *testing.T) {
-	const whole, number = `"type":"integer"`, `"type":"number"`
+	const whole, number, either = `"type":"integer"`, `"type":"number"`, `"x-kubernetes-int-or-string":true,`
 	runFieldCases(t, []fieldCase{
 		{"lowered", whole + `,"maximum":10`, whole + `,"maximum":5`, "10", only("breaking WS maximum-lowered 10 → 5")},
 		{"raised", whole + `,"maximum":5`, whole + `,"maximum":10`, "", only("safe R maximum-raised 5 → 10")},
@@ -206,6 +209,18 @@ func TestNumbers(t *testing.T) {
 		{"one of two stays", number + `,"multipleOf":0.5,"minimum":0`, number + `,"multipleOf":0.5,"minimum":1`, "0", only("breaking WS minimum-raised 0 → 1")},
 
 		{"a bound that is no integer", whole, whole + `,"maximum":2.5`, "1", only("breaking WS maximum-lowered → 2.5")},
+		{"a bound that is no integer above one that is", whole + `,"maximum":2`, whole + `,"maximum":2.5`, "1", only("breaking WS maximum-lowered 2 → 2.5")},
+		{"a small bound", number, number + `,"maximum":0.00001`, "1", only("breaking WS maximum-lowered → 1e-05")},
+		{"a large bound", number, number + `,"maximum":1e21`, "1e22", only("breaking WS maximum-lowered → 1e+21")},
+		{"a bound of int-or-string beside a type", either + whole + `,"maximum":3.5`, either + whole + `,"maximum":2.5`, noValue, only("breaking WS maximum-lowered 3.5 → 2.5")},
+		{"int-or-string beside a type is no integer", either + whole + `,"maximum":5,"exclusiveMaximum":true`, either + whole + `,"maximum":4`, noValue, only("breaking WS maximum-lowered 5 (exclusive) → 4")},
+		// The API server cuts off the fraction of a bound before it compares integers.
+		{"a fraction of a minimum", number + `,"minimum":4.5`, number + `,"minimum":4,"exclusiveMinimum":true`, "4", only("breaking WS minimum-raised 4.5 → 4 (exclusive)")},
+		{"a fraction of a maximum", number + `,"maximum":-4.5`, number + `,"maximum":-4,"exclusiveMaximum":true`, "-4", only("breaking WS maximum-lowered -4.5 → -4 (exclusive)")},
+		{"a fraction of an exclusive maximum", number + `,"maximum":4`, number + `,"maximum":4.5,"exclusiveMaximum":true`, noValue, // Espalier accepts 4
+			only("breaking WS maximum-lowered 4 → 4.5 (exclusive)")},
+		{"a fraction within the same integer", number + `,"maximum":4.5`, number + `,"maximum":5,"exclusiveMaximum":true`, "", only("safe R maximum-raised 4.5 → 5 (exclusive)")},
+		{"a factor that is no integer", whole + `,"multipleOf":4`, whole + `,"multipleOf":0.5`, "4", only("breaking WS multiple-of-changed 4 → 0.5")},
 		{"a bound beyond the range without gaps", whole, whole + `,"maximum":9007199254740992`, "9223372036854775807", only("breaking WS maximum-lowered → 9007199254740992")},
 		{"the last bound in that range", whole + `,"maximum":9007199254740991`, whole + `,"maximum":9007199254740990`, "9007199254740991",
 			only("breaking WS maximum-lowered 9007199254740991 → 9007199254740990")},
@@ -234,6 +249,7 @@ func TestStrings(t *testing.T) {
 		{"one is too short", text + `,"enum":["éé","c"]`, text + `,"enum":["éé","c"],"minLength":2`, `"c"`, only("breaking WS min-length-raised → 2")},
 		{"listed values match", text + `,"enum":["ab","c"]`, text + `,"enum":["ab","c"],"pattern":"^[abc]+$"`, "", nil},
 		{"one does not match", text + `,"enum":["ab","c"]`, text + `,"enum":["ab","c"],"pattern":"^[ab]+$"`, `"c"`, only("risky WS pattern-added → ^[ab]+$")},
+		{"the only one does not match", text + `,"enum":["c"]`, text + `,"enum":["c"],"pattern":"^[ab]+$"`, `"c"`, only("risky WS pattern-added → ^[ab]+$")},
 		{"listed values have the format", text + `,"enum":["2020-01-01"]`, text + `,"enum":["2020-01-01"],"format":"date"`, "", nil},
 		{"one does not have it", text + `,"enum":["2020-01-01","x"]`, text + `,"enum":["2020-01-01","x"],"format":"date"`, `"x"`, only("breaking WS format-added → date")},
 		{"the shorter of two enums counts", text + `,"enum":["a","bb","ccc"],"allOf":[{"enum":["a","bb"]}]`, text + `,"enum":["a","bb","ccc"],"allOf":[{"enum":["a","bb"]}],"maxLength":2`, "", nil},

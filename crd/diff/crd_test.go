@@ -24,9 +24,10 @@ func TestCRDs(t *testing.T) {
 	const v1, v2 = `{"name":"v1","served":true,"storage":true`, `{"name":"v2","served":false,"storage":false`
 	const webhook = `"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://a.example","caBundle":"YQ=="}}},`
 	last := orchard[strings.Index(orchard, ",\n\t{\"name\":\"v2\""):strings.Index(orchard, "]},\n\t\"status\"")]
+	first := orchard[strings.Index(orchard, "\n\t{\"name\":\"v1\""):strings.Index(orchard, "\n\t{\"name\":\"v2\"")]
 	const columns = `v1 safe R printer-columns-changed [{"description":"d","format":"date","jsonPath":".spec.a","name":"A","priority":1…`
 	type edits []string // pairs of a text and its replacement
-	for _, c := range []struct {
+	cases := []struct {
 		name     string
 		old, now edits
 		want     []string
@@ -68,6 +69,12 @@ func TestCRDs(t *testing.T) {
 			only("risky S storage-version-changed v1 → v3", "breaking S stored-version-dropped v1 →", "v1 breaking WR version-removed v1 →", "v3 safe R version-added → v3")},
 		{"storage version changed between versions that stay", edits{webhook, ``}, edits{webhook, ``, v1, `{"name":"v1","served":true,"storage":false`, v2, `{"name":"v2","served":false,"storage":true`},
 			only("risky S storage-version-changed v1 → v2")},
+		{"the storage version before is gone", edits{webhook, ``}, edits{webhook, ``, first, ``, v2, `{"name":"v2","served":true,"storage":true`},
+			only("risky S storage-version-changed v1 → v2", "breaking S stored-version-dropped v1 →", "v1 breaking WR version-removed v1 →", "v1 to v2 safe R field-added f → integer", "v2 safe R version-served false → true")},
+		{"a new version twice", nil, edits{v2, `{"name":"v3","served":false,"storage":false},{"name":"v3","served":true,"storage":false`}, only("v2 safe version-removed v2 →", "v3 safe R version-added → v3")},
+		{"objects are stored in a version that neither has", edits{`"storedVersions":["v1"]`, `"storedVersions":["v0","v1"]`}, nil, nil},
+		{"no storage version before", edits{webhook, ``, v1, `{"name":"v1","served":true,"storage":false`}, edits{webhook, ``}, nil},
+		{"no storage version now", edits{webhook, ``}, edits{webhook, ``, v1, `{"name":"v1","served":true,"storage":false`}, nil},
 		// No client uses a version that is not served; objects may be stored in it.
 		{"schema of a version that is not served", nil, edits{`"maximum":5`, `"maximum":4`}, only("v2 breaking S maximum-lowered f 5 → 4")},
 		{"schema of a version that is not served relaxed", nil, edits{`"maximum":5`, `"maximum":6`}, only("v2 safe maximum-raised f 5 → 6")},
@@ -87,7 +94,9 @@ func TestCRDs(t *testing.T) {
 		{"columns removed", nil, edits{`{"name":"A","type":"string","jsonPath":".spec.a","description":"d","format":"date","priority":1}`, ``}, only(columns)},
 		{"selectable field removed", nil, edits{`{"jsonPath":".spec.a"}`, ``}, only("v1 breaking R selectable-field-removed .spec.a →")},
 		{"selectable field added", edits{`{"jsonPath":".spec.a"}`, ``}, nil, only("v1 safe R selectable-field-added → .spec.a")},
-	} {
+	}
+	var told reports
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			old, now := []byte(strings.NewReplacer(c.old...).Replace(orchard)), []byte(strings.NewReplacer(c.now...).Replace(orchard))
 			changes, err := compare(old, now)
@@ -106,8 +115,10 @@ func TestCRDs(t *testing.T) {
 				t.Errorf("reported:\n\t%s\nexpected:\n\t%s", strings.Join(got, "\n\t"), strings.Join(c.want, "\n\t"))
 			}
 			checkDetails(t, old, now, changes)
+			told.add(c.name, changes)
 		})
 	}
+	told.check(t, len(cases))
 }
 
 // TestPointersOfCRDs moves a version to another place.

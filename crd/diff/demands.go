@@ -35,7 +35,7 @@ func (c *comparer) demands(o, n value, kinds plan.Kinds, at *place, in around) {
 		seen[d.keyword] = true
 		c.tightened(&o, d, at)
 	})
-	if c.proving > 0 || o.frame == nil || n.frame == nil {
+	if c.proving > 0 {
 		return
 	}
 	relaxed := map[string]bool{}
@@ -250,7 +250,7 @@ func (v *value) texts() ([]string, bool) {
 }
 
 func unquote(raw []byte) (string, bool) {
-	if len(raw) == 0 || raw[0] != '"' {
+	if raw[0] != '"' {
 		return "", false
 	}
 	return jsondoc.Unquote(raw), true
@@ -359,7 +359,7 @@ func unmetClosed(have *value, p part, found func(demand)) {
 	for i := range have.parts {
 		h := &have.parts[i]
 		closed := h.s.AdditionalProperties != nil && !h.s.AdditionalProperties.Allows ||
-			i == 0 && have.frame != nil && h.s.AdditionalProperties == nil && !have.keeps()
+			i == 0 && h.s.AdditionalProperties == nil && !have.keeps()
 		if closed && !slices.ContainsFunc(h.s.Properties, func(q syntax.Property) bool { return p.s.Property(q.Name) == nil }) {
 			return
 		}

@@ -285,14 +285,15 @@ func call(e ast.Expr) (string, []ast.Expr) {
 	return k.FunctionName(), k.Args()
 }
 
-// tighter compares two comparisons of the same expression with constants.
+// tighter compares two comparisons of the same expression with constants. Equal ones
+// are none of its business.
 func tighter(opA, opB string, a, b []ast.Expr, steps *int) bool {
 	if len(a) != 2 || len(b) != 2 || !equal(a[0], b[0], steps) {
 		return false
 	}
 	switch {
-	case opB == operators.In && b[1].Kind() == ast.ListKind:
-		list := b[1].AsList().Elements()
+	case opB == operators.In:
+		list := b[1].AsList().Elements() // none if it is no list
 		has := func(e ast.Expr) bool {
 			return slices.ContainsFunc(list, func(x ast.Expr) bool { return equal(e, x, steps) })
 		}
@@ -314,11 +315,11 @@ func tighter(opA, opB string, a, b []ast.Expr, steps *int) bool {
 	case operators.LessEquals:
 		return (less || opA == operators.Equals) && x <= y
 	case operators.Less:
-		return (opA == operators.Less && x <= y) || (less || opA == operators.Equals) && x < y
+		return (less || opA == operators.Equals) && x < y
 	case operators.GreaterEquals:
 		return (more || opA == operators.Equals) && x >= y
 	case operators.Greater:
-		return (opA == operators.Greater && x >= y) || (more || opA == operators.Equals) && x > y
+		return (more || opA == operators.Equals) && x > y
 	case operators.NotEquals:
 		return opA == operators.Equals && x != y
 	}

@@ -1,13 +1,23 @@
 package diff_test
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 func TestLogicalKeywords(t *testing.T) {
 	const whole, either, text, texts = `"type":"integer"`, `"x-kubernetes-int-or-string":true`, `"type":"string"`, `"type":"array",`
 	const fields = `"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}`
+	const filled = `"type":"object","properties":{"x":{"type":"integer","default":1}}`
+	within := func(keywords string) string { return `"type":"object",` + keywords }
+	const rule = `,"x-kubernetes-validations":[{"rule":"self < 5"}]`
 	const low, high = `{"maximum":2}`, `{"minimum":5}`
 	runFieldCases(t, []fieldCase{
 		{"allOf says the same", whole + `,"maximum":5`, whole + `,"allOf":[{"maximum":5}]`, "", nil},
+		// In a logical keyword, the API server and Espalier cut off the fraction for integers.
+		{"a fraction in allOf", `"type":"number","maximum":2.5,"exclusiveMaximum":true`, `"type":"number","allOf":[{"maximum":2.5,"exclusiveMaximum":true}]`, "2",
+			only("breaking WS maximum-lowered 2.5 (exclusive) → 2.5 (exclusive)")},
 		{"one anyOf says the same", whole + `,"maximum":5`, whole + `,"anyOf":[{"maximum":5}]`, "", nil},
 		{"one oneOf says the same", whole + `,"oneOf":[{"maximum":5}]`, whole + `,"maximum":5`, "", nil},
 		{"one oneOf says more", whole, whole + `,"oneOf":[{"maximum":5}]`, "6", only("breaking WS maximum-lowered → 5")},
@@ -22,17 +32,25 @@ func TestLogicalKeywords(t *testing.T) {
 		{"a bound implies no branch", whole + `,"minimum":4`, whole + `,"minimum":4,"anyOf":[` + low + `,` + high + `]`, "4", only("risky WS junctor-changed → 2 branches")},
 		{"each type has a branch", either, either + `,"anyOf":[{"type":"integer"},{"type":"string"}]`, "", nil},
 		{"a bound of one type holds for the other type", either, either + `,"anyOf":[{"type":"integer"},{"type":"string"}],"allOf":[{"anyOf":[{"maximum":2},{"maxLength":0}]}]`, "", nil},
+		{"the numbers of int-or-string are integers", either, either + `,"anyOf":[{"type":"integer","multipleOf":1},{"type":"string"}]`, "", nil},
 		{"required implies a branch", fields + `,"required":["b"]`, fields + `,"required":["b"],"anyOf":[{"required":["a"]},{"required":["b"]}]`, "", nil},
 		{"required implies no branch", fields, fields + `,"anyOf":[{"required":["a"]},{"required":["b"]}]`, "{}", only("risky WS junctor-changed → 2 branches")},
 		{"a default implies a branch", `"type":"object","properties":{"a":{"type":"string","default":"x"}}`,
 			`"type":"object","properties":{"a":{"type":"string","default":"x"}},"anyOf":[{"required":["a"]},{"maxProperties":0}]`, "", nil},
+		{"a default of a field implies a branch", within(`"properties":{"a":{` + filled + `}}`), within(`"properties":{"a":{` + filled + `}},"anyOf":[{"properties":{"a":{"required":["x"]}}},{"maxProperties":0}]`), "", nil},
+		{"a default of values implies a branch", within(`"additionalProperties":{` + filled + `}`), within(`"additionalProperties":{` + filled + `},"anyOf":[{"properties":{"a":{"required":["x"]}}},{"maxProperties":0}]`), "", nil},
+		{"a default of all values implies a branch", within(`"additionalProperties":{` + filled + `}`), within(`"additionalProperties":{` + filled + `},"anyOf":[{"additionalProperties":{"required":["x"]}},{"maxProperties":0}]`), "", nil},
+		{"a default of items implies a branch", texts + `"items":{` + filled + `}`, texts + `"items":{` + filled + `},"anyOf":[{"items":{"required":["x"]}},{"maxItems":0}]`, "", nil},
 		{"the schema of a field implies a branch", `"type":"object","properties":{"a":{"type":"string","maxLength":2}}`,
 			`"type":"object","properties":{"a":{"type":"string","maxLength":2}},"anyOf":[{"properties":{"a":{"maxLength":2}}},{"required":["a"]}]`, "", nil},
 		{"the schema of a field implies no branch", `"type":"object","properties":{"a":{"type":"string","maxLength":3}}`,
 			`"type":"object","properties":{"a":{"type":"string","maxLength":3}},"anyOf":[{"properties":{"a":{"maxLength":2}}},{"maxProperties":0}]`, `{"a":"xxx"}`, only("risky WS junctor-changed → 2 branches")},
+		{"what allOf says of a field is gone", fields + `,"allOf":[{"properties":{"a":{"maxLength":2}}}]`, fields, "", only("safe R max-length-raised a 2 →")},
 		{"the schema of items implies a branch", texts + `"items":{"type":"string","maxLength":2}`, texts + `"items":{"type":"string","maxLength":2},"anyOf":[{"items":{"maxLength":2}},{"maxItems":0}]`, "", nil},
 		{"the schema of items implies no branch", texts + `"items":{"type":"string","maxLength":3}`, texts + `"items":{"type":"string","maxLength":3},"anyOf":[{"items":{"maxLength":2}},{"maxItems":0}]`, `["aaa"]`,
 			only("risky WS junctor-changed → 2 branches")},
+
+		{"a branch of a wider type below a rule", whole + rule, whole + rule + `,"anyOf":[{"type":"number"},{"type":"string"}]`, "", nil},
 
 		{"oneOf added", whole, whole + `,"oneOf":[` + low + `,` + high + `]`, "3", only("risky WS junctor-changed → 2 branches")},
 		{"oneOf removed", whole + `,"oneOf":[` + low + `,` + high + `]`, whole, "", only("safe R junctor-relaxed 2 branches →")},
@@ -54,12 +72,43 @@ func TestLogicalKeywords(t *testing.T) {
 	})
 }
 
+// What is tried has limits: more branches, or deeper ones, are left undecided.
+func TestManyBranches(t *testing.T) {
+	const whole, undecided = `"type":"integer"`, "risky WS junctor-changed → 2 branches"
+	// many is n branches that start with a keyword and a number from 101 on.
+	many := func(n int, keyword string) string {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf(`{"%s":%d}`, keyword, i+101))
+		}
+		return strings.Join(list, ",")
+	}
+	// nested is n levels of anyOf around a bound.
+	nested := func(n int) string {
+		return strings.Repeat(`"anyOf":[{`, n) + `"maximum":5` + strings.Repeat(`},{"maximum":1}]`, n)
+	}
+	for _, c := range []struct {
+		name, old, now string
+		want           []string
+	}{
+		{"the 64th branch is implied", whole + `,"maximum":99`, whole + `,"maximum":99,"anyOf":[` + many(63, "minimum") + `,{"maximum":99}]`, nil},
+		{"the 65th branch is not tried", whole + `,"maximum":99`, whole + `,"maximum":99,"anyOf":[` + many(64, "minimum") + `,{"maximum":99}]`, only("risky WS junctor-changed → 65 branches")},
+		{"64 branches imply one", whole + `,"anyOf":[` + many(64, "minimum") + `]`, whole + `,"anyOf":[{"minimum":100},{"maximum":1}]`, only("safe R junctor-relaxed 64 branches → another")},
+		{"65 branches are not tried", whole + `,"anyOf":[` + many(65, "minimum") + `]`, whole + `,"anyOf":[{"minimum":100},{"maximum":1}]`, only("risky WS junctor-changed another → 2 branches")},
+		{"16 levels", whole + `,"maximum":5`, whole + `,"maximum":5,` + nested(16), nil},
+		{"17 levels", whole + `,"maximum":5`, whole + `,"maximum":5,` + nested(17), only(undecided)},
+	} {
+		compareOnly(t, c.name, crdWith(spec(`"f":{`+c.old+`}`)), crdWith(spec(`"f":{`+c.now+`}`)), c.want)
+	}
+}
+
 func TestRules(t *testing.T) {
 	rules := func(kind string, list string) string {
 		return `"type":"` + kind + `","x-kubernetes-validations":[` + list + `]`
 	}
 	whole := func(list string) string { return rules("integer", list) }
 	const none = `"type":"integer"`
+	long := strings.Repeat("self<5&&", 2100) + "self<5" // more than is parsed
 	runFieldCases(t, []fieldCase{
 		{"added", none, whole(`{"rule":"self < 5"}`), "5", only(`breaking WS rule-added → "self < 5"`)},
 		{"removed", whole(`{"rule":"self < 5"}`), none, "", only(`risky R rule-removed "self < 5" →`)},
@@ -91,6 +140,7 @@ func TestRules(t *testing.T) {
 		{"with optionalOldSelf", whole(`{"rule":"self > 1 || self >= oldSelf"}`), whole(`{"rule":"self > 1 || self >= oldSelf","optionalOldSelf":true}`), "",
 			only(`risky WS rule-changed "self > 1 || self >= oldSelf" → "self > 1 || self >= oldSelf"`)},
 		{"what does not parse is compared as text", whole(`{"rule":"self <"}`), whole(`{"rule":"(self <"}`), noValue, only(`risky WS rule-changed "self <" → "(self <"`)},
+		{"so is what is too long", whole(`{"rule":"` + long + `"}`), whole(`{"rule":"` + long + ` "}`), "", only(`risky WS rule-changed "` + long[:80] + `…" → "` + long[:80] + `…"`)},
 		{"optionalOldSelf false is said", whole(`{"rule":"self >= oldSelf"}`), whole(`{"rule":"self >= oldSelf","optionalOldSelf":false}`), "", nil},
 	})
 }

@@ -109,7 +109,7 @@ func byKind(v *value) (list []*schema) {
 func (c *comparer) impliesOne(have value, p part, in around, fills *schema) bool {
 	want := c.branches(nil, p.s.OneOf)
 	for _, q := range have.parts {
-		if len(q.s.OneOf) > 1 && string(c.branches(nil, q.s.OneOf)) == string(want) {
+		if string(c.branches(nil, q.s.OneOf)) == string(want) {
 			return true
 		}
 	}

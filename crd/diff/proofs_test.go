@@ -167,6 +167,23 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
+// Only so many rules are parsed, and so many pairs compared. Nothing is proven about others.
+func TestParsedRules(t *testing.T) {
+	for pairs, want := range []bool{false, true} {
+		if got := newComparer(0).stronger([]*rule{{Rule: &syntax.Rule{Rule: "a && b"}}}, &rule{Rule: &syntax.Rule{Rule: "a"}}, &pairs) != nil; got != want {
+			t.Errorf("of %d pairs: %t", pairs, got)
+		}
+	}
+	for parsed, want := range []bool{false, false, true, true} {
+		c := newComparer(0)
+		c.parsed = parsed
+		pairs := 1
+		if got := c.stronger([]*rule{{Rule: &syntax.Rule{Rule: "a && b"}}}, &rule{Rule: &syntax.Rule{Rule: "a"}}, &pairs) != nil; got != want {
+			t.Errorf("of %d rules: %t", parsed, got)
+		}
+	}
+}
+
 // TestImplications has what must be proven, and what does not hold.
 func TestImplications(t *testing.T) {
 	for _, c := range []struct {
@@ -193,6 +210,7 @@ func TestImplications(t *testing.T) {
 		{"f(T{a: 1})", "f(T{ a:1 })", true}, {"f(T{a: 1})", "f(U{a: 1})", false}, {"f(T{a: 1})", "f(T{b: 1})", false}, {"f(T{a: 1})", "f(T{a: 2})", false}, {"f(T{a: x})", "f(T{?a: x})", false},
 		{"a &&", "a", false}, {"a", "a ||", false},
 		{strings.Repeat("a && ", 4000) + "a", "b", false},
+		{strings.Repeat("a && ", 100) + "b", "b", true}, {"x in []", "x in l", true},
 	} {
 		if got := proves(c.a, c.b); got != c.want {
 			t.Errorf("%.80s implies %s: %t", c.a, c.b, got)
@@ -230,6 +248,9 @@ func TestContainsClasses(t *testing.T) {
 		{"^[" + strings.Repeat("a", 2046) + "]", "^a", unknown, ""}, // too long
 		{"^a", "^[" + strings.Repeat("a", 2046) + "]", unknown, ""},
 		{"(", "a", unknown, ""},
+		{"^(a*b*)*$", "^[ab]*$", proven, ""},                                                   // instructions that lead back to themselves
+		{"^a[ab]*a[ab]{14}$", "^a", proven, ""},                                                // what follows does not matter, however much there is
+		{"^[a-i]{9}$", "a.{3}a|b.{3}b|c.{3}c|d.{3}d|e.{3}e|f.{3}f|g.{3}g|h.{3}h", unknown, ""}, // too many pairs of states
 	} {
 		got, example := newComparer(0).contains(c.small, c.large)
 		if got != c.want || example != c.example {

@@ -86,6 +86,7 @@ func TestPreservingCRDs(t *testing.T) {
 func TestLegacySchemas(t *testing.T) {
 	const closed, a, both = `"type":"object","additionalProperties":false`, `,"properties":{"a":{"type":"string"}}`, `,"properties":{"a":{"type":"string"},"b":{"type":"string"}}`
 	const kept = `"type":"object","x-kubernetes-preserve-unknown-fields":true`
+	const counted = `"type":"object","additionalProperties":{"type":"integer","maximum":3}`
 	runFieldCases(t, []fieldCase{
 		{"other fields were pruned", `"type":"object"` + a, closed + a, "", nil},
 		{"other fields are pruned", closed + a, `"type":"object"` + a, "", nil},
@@ -95,6 +96,12 @@ func TestLegacySchemas(t *testing.T) {
 		{"field added", closed + a, closed + both, "", only("safe R additional-properties-opened false →", "safe R field-added b → string")},
 		{"stays closed", closed + a, closed + `,"properties":{"a":{"type":"string","maxLength":1}}`, noValue, only("breaking WS max-length-lowered a → 1")},
 		{"values were allowed", `"type":"object","additionalProperties":true`, closed, noValue, only("breaking WS additional-properties-closed → false")},
+		{"values were allowed, and a branch says nothing about them", `"type":"object","additionalProperties":true,"allOf":[{"maxProperties":9}]`, closed + `,"allOf":[{"maxProperties":9}]`, noValue,
+			only("breaking WS additional-properties-closed → false")},
+		{"a branch implies nothing about values", counted, counted + `,"anyOf":[{"additionalProperties":{"maximum":2}},{"maxProperties":0}]`, noValue, only("risky WS junctor-changed → 2 branches")},
+		{"the schema of values implies a branch", counted, counted + `,"anyOf":[{"additionalProperties":{"maximum":3}},{"maxProperties":0}]`, "", nil},
+		{"other fields are pruned, whatever a branch says", `"type":"object"`, `"type":"object","anyOf":[{"additionalProperties":{"maximum":3}},{"maxProperties":0}]`, "", nil},
+		{"a field that only allOf names is kept", `"type":"object","allOf":[{"properties":{"a":{"maxLength":2}}}]`, kept + `,"allOf":[{"properties":{"a":{"maxLength":2}}}]`, "", only("safe R preserve-added pruned → preserved")},
 		{"items no longer preserved", `"type":"array","x-kubernetes-preserve-unknown-fields":true`, `"type":"array"`, noValue, only("breaking WRS preserve-removed preserved → pruned")},
 		{"a field that only allOf names", kept + `,"allOf":[{"properties":{"a":{"maxLength":2}}}]`, kept + `,"allOf":[{"properties":{"a":{"maxLength":1}}}]`, noValue, only("breaking WS max-length-lowered a 2 → 1")},
 		{"items specified", `"type":"array"`, `"type":"array","items":{"type":"string"}`, noValue, only("breaking WS field-specified [*] any → string")},

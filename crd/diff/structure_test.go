@@ -125,6 +125,8 @@ func TestObjectSchemas(t *testing.T) {
 		{"several required", fields, fields + `,"required":["b","a"]`, "{}", only("breaking WS required-added a → a", "breaking WS required-added b → b")},
 		{"no longer required", fields + `,"required":["a","b"]`, fields, "", only("risky R required-removed a a →", "risky R required-removed b b →")},
 		{"required with a default", `"type":"object","properties":{"a":{"type":"string","default":"x"}}`, `"type":"object","properties":{"a":{"type":"string","default":"x"}},"required":["a"]`, "", nil},
+		{"required with a default in values", `"type":"object","properties":{"a":{"type":"object","properties":{"x":{"type":"integer","default":1}}}}`,
+			`"type":"object","additionalProperties":{"type":"object","properties":{"x":{"type":"integer","default":1}},"required":["x"]}`, "", only("safe R additional-properties-opened pruned → object")},
 		{"required twice", fields + `,"required":["a"]`, fields + `,"required":["a"],"allOf":[{"required":["a"]}]`, "", nil},
 		{"required and removed", fields + `,"required":["b"]`, `"type":"object","properties":{"a":{"type":"string"}}`, `{"b":"x"}`, only("breaking WRS field-removed b string →")},
 
@@ -168,6 +170,7 @@ func TestDefaults(t *testing.T) {
 		{"added", whole, whole + `,"default":1`, "", only("risky WRS default-added → 1")},
 		{"removed", whole + `,"default":1`, whole, "", only("risky WRS default-removed 1 →")},
 		{"changed", whole + `,"default":1`, whole + `,"default":2`, "", only("risky WRS default-changed 1 → 2")},
+		{"a long text is cut between characters", `"type":"string"`, `"type":"string","default":"` + strings.Repeat("é", 60) + `"`, "", only(`risky WRS default-added → "` + strings.Repeat("é", 39) + `…`)},
 		{"the same", whole + `,"default":1,"maximum":1`, whole + `,"default":1,"maximum":2`, "", only("safe R maximum-raised 1 → 2")},
 	}
 	// The default of a new field appears in every object. What looks at the fields of an

@@ -85,7 +85,7 @@ func branch(p part, keyword string, i int, s *schema) part {
 
 // keeps reports whether unknown fields of the value are preserved.
 func (v *value) keeps() bool {
-	return v.keep || v.meta || v.all || v.frame != nil && v.frame.s.PreserveUnknownFields != nil && *v.frame.s.PreserveUnknownFields
+	return v.keep || v.meta || v.all || v.frame.s.PreserveUnknownFields != nil && *v.frame.s.PreserveUnknownFields
 }
 
 const null = plan.Kinds(1 << jsondoc.Null)
@@ -116,7 +116,7 @@ func (v *value) intOrString() bool {
 
 // nulls reports whether a null stays a null.
 func (v *value) nulls(item bool) bool {
-	return v.kinds(true)&null != 0 && (item || v.frame == nil || v.frame.s.Nullable)
+	return v.kinds(true)&null != 0 && (item || v.frame.s.Nullable)
 }
 
 // at returns the pointer to a keyword, or to the schema that lacks it.
@@ -157,6 +157,9 @@ func (c *comparer) property(v *value, name string, root bool) (value, treatment)
 		for _, d := range demands {
 			child.parts = c.flatten(child.parts, d)
 		}
+		if child.fills = valuesOf(v.fills); v.fills != nil && v.fills.Property(name) != nil {
+			child.fills = v.fills.Property(name)
+		}
 	case frame.s.Property(name) != nil:
 		p := part{s: frame.s.Property(name), at: frame.at.to("properties", name), nested: frame.nested}
 		child = c.framed(p, demands, false, v.meta || name == "metadata" && (root || frame.s.EmbeddedResource))
@@ -164,9 +167,6 @@ func (c *comparer) property(v *value, name string, root bool) (value, treatment)
 		child = c.framed(part{s: metaSchema(name), at: frame.at}, demands, false, name == "metadata")
 	default:
 		child, how = c.others(v, demands)
-	}
-	if v.fills != nil {
-		child.fills = v.fills.Property(name)
 	}
 	child.all = v.all
 	return child, how
@@ -196,9 +196,18 @@ func (c *comparer) others(v *value, demands []part) (child value, how treatment)
 	return value{}, dropped
 }
 
+// valuesOf returns the schema of the fields that the properties of s do not name, nil if
+// there is none.
+func valuesOf(s *schema) *schema {
+	if s == nil || s.AdditionalProperties == nil {
+		return nil
+	}
+	return s.AdditionalProperties.Schema
+}
+
 func additional(p part) *part {
-	if ap := p.s.AdditionalProperties; ap != nil && ap.Schema != nil {
-		return &part{s: ap.Schema, at: p.at.to("additionalProperties"), nested: p.nested}
+	if s := valuesOf(p.s); s != nil {
+		return &part{s: s, at: p.at.to("additionalProperties"), nested: p.nested}
 	}
 	return nil
 }
@@ -219,13 +228,16 @@ func (c *comparer) items(v *value) (child value, how treatment) {
 		for _, d := range demands {
 			child.parts = c.flatten(child.parts, d)
 		}
+		if v.fills != nil {
+			child.fills = v.fills.ItemSchema()
+		}
 		return child, specified
 	case frame.s.ItemSchema() != nil:
 		return c.framed(*of(*frame), demands, v.keeps() && !v.meta, v.meta), specified
 	case v.keeps():
 		return c.framed(part{s: open, at: frame.at}, demands, false, v.meta), preserved
 	}
-	return c.framed(part{s: bare, at: frame.at}, demands, false, v.meta), emptied
+	return c.framed(part{s: bare, at: frame.at}, demands, false, false), emptied
 }
 
 // demandsOn collects what the parts besides the frame say about a value within.

@@ -25,7 +25,8 @@ const (
 	boolKind   = plan.Kinds(1<<jsondoc.True | 1<<jsondoc.False)
 )
 
-// compare compares what two CRDs say about the values of a place.
+// compare compares what two CRDs say about the values of a place. The old one always gives
+// them a structure.
 func (c *comparer) compare(o, n value, at *place, in around) {
 	if !c.spend(len(o.parts)+len(n.parts)) || c.proving > 0 && c.refuted {
 		return
@@ -44,7 +45,7 @@ func (c *comparer) compare(o, n value, at *place, in around) {
 		return
 	}
 	c.demands(o, n, both, at, in)
-	if o.frame != nil && n.frame != nil {
+	if n.frame != nil {
 		c.frames(o, n, both, at, in)
 	}
 	root := in.root
@@ -70,7 +71,7 @@ func watches(n *value) bool {
 func (c *comparer) types(o, n value, had, has plan.Kinds, at *place, in around) {
 	lost := had &^ has
 	narrowed := had&has&numberKind != 0 && (n.whole() || n.intOrString()) && !o.whole() && !o.intOrString()
-	gained := n.frame != nil && o.frame != nil && (n.kinds(true)&^null&^had != 0 || o.whole() && has&numberKind != 0 && !n.whole())
+	gained := n.frame != nil && (n.kinds(true)&^null&^had != 0 || o.whole() && has&numberKind != 0 && !n.whole())
 	if lost == 0 && !narrowed && !gained {
 		return
 	}
@@ -120,9 +121,9 @@ func (c *comparer) nulls(o, n value, at *place, in around) {
 	if in.branch {
 		return
 	}
-	had, has := o.nulls(in.item), n.nulls(in.item)
-	if n.frame == nil {
-		has = n.kinds(false)&null != 0
+	had, has := o.nulls(in.item), n.kinds(false)&null != 0
+	if n.frame != nil {
+		has = n.nulls(in.item)
 	}
 	if had == has {
 		return
@@ -133,7 +134,7 @@ func (c *comparer) nulls(o, n value, at *place, in around) {
 		x.Check, x.Level, x.Breaks = "nullable-removed", Breaking, Writers|Stored
 		x.Message = "null is no longer a value: the API server drops the field or fills in its default; it rejects a list that contains null, and an object that requires the field"
 		c.report(at, x)
-	case o.frame != nil && n.frame != nil:
+	case n.frame != nil:
 		x.Check, x.Level, x.Breaks = "nullable-added", Risky, Readers
 		x.Message = "null is now a value: the API server dropped it before, and now readers get it"
 		if o.frame.s.Default != nil || len(n.frame.s.Enum) > 0 {
@@ -161,10 +162,18 @@ func (c *comparer) fields(o, n value, at *place, in around, root bool) {
 		is, after := c.property(&n, name, root)
 		c.field(was, is, before, after, &n, at.property(name), in)
 	}
-	if o.frame == nil || n.frame == nil {
+	if n.frame != nil {
+		c.unnamed(o, n, at, in)
 		return
 	}
-	c.unnamed(o, n, at, in)
+	// A branch of a logical keyword, which may reject values that the old CRD keeps.
+	is := value{fills: valuesOf(n.fills)}
+	for _, d := range demandsOn(&n, additional) {
+		is.parts = c.flatten(is.parts, d)
+	}
+	if was, before := c.others(&o, demandsOn(&o, additional)); before != dropped && len(is.parts) > 0 {
+		c.compare(was, is, at.values(), in)
+	}
 }
 
 // names returns the names of all properties, sorted.

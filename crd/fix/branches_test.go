@@ -23,6 +23,8 @@ func TestLifted(t *testing.T) {
 
 		{`{"type":"object","anyOf":[{` + keep + `,"required":["a"]},{"maxProperties":1}]}`, `{"type":"object",` + keep + `,"anyOf":[{"required":["a"]},{"maxProperties":1}]}`, ""},
 		{`{"type":"object","anyOf":[{"additionalProperties":true,"required":["a"]},{"maxProperties":1}]}`, `{"type":"object",` + keep + `,"anyOf":[{"required":["a"]},{"maxProperties":1}]}`, ""},
+		{`{` + keep + `,"allOf":[{` + keep + `,"minLength":1}]}`, `{` + keep + `,"allOf":[{"minLength":1}]}`, ""},
+		{`{` + either + `,"allOf":[{"x-kubernetes-embedded-resource":true,"minLength":1}]}`, `{` + either + `,"allOf":[{"minLength":1}]}`, ""},
 		{`{"type":"object","allOf":[{"x-kubernetes-embedded-resource":true}]}`, `{"type":"object",` + keep + `}`, "wider  junctor-embedded-resource"},
 
 		// Fields and items of branches.
@@ -34,6 +36,10 @@ func TestLifted(t *testing.T) {
 		{`{"type":"object","anyOf":[{"properties":{"a":{"type":"string","minLength":1}}},{"properties":{"a":{"type":"string","enum":[""]}}}]}`,
 			`{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"properties":{"a":{"minLength":1}}},{"properties":{"a":{"enum":[""]}}}]}`, ""},
 		{`{"type":"array","allOf":[{"items":{"type":"string","minLength":1}}]}`, `{"type":"array","items":{"type":"string"},"allOf":[{"items":{"minLength":1}}]}`, "narrower /items/type type-required"},
+		{`{"type":"array","items":{"nullable":true},"anyOf":[{"items":{"type":"string","nullable":true,"minLength":1}},{"items":{"type":"string","nullable":true,"enum":["on"]}}]}`,
+			`{"type":"array","items":{"nullable":true,"type":"string"},"anyOf":[{"items":{"minLength":1}},{"items":{"enum":["on"]}}]}`, ""},
+		{`{"type":"object","additionalProperties":{"nullable":true},"anyOf":[{"additionalProperties":{"type":"string","nullable":true}},{"additionalProperties":{"type":"string","nullable":true}}]}`,
+			`{"type":"object","additionalProperties":{"nullable":true,"type":"string"}}`, ""},
 		{`{"type":"array","items":{"type":"string"},"anyOf":[{"items":{"type":"string"}},{"maxItems":1}]}`, `{"type":"array","items":{"type":"string"}}`, ""},
 		{`{"type":"object","properties":{"a":null}}`, `{"type":"object","properties":{"a":{` + keep + `}}}`, ""},
 
@@ -126,6 +132,11 @@ func TestReduced(t *testing.T) {
 		{`{"type":"string","allOf":[{"nullable":true,"minLength":1}]}`, `{"type":"string","allOf":[{"minLength":1}]}`, ""},
 		// The form of int-or-string stays inside the first branch of allOf.
 		{`{` + either + `,"allOf":[{` + intText + `},{"type":"string","pattern":"^a"}]}`, `{` + either + `,"allOf":[{` + intText + `},{"pattern":"^a"}]}`, "wider /allOf/1 junctor-type"},
+		{`{` + either + `,"allOf":[{"minLength":1},{` + intText + `}]}`, `{` + either + `,"allOf":[{"minLength":1}]}`, "wider /allOf/1/anyOf/0 junctor-type; wider /allOf/1/anyOf/1 junctor-type"},
+		{`{` + either + `,"oneOf":[{` + intText + `,"minLength":1},{"minLength":3}]}`, `{` + either + `,"anyOf":[{"minLength":1},{"minLength":3}]}`, "wider /oneOf junctor-type"},
+		{`{` + either + `,"allOf":[{"allOf":[{` + intText + `}]}]}`, `{` + either + `}`, "wider /allOf/0/allOf/0/anyOf/0 junctor-type; wider /allOf/0/allOf/0/anyOf/1 junctor-type"},
+		// Each branch that loses a condition has its note, also after a oneOf with a note of its own.
+		{`{"type":"number","anyOf":[{"oneOf":[{"type":"integer"},{"minimum":1}]},{"type":"integer","minimum":3}]}`, `{"type":"number"}`, "wider /anyOf/0/oneOf junctor-type; wider /anyOf/1 junctor-type"},
 		{`{` + either + `,"allOf":[{` + intText + `,"title":"x"}]}`, `{` + either + `,"title":"x","allOf":[{` + intText + `}]}`, ""},
 	})
 }
@@ -182,6 +193,12 @@ func TestManyMembers(t *testing.T) {
 	full := `{"type":"object","properties":{"metadata":{"type":"object","properties":{"name":{"type":"string"}}},` + want.String() + `"z":{"type":"string"},"a":{"type":"string"},"b":{"type":"string"}},"anyOf"`
 	if !strings.Contains(string(r.JSON), full) {
 		t.Errorf("%s\ndoes not contain\n%s", r.JSON, full)
+	}
+	// A field that only branches name is found among many others: what they say of its type
+	// is the same, and no condition is lost.
+	r = fixed(t, `{"type":"object","properties":{`+labels.String()+`"z":{"type":"string"}},"anyOf":[{"properties":{"a":{"type":"string","minLength":1}}},{"properties":{"a":{"type":"string","enum":["on"]}}}]}`)
+	if len(r.Notes) != 0 || !strings.Contains(string(r.JSON), `"a":{"type":"string"}},"anyOf":[{"properties":{"a":{"minLength":1}}},{"properties":{"a":{"enum":["on"]}}}]`) {
+		t.Errorf("%+v\n%s", r.Notes, r.JSON)
 	}
 	var keywords strings.Builder
 	for i := range 20 {

@@ -81,6 +81,7 @@ func fixed(t *testing.T, schema string) fix.Result {
 		}
 		before = after
 	}
+	record(t, schema, r)
 	return r
 }
 

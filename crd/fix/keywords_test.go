@@ -17,6 +17,9 @@ func TestPlainKeywords(t *testing.T) {
 		{`{"anyOf":[{"type":"null"},{"type":"string","maxLength":3},{"type":"string","enum":["long"]}]}`, `{"nullable":true,"type":"string","anyOf":[{"maxLength":3},{"enum":["long"]}]}`,
 			"wider /anyOf/0 junctor-type; wider /anyOf/1 junctor-type"},
 
+		{`{"anyOf":[{"type":"null","enum":[null]},{"type":"string","maxLength":3}]}`, `{` + keep + `,"anyOf":[{"enum":[null]},{"maxLength":3}]}`,
+			"wider  type-required; wider /anyOf/0 junctor-type; wider /anyOf/1 junctor-type"},
+
 		// A list of schemas becomes one if all are the same.
 		{`{"type":"array","items":[{"type":"string"}]}`, `{"type":"array","items":{"type":"string"}}`, "narrower /items items-tuple"},
 		{`{"type":"array","items":[{"type":"string"},{"type":"string"}],"additionalItems":false}`, `{"type":"array","items":{"type":"string"},"maxItems":2}`, ""},
@@ -91,6 +94,7 @@ func TestPlainKeywords(t *testing.T) {
 func TestIntOrString(t *testing.T) {
 	testFields(t, []fieldCase{
 		{`{"anyOf":[{"type":"string","maxLength":3},{"type":"integer","maximum":9}]}`, `{"maxLength":3,"maximum":9,` + either + `,` + intText + `}`, ""},
+		{`{"oneOf":[{"type":"integer"},{"type":"string"}]}`, `{` + either + `,` + intText + `}`, ""},
 		{`{"oneOf":[{"type":"string"},{"type":"integer"}],"anyOf":[{"minLength":1},{"minimum":1}]}`, `{` + either + `,"anyOf":[{"minLength":1},{"minimum":1}]}`, ""},
 		// maximum cannot move: there is one already. The API server checks the outer one only.
 		{`{"maximum":5,"anyOf":[{"type":"string"},{"type":"integer","maximum":9}]}`, `{"maximum":5,` + either + `}`, "wider /anyOf/0 junctor-type; wider /anyOf/1 junctor-type"},
@@ -115,6 +119,10 @@ func TestIntOrString(t *testing.T) {
 			`{"type":"object","minProperties":1,"properties":{"f":{"type":"string"},"g":{"type":"string"}}}`, "narrower /properties/f/type type-required"},
 		{`{"type":"object","properties":{"f":{"allOf":[{"type":"string"}]},"g":{"type":"string"}},"required":["g"]}`,
 			`{"type":"object","properties":{"f":{"type":"string"},"g":{"type":"string"}},"required":["g"]}`, ""},
+		{`{"type":"object","minProperties":1,"properties":{"f":{"allOf":[{"type":"string"}]},"g":{"type":"string"}},"allOf":[{"required":["g"]}]}`,
+			`{"type":"object","minProperties":1,"properties":{"f":{"type":"string"},"g":{"type":"string"}},"allOf":[{"required":["g"]}]}`, "narrower /properties/f/type type-required"},
+		{`{"type":"object","properties":{"f":{"allOf":[{"type":"string"}]},"g":{"type":"string"}},"allOf":[{"minProperties":2},{"required":["g"]}]}`,
+			`{"type":"object","properties":{"f":{"type":"string"},"g":{"type":"string"}},"allOf":[{"minProperties":2},{"required":["g"]}]}`, "narrower /properties/f/type type-required"},
 		{`{"type":"object","properties":{"f":{"allOf":[{"type":"string"}]}},"anyOf":[{"required":["f"]},{"minProperties":7}]}`,
 			`{"type":"object","properties":{"f":{"type":"string"}},"anyOf":[{"required":["f"]},{"minProperties":7}]}`, "narrower /properties/f/type type-required"},
 	})

@@ -237,7 +237,7 @@ func (r *reducer) list(b, o *node, keyword string, exactly, core bool) bool {
 	}
 	changed := false
 	before := r.quiet
-	r.quiet = before || keyword == "oneOf" && !keep
+	r.quiet = before || keyword == "oneOf" // exact branches get no notes anyway
 	defer func() { r.quiet = before }()
 	for i, x := range branches.kids {
 		leave := r.enter(keyword, strconv.Itoa(i))

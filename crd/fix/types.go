@@ -126,7 +126,7 @@ func (f *fixer) infer(s *node, mentions []mention, groups []group, at place) {
 	const required = "Every field, array item and map value must have a type outside allOf, anyOf, oneOf and not."
 	why := reason{"type-required", required}
 	t := ""
-	if e.nullable {
+	if e.nullable && !s.is("nullable") {
 		s.set("nullable", truth(), reason{"junctor-nullable", "nullable must be outside allOf, anyOf, oneOf and not."})
 	}
 	switch {

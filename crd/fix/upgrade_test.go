@@ -63,6 +63,27 @@ func TestManyVersions(t *testing.T) {
 	}
 }
 
+// Without preserveUnknownFields, the API server would prune by a schema that cannot be
+// fixed: nothing is changed then.
+func TestOneVersionCannotBeFixed(t *testing.T) {
+	deep := strings.Repeat(`{"type":"object","id":"x","properties":{"f":`, 2500) + `{"type":"string"}` + strings.Repeat(`}}`, 2500)
+	for _, c := range []struct{ name, version, note string }{
+		{"no object", `1`, "cannot /spec/versions/1 api-version-removed a version must be an object"},
+		{"no schema", `{"name":"v2","schema":{"openAPIV3Schema":[]}}`, "cannot /spec/versions/1/schema/openAPIV3Schema schema-required the schema is not an object"},
+		{"too many edits", `{"name":"v2","schema":{"openAPIV3Schema":` + deep + `}}`, "cannot /spec/versions/1/schema/openAPIV3Schema too-many-findings too many changes to show"},
+	} {
+		document := []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":{"preserveUnknownFields":true,"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"type":"object"}}},` + c.version + `]}}`)
+		r, err := fix.CRD(document)
+		if err != nil || r.Changed || len(r.Edits) > 0 || string(r.JSON) != string(document) || len(r.Notes) != 1 {
+			t.Errorf("%s: %t %d edits, notes %.300v, %v", c.name, r.Changed, len(r.Edits), r.Notes, err)
+			continue
+		}
+		if n := r.Notes[0]; fmt.Sprintf("%s %s %s %s", n.Kind, n.Pointer, n.Check, n.Text) != c.note {
+			t.Errorf("%s: %+v", c.name, n)
+		}
+	}
+}
+
 // What v1 has in another place, requires, or does not have. want is the spec, or what is not
 // spec; "" if the CRD stays as it is.
 func TestUpgrade(t *testing.T) {
@@ -133,6 +154,7 @@ func testUpgrade(t *testing.T, rest, changes, want, notes string) {
 		t.Fatal(err)
 	}
 	check(t, document, r)
+	record(t, rest, r)
 	full := string(document)
 	if changes != "" {
 		full = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1"` + want + `}`

@@ -79,3 +79,30 @@ func TestPointers(t *testing.T) {
 		}
 	}
 }
+
+// What does not exist is shown at the key of the nearest parent; an item has no key, and
+// is shown itself.
+func TestPlacesOfWhatIsAbsent(t *testing.T) {
+	for _, c := range []struct {
+		text, pointer string
+		value, key    manifest.Position
+	}{
+		{`{"a": [{"b": 1}]}`, "/a/0/c", manifest.Position{Line: 1, Column: 8, EndColumn: 9}, manifest.Position{Line: 1, Column: 8, EndColumn: 9}},
+		{`{"a": [{"b": 1}]}`, "/a/1", manifest.Position{Line: 1, Column: 2, EndColumn: 5}, manifest.Position{Line: 1, Column: 2, EndColumn: 5}},
+		{`{"a": [{"b": 1}]}`, "/c", manifest.Position{Line: 1, Column: 1, EndColumn: 2}, manifest.Position{Line: 1, Column: 1, EndColumn: 2}},
+		{"a:\n- {b: 1}\n", "/a/0/c", manifest.Position{Line: 2, Column: 3, EndColumn: 4}, manifest.Position{Line: 2, Column: 3, EndColumn: 4}},
+		{"a:\n- {b: 1}\n", "/a/0/b", manifest.Position{Line: 2, Column: 7, EndColumn: 8}, manifest.Position{Line: 2, Column: 4, EndColumn: 5}},
+		{"a:\n- {b: 1}\n", "/a/0", manifest.Position{Line: 2, Column: 3, EndColumn: 4}, manifest.Position{Line: 2, Column: 3, EndColumn: 4}},
+		{"a:\n  bc: {}\n", "/a/bc/d", manifest.Position{Line: 2, Column: 3, EndColumn: 5}, manifest.Position{Line: 2, Column: 3, EndColumn: 5}},
+	} {
+		docs, err := manifest.Parse(&manifest.File{Name: "a.yaml", Text: []byte(c.text)})
+		if err != nil || len(docs) != 1 {
+			t.Fatal(docs, err)
+		}
+		value, _ := docs[0].Locate(c.pointer)
+		key, _ := docs[0].LocateKey(c.pointer)
+		if value != c.value || key != c.key {
+			t.Errorf("%q %s: %+v, key %+v", c.text, c.pointer, value, key)
+		}
+	}
+}

@@ -175,11 +175,11 @@ func TestErrorPlaces(t *testing.T) {
 func TestObjects(t *testing.T) {
 	text := `apiVersion: v1
 kind: List
-metadata: {name: list}
+metadata: {name: list, namespace: n}
 items:
 - {apiVersion: a/v1, kind: A, metadata: {name: one, namespace: s}}
 - {kind: B, metadata: 1}
-- {apiVersion: 1, kind: C, metadata: {name: 2}}
+- {apiVersion: 1, kind: C}
 ---
 {apiVersion: v1, kind: Lists, metadata: {name: m}, items: [{}]}
 `

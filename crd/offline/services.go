@@ -32,10 +32,7 @@ func ServiceAddressErrors(s *corev1.Service) field.ErrorList {
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		return forbidIPs(s)
 	}
-	if errs := append(validateFamilies(s), validateIPs(s)...); len(errs) > 0 {
-		return errs
-	}
-	return nil
+	return slices.Concat(validateFirstIP(s), validateFamilies(s), validateIPs(s))
 }
 
 // ServicePolicyErrors returns the errors of addresses and families that the policy does
@@ -70,64 +67,71 @@ func forbidIPs(s *corev1.Service) field.ErrorList {
 	return errs
 }
 
-// validateFamilies validates the families by themselves.
+// validateFirstIP compares the two fields for addresses.
+func validateFirstIP(s *corev1.Service) field.ErrorList {
+	ips := s.Spec.ClusterIPs
+	switch {
+	case len(ips) > 0 && s.Spec.ClusterIP == "":
+		return field.ErrorList{field.Invalid(ipsPath, ips, "must be empty when `clusterIP` is not specified")}
+	case len(ips) > 0 && ips[0] != s.Spec.ClusterIP:
+		return field.ErrorList{field.Invalid(ipsPath, ips, "first value must match `clusterIP`")}
+	}
+	return nil
+}
+
+// validateFamilies validates the families and the policy by themselves.
 func validateFamilies(s *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
-	if p := s.Spec.IPFamilyPolicy; p != nil && !slices.Contains(policies, *p) {
-		errs = append(errs, field.NotSupported(policyPath, *p, policies))
-	}
-	seen := map[corev1.IPFamily]bool{}
 	for i, family := range s.Spec.IPFamilies {
-		switch {
-		case family != corev1.IPv4Protocol && family != corev1.IPv6Protocol:
-			errs = append(errs, field.NotSupported(familiesPath.Index(i), family, []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}))
-		case seen[family]:
+		if !slices.Contains(families, family) {
+			errs = append(errs, field.NotSupported(familiesPath.Index(i), family, families))
+		}
+		if slices.Contains(s.Spec.IPFamilies[:i], family) {
 			errs = append(errs, field.Duplicate(familiesPath.Index(i), family))
 		}
-		seen[family] = true
 	}
-	if len(s.Spec.IPFamilies) > 2 && len(errs) == 0 {
-		errs = append(errs, field.Invalid(familiesPath, s.Spec.IPFamilies, "may only hold up to 2 values"))
+	if p := s.Spec.IPFamilyPolicy; p != nil && !slices.Contains(policies, *p) {
+		errs = append(errs, field.NotSupported(policyPath, *p, policies))
 	}
 	return errs
 }
 
-var policies = []corev1.IPFamilyPolicy{corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack}
+// What is supported, in the order of the errors that list it.
+var (
+	families = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	policies = []corev1.IPFamilyPolicy{corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack}
+)
 
 // validateIPs validates the addresses that a client asks for.
 func validateIPs(s *corev1.Service) field.ErrorList {
 	ips := s.Spec.ClusterIPs
-	var errs field.ErrorList
-	switch {
-	case len(ips) > 0 && s.Spec.ClusterIP == "":
-		errs = append(errs, field.Invalid(ipsPath, ips, "must be empty when `clusterIP` is not specified"))
-	case len(ips) > 0 && ips[0] != s.Spec.ClusterIP:
-		errs = append(errs, field.Invalid(ipsPath, ips, "first value must match `clusterIP`"))
-	}
-	if len(ips) > 1 && slices.Contains(ips, corev1.ClusterIPNone) {
-		return append(errs, field.Invalid(ipsPath, ips, "'None' must be the first and only value"))
-	}
 	if len(ips) == 1 && ips[0] == corev1.ClusterIPNone {
 		if s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer {
-			errs = append(errs, field.Invalid(ipsPath.Index(0), corev1.ClusterIPNone, fmt.Sprintf("may not be set to 'None' for %s services", s.Spec.Type)))
+			return field.ErrorList{field.Invalid(ipsPath.Index(0), corev1.ClusterIPNone, fmt.Sprintf("may not be set to 'None' for %s services", s.Spec.Type))}
 		}
-		return errs
+		return nil
 	}
+	var errs field.ErrorList
 	for i, ip := range ips {
+		if i == 0 && ip == corev1.ClusterIPNone {
+			errs = append(errs, field.Invalid(ipsPath, ips, "'None' must be the first and only value"))
+			continue
+		}
 		errs = append(errs, validation.IsValidIPForLegacyField(ipsPath.Index(i), ip, true, nil)...)
 	}
+	unusable := len(errs) > 0
 	if len(ips) > 2 {
-		return append(errs, field.Invalid(ipsPath, ips, "may only hold up to 2 values"))
+		errs = append(errs, field.Invalid(ipsPath, ips, "may only hold up to 2 values"))
 	}
-	if len(errs) > 0 {
+	if unusable {
 		return errs
 	}
-	if len(ips) == 2 && FamilyOf(ips[0]) == FamilyOf(ips[1]) {
-		return append(errs, field.Invalid(ipsPath, ips, "may specify no more than one IP for each IP family"))
+	if len(ips) > 1 && !slices.ContainsFunc(ips, func(ip string) bool { return FamilyOf(ip) != FamilyOf(ips[0]) }) {
+		errs = append(errs, field.Invalid(ipsPath, ips, "may specify no more than one IP for each IP family"))
 	}
-	for i, ip := range ips {
-		if i < len(s.Spec.IPFamilies) && FamilyOf(ip) != s.Spec.IPFamilies[i] {
-			errs = append(errs, field.Invalid(ipsPath.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", s.Spec.IPFamilies[i], i)))
+	for i, ip := range ips[:min(len(ips), len(s.Spec.IPFamilies))] {
+		if want := s.Spec.IPFamilies[i]; FamilyOf(ip) != want && slices.Contains(families, want) {
+			errs = append(errs, field.Invalid(ipsPath.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", want, i)))
 		}
 	}
 	return errs
