@@ -32,6 +32,16 @@ func TestOneRuleBeyondItsLimit(t *testing.T) {
 	}
 }
 
+// What counts is the larger of the object and the old one.
+func TestOldValuesBeyondTheLimit(t *testing.T) {
+	schema := specWith(lists, `{"rule":"`+strings.Replace(costly, "self", "oldSelf", 1)+`","message":"heavy"}`)
+	v := validate(t, schema, `{"spec":{"l":["a"]}}`, `{"spec":{"l":[`+strs(30, 10000)+`]}}`)
+	want := []string{`spec: Invalid value: "object": 'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: heavy`}
+	if got := rendered(v.Errors); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestAllRulesBeyondTheBudget(t *testing.T) {
 	var rules []string
 	for i := range 20 {
