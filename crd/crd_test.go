@@ -119,7 +119,11 @@ func TestParseLeniently(t *testing.T) {
 	if _, err := crd.Parse([]byte(head)); !errors.As(err, &syntax) {
 		t.Errorf("half a document: %v", err)
 	}
-	d, err := crd.Parse([]byte(head + `,"spec":{"names":{"shortNames":["a",1,"b"]}}}`))
+	d, err := crd.Parse([]byte(head + `,"metadata":{"annotations":["a","b"]}}`))
+	if err != nil || d.Annotations != nil {
+		t.Error(d, err)
+	}
+	d, err = crd.Parse([]byte(head + `,"spec":{"names":{"shortNames":["a",1,"b"]}}}`))
 	if err != nil || !slices.Equal(d.ShortNames, []string{"a", "b"}) {
 		t.Error(d, err)
 	}

@@ -101,6 +101,11 @@ func TestVersionFields(t *testing.T) {
 	if !slices.Equal(pointers, want) {
 		t.Errorf("%q\nnot\n%q", pointers, want)
 	}
+	// Those of versions without a schema.
+	start := strings.Index(tree, `,"schema"`)
+	if got := details(t, tree[:start]+`,"selectableFields":[{"jsonPath":".spec.age"}]}]}}`, crd.ValidateOptions{}); got != "spec.selectableFields FieldValueInvalid may only be set when validations.schema is included\nspec.versions[0].schema.openAPIV3Schema FieldValueRequired" {
+		t.Error(got)
+	}
 	// A version without selectable fields needs no schema for them.
 	if got := details(t, edited(`"storage":true,`, `"storage":true,"selectableFields":[{"jsonPath":".spec.age"}],`, `]}}`, `,{"name":"v2","served":true,"storage":false}]}}`), crd.ValidateOptions{}); got != "spec.versions[1].schema.openAPIV3Schema FieldValueRequired" {
 		t.Error(got)

@@ -108,6 +108,8 @@ func TestValidate(t *testing.T) {
 		{"rule", edited(`"type":"integer"`, `"type":"integer","x-kubernetes-validations":[{"rule":"self > ''"}]`),
 			"rule-expression spec.validation.openAPIV3Schema.properties[spec].properties[age].x-kubernetes-validations[0].rule " + at + "schema/openAPIV3Schema/properties/spec/properties/age/x-kubernetes-validations/0/rule"},
 		{"status is not the sender's", edited(`]}}`, `]},"status":{"storedVersions":["v0"],"acceptedNames":{"plural":"?"}}}`), ""},
+		{"unknown items", edited(`"storage":true,`, `"storage":true,"additionalPrinterColumns":[`+strings.Repeat(`{"name":"A","type":"date","jsonPath":".a"},`, 10)+`{"name":"A","type":"date","jsonPath":".a","x":1}],`), "unknown-field spec.versions[0].additionalPrinterColumns[10].x " + at + "additionalPrinterColumns/10/x"},
+		{"unknown at the root", edited(`"metadata":{`, `"a":{},"metadata":{`), "unknown-field a /a"},
 		{"twice", edited(`"scope":"Namespaced"`, `"scope":"x","scope":"Namespaced"`), "duplicate-key spec.scope /spec/scope"},
 	} {
 		found, err := validate([]byte(c.doc), crd.ValidateOptions{})
@@ -143,6 +145,21 @@ func TestOffsets(t *testing.T) {
 	found, err = validate([]byte(rule), crd.ValidateOptions{})
 	if err != nil || len(found) != 1 || !strings.HasPrefix(rule[found[0].Offset:], "nothing") {
 		t.Error(found, err)
+	}
+	// What is about a schema as a whole is where the schema is.
+	costly := edited(`"age":`, `"l":{"type":"array","items":{"type":"string"},"x-kubernetes-validations":[{"rule":"self.all(x, self.all(y, self.all(z, x == y || y == z)))"}]},"age":`)
+	found, err = validate([]byte(costly), crd.ValidateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		want := `"self.all(x`
+		if f.Path == "spec.validation.openAPIV3Schema" {
+			want = `{"type":"object","properties":{"spec"`
+		}
+		if len(found) != 3 || !strings.HasPrefix(costly[f.Offset:], want) {
+			t.Errorf("%v is at %.40s", f, costly[f.Offset:])
+		}
 	}
 	// Items of lists, also of those that the document does not have.
 	for _, c := range []struct{ doc, old, path, at string }{
@@ -277,8 +294,9 @@ func TestRemovedVersion(t *testing.T) {
 	} else if got := found[0].Error(); got != `apiVersion: Invalid value: "apiextensions.k8s.io/v1beta1": no API server serves it since Kubernetes 1.22; write the CRD in apiextensions.k8s.io/v1` {
 		t.Error(got)
 	}
-	if _, err := validate([]byte(tree), crd.ValidateOptions{}, beta); err == nil {
-		t.Error("a CRD of v1beta1 is accepted as the stored CRD")
+	_, err = validate([]byte(tree), crd.ValidateOptions{}, beta)
+	if err == nil || err.Error() != "the old CRD is in apiextensions.k8s.io/v1beta1; use it as the API server returns it, in apiextensions.k8s.io/v1" {
+		t.Errorf("a CRD of v1beta1 as the stored CRD: %v", err)
 	}
 }
 
