@@ -78,6 +78,22 @@ func TestCheck(t *testing.T) {
 				`rule-expression: properties[spec].properties[m].x-kubernetes-validations[0].rule: Invalid value: {"Rule":"nope","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: compilation failed: ERROR: <input>:1:1: undeclared reference to 'nope' (in container '')` + "\n | nope\n | ^",
 			},
 		},
+		{
+			"another error below the root", `{"type":"object","properties":{"l":{"type":"array","uniqueItems":true,"items":{"type":"string"}}},"x-kubernetes-validations":[{"rule":"nope"}]}`, nil,
+		},
+		{
+			"items of a list that is wrong itself", specWith(`"l":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"object","x-kubernetes-validations":[{"rule":"self"}]},"x-kubernetes-validations":[{"rule":"self"}]}`, ``),
+			[]string{`rule-expression: properties[spec].properties[l].items.x-kubernetes-validations[0].rule: Invalid value: {"Rule":"self","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: cel expression must evaluate to a bool`},
+		},
+		{
+			"a key that is wrong for its list", specWith(`"l":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"type":"object","properties":{"k":{"type":"string","x-kubernetes-validations":[{"rule":"self"}]}}},"x-kubernetes-validations":[{"rule":"self"}]}`, ``),
+			[]string{`rule-expression: properties[spec].properties[l].items.properties[k].x-kubernetes-validations[0].rule: Invalid value: {"Rule":"self","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: cel expression must evaluate to a bool`},
+		},
+		{"values without a type, and without rules", specWith(`"l":{"type":"array","items":{"x-kubernetes-preserve-unknown-fields":true}}`, `{"rule":"true"}`), nil},
+		{
+			"a default with several values that violate a rule", specWith(`"m":{"type":"object","default":{"b":1,"a":1},"additionalProperties":{"type":"integer","x-kubernetes-validations":[{"rule":"self > 1","message":"small"}]}}`, ``),
+			[]string{`rule-default: properties[spec].properties[m].default[a]: Invalid value: 1: small`, `rule-default: properties[spec].properties[m].default[b]: Invalid value: 1: small`},
+		},
 		{"a schema that is not structural", `{"type":"object","properties":{"a":{},"b":{"type":"string","x-kubernetes-validations":[{"rule":"nope"}]}}}`, nil},
 		{
 			"a default that violates a rule", specWith(`"a":{"type":"integer","default":1,"x-kubernetes-validations":[{"rule":"self > 1","message":"small"},{"rule":"self > oldSelf","message":"grows"}]}`, `{"rule":"nope"}`),

@@ -106,6 +106,7 @@ func TestMissingBounds(t *testing.T) {
 		{"values of a map", specWith(`"m":{"type":"object","maxProperties":10,"additionalProperties":{"type":"array","items":{"type":"string","maxLength":10}}}`, `{"rule":"self.m.all(k, self.m[k].all(x, self.m[k].all(y, x == y)))"}`), "/properties/spec/x-kubernetes-validations/0/rule: 98955941642333\nmaxItems 332 at properties[spec].properties[m].additionalProperties /properties/spec/properties/m/additionalProperties: 9946803"},
 		{"two lists", specWith(`"a":{"type":"array","items":{"type":"string"}},"b":{"type":"array","items":{"type":"string"}}`, `{"rule":"self.a.all(x, self.b.all(y, x == y))"}`), "/properties/spec/x-kubernetes-validations/0/rule: 345881509131242703\nmaxItems 64 at properties[spec].properties[a] /properties/spec/properties/a: 21110952086787\nmaxItems 64 at properties[spec].properties[b] /properties/spec/properties/b: 1288511875\nmaxLength 6090 at properties[spec].properties[a].items /properties/spec/properties/a/items: 9998723"},
 		{"lists in lists", specWith(`"a":{"type":"array","items":{"type":"array","items":{"type":"array","items":{"type":"string"}}}}`, `{"rule":"self.a.all(x, x.all(y, y.all(z, z.matches('a+') && x.all(q, q == y))))"}`), "/properties/spec/x-kubernetes-validations/0/rule: 18446744073709551615\nmaxItems 64 at properties[spec].properties[a].items.items /properties/spec/properties/a/items/items: 1354404101017278\nmaxItems 64 at properties[spec].properties[a] /properties/spec/properties/a: 82666344771\nmaxLength 64 at properties[spec].properties[a].items.items.items /properties/spec/properties/a/items/items/items: 209736003"},
+		{"the value itself", specWith(`"l":{"type":"array","items":{"type":"string","maxLength":10},"x-kubernetes-validations":[{"rule":"self.all(x, self.all(y, x == y))"}]}`, `{"rule":"true"}`), "/properties/spec/properties/l/x-kubernetes-validations/0/rule: 9895591018502\nmaxItems 1053 at properties[spec].properties[l] /properties/spec/properties/l: 9984548"},
 		{"a list around", specWith(`"a":{"type":"array","items":{"type":"object","properties":{"m":{"type":"object","additionalProperties":{"type":"string","x-kubernetes-validations":[{"rule":"self.matches('a+')"}]}}}}}`, `{"rule":"true"}`), "/properties/spec/properties/a/items/properties/m/additionalProperties/x-kubernetes-validations/0/rule: 329854746624\nmaxLength 19 at properties[spec].properties[a].items.properties[m].additionalProperties /properties/spec/properties/a/items/properties/m/additionalProperties: 9437184"},
 		{"a list around, and one with a bound", specWith(`"a":{"type":"array","maxItems":20,"items":{"type":"object","properties":{"m":{"type":"object","additionalProperties":{"type":"string","maxLength":100,"x-kubernetes-validations":[{"rule":"self.matches('a+')"}]}}}}}`, `{"rule":"true"}`), "/properties/spec/properties/a/items/properties/m/additionalProperties/x-kubernetes-validations/0/rule: 44040192\nmaxProperties 11904 at properties[spec].properties[a].items.properties[m] /properties/spec/properties/a/items/properties/m: 9999360"},
 		{"a message", specWith(`"s":{"type":"string"}`, `{"rule":"true","messageExpression":"self.s.matches('`+strings.Repeat("x", 400)+`') ? 'a' : 'b'"}`), "/properties/spec/x-kubernetes-validations/0/messageExpression: 31457302\nmaxLength 249997 at properties[spec].properties[s] /properties/spec/properties/s: 9999902"},
@@ -149,6 +150,16 @@ func TestKindsOfParts(t *testing.T) {
 		}
 		if got := strings.Join(lines, " "); got != c.want {
 			t.Errorf("%s:\n%s\nnot\n%s", c.rule, got, c.want)
+		}
+	}
+}
+
+// Of long expressions the outer parts are shown.
+func TestMostParts(t *testing.T) {
+	for n, want := range map[int]int{50: 198, 100: 256} {
+		rule := "self.b" + strings.Repeat(" || !self.b", n-1)
+		if got := len(costsOf(t, specWith(`"b":{"type":"boolean"}`, fmt.Sprintf(`{"rule":%q}`, rule)))[0].Parts); got != want {
+			t.Errorf("%d operands: %d parts, not %d", n, got, want)
 		}
 	}
 }
