@@ -122,6 +122,7 @@ func TestEquality(t *testing.T) {
 		{`dyn(1) in self.ls`, overload},
 		{`dyn(1) in dyn([self.set + ['c']])`, "no"},
 		{`dyn(1) in dyn(self.lo)`, overload},
+		{`dyn(self.emb)['a__b'] == 1`, "no such key: a__b"},
 		{`self.l[-1] == 1`, "index out of bounds: -1"},
 		{`self.l[3] == 1`, "index out of bounds: 3"},
 		{`dyn(self.l)['a'] == 1`, "unsupported index type 'string' in list"},
