@@ -365,7 +365,7 @@ func (r reader) status(v jsondoc.Value) Status {
 	}
 	_, s.hasStored = r.member(v, "storedVersions")
 	s.StoredVersions = r.texts(v, "storedVersions")
-	if n, ok := r.member(v, "observedGeneration"); ok && r.doc.Kind(n) == jsondoc.Number {
+	if n, ok := r.member(v, "observedGeneration"); ok {
 		s.ObservedGeneration, _ = r.doc.Int64(n)
 	}
 	conditions, _ := r.list(v, "conditions")

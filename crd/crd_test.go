@@ -69,6 +69,8 @@ func TestParseBeta(t *testing.T) {
 			"true true [v1 true true true /spec/validation/openAPIV3Schema]"},
 		{"several versions", `"scope":"Cluster","preserveUnknownFields":false,"version":"v1","versions":[{"name":"v1","served":true,"storage":true},{"name":"v2","served":false,"storage":false}],"validation":{"openAPIV3Schema":{}}`,
 			"false false [v1 true true false /spec/validation/openAPIV3Schema] [v2 false false false /spec/validation/openAPIV3Schema]"},
+		{"subresources of their own", `"subresources":{"scale":{}},"selectableFields":[{"jsonPath":".a"}],"versions":[{"name":"v1","subresources":{"status":{}}}]`, "true true [v1 false false true ]"},
+		{"columns", `"additionalPrinterColumns":[{"JSONPath":".a"},{"jsonPath":".b","JSONPath":".c"}],"version":"v1"`, "true true [v1 true true false ] .a .b"},
 		{"schemas of their own", `"versions":[{"name":"v1","schema":{"openAPIV3Schema":{}}},{"name":"v2"}]`,
 			"true true [v1 false false false /spec/versions/0/schema/openAPIV3Schema] [v2 false false false ]"},
 	} {
@@ -79,6 +81,12 @@ func TestParseBeta(t *testing.T) {
 		got := fmt.Sprint(d.Namespaced, d.PreserveUnknownFields)
 		for _, v := range d.Versions {
 			got += fmt.Sprintf(" [%s %v %v %v %s]", v.Name, v.Served, v.Storage, v.Status, v.Pointer)
+			for _, x := range v.Columns {
+				got += " " + x.JSONPath
+			}
+			if v.Scale != nil || v.SelectableFields != nil {
+				got += fmt.Sprint(" ", v.Scale, v.SelectableFields)
+			}
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, not %s", c.name, got, c.want)
@@ -98,19 +106,46 @@ func TestParseLeniently(t *testing.T) {
 			t.Errorf("%s: %v", doc, err)
 		}
 	}
-	for _, doc := range []string{`{}`, `[]`, `null`, `{"apiVersion":"v1","kind":"List"}`, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"Web"}`} {
+	for _, doc := range []string{`{}`, `[]`, `null`, `{"apiVersion":"v1","kind":"List"}`, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"Web"}`, `{"apiVersion":"apiextensions.k8s.io/v2","kind":"CustomResourceDefinition"}`} {
 		if _, err := crd.Parse([]byte(doc)); !errors.Is(err, crd.ErrNotCRD) {
 			t.Errorf("%s: %v", doc, err)
 		}
+	}
+	_, err := crd.Parse([]byte(`{"apiVersion":"v1","kind":"List"}`))
+	if err == nil || !strings.HasSuffix(err.Error(), `apiVersion is "v1", kind is "List"`) {
+		t.Errorf("a list: %v", err)
 	}
 	var syntax *espalier.SyntaxError
 	if _, err := crd.Parse([]byte(head)); !errors.As(err, &syntax) {
 		t.Errorf("half a document: %v", err)
 	}
-	d, err := crd.Parse([]byte(head + `,"spec":{"names":{"shortNames":["a",1,"b"]}}}`))
+	d, err := crd.Parse([]byte(head + `,"metadata":{"annotations":["a","b"]}}`))
+	if err != nil || d.Annotations != nil {
+		t.Error(d, err)
+	}
+	d, err = crd.Parse([]byte(head + `,"spec":{"names":{"shortNames":["a",1,"b"]}}}`))
 	if err != nil || !slices.Equal(d.ShortNames, []string{"a", "b"}) {
 		t.Error(d, err)
 	}
+	// What only v1beta1 has means nothing in v1.
+	d, err = crd.Parse([]byte(head + `,"spec":{"version":"v1","names":{"shortNames":{"a":"b"}},"versions":{"a":{"name":"v1"}}}}`))
+	if err != nil || d.Versions != nil || d.ShortNames != nil || d.Namespaced {
+		t.Error(d, err)
+	}
+}
+
+// Release may be called more than once, and for what was not parsed.
+func TestRelease(t *testing.T) {
+	d, err := crd.Parse([]byte(tree))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Release()
+	d.Release()
+	if found, err := crd.Validate(d, crd.ValidateOptions{}); err != nil || len(found) > 0 {
+		t.Error(found, err)
+	}
+	new(crd.CRD).Release()
 }
 
 // Everything that a CRD says is read, and what v1beta1 says elsewhere is found there.

@@ -12,11 +12,8 @@ import (
 // map equals a missing one, and unknown keywords are ignored.
 
 func equalValidations(a, b *validation) bool {
-	switch {
-	case a == nil || b == nil:
+	if a == nil || b == nil {
 		return a == b
-	case a.tree == nil || b.tree == nil:
-		return a.tree == b.tree
 	}
 	return a.tree == b.tree || bytes.Equal(a.raw, b.raw) || equalSchemas(a.tree, b.tree)
 }

@@ -49,6 +49,8 @@ func TestRatchet(t *testing.T) {
 		{"set of lists", in(set, `{"type":"array","items":{"type":"string"}}`), atomic, "list-set-atomic list-set-objects", "list-set-atomic list-set-objects"},
 		{"set of strings", in(set, `{"type":"string"}`), atomic, "list-set-atomic list-set-objects", "list-set-atomic list-set-objects"},
 		{"map of objects", in(list, keyOf), atomic, "list-set-atomic list-set-objects", "list-set-atomic list-set-objects"},
+		{"set of nothing", `{"type":"array","x-kubernetes-list-type":"set"}`, atomic, "list-set-atomic list-set-objects", "list-set-atomic list-set-objects"},
+		{"map of nothing", `{"type":"array","x-kubernetes-list-type":"map"}`, optional, "list-map-key-optional", "list-map-key-optional"},
 		{"not a list", `{"type":"object"}`, atomic, "list-set-atomic list-set-objects", "list-set-atomic list-set-objects"},
 	} {
 		if got := checksOf(t, withField(c.now), ""); got != c.created {

@@ -80,7 +80,7 @@ func (r reader) flag(v jsondoc.Value, name string, otherwise bool) bool {
 }
 
 func (r reader) integer(v jsondoc.Value, name string, otherwise int32) int32 {
-	if m, ok := r.member(v, name); ok && r.doc.Kind(m) == jsondoc.Number {
+	if m, ok := r.member(v, name); ok {
 		if n, whole := r.doc.Int64(m); whole && n >= math.MinInt32 && n <= math.MaxInt32 {
 			return int32(n)
 		}

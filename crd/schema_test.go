@@ -119,4 +119,7 @@ func TestBothVersionsAgree(t *testing.T) {
 	if _, _, err := crd.CompileSchema[*v1.JSONSchemaProps](nil, espalier.CompileOptions{}); err == nil {
 		t.Error("nil compiles")
 	}
+	if _, err := crd.CheckSchema[*v1.JSONSchemaProps](nil, crd.CheckOptions{}); err == nil {
+		t.Error("nil is checked")
+	}
 }

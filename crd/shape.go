@@ -203,10 +203,7 @@ func (s *shaper) scalar(v jsondoc.Value, want shapeKind) *espalier.SyntaxError {
 			return s.wrong(v, "a boolean")
 		}
 	case integer32, integer64:
-		n, ok := int64(0), false
-		if kind == jsondoc.Number {
-			n, ok = s.doc.Int64(v)
-		}
+		n, ok := s.doc.Int64(v)
 		if !ok || want == integer32 && (n < math.MinInt32 || n > math.MaxInt32) {
 			return s.wrong(v, "an integer")
 		}
@@ -237,7 +234,7 @@ func decodeBytes(d *jsondoc.Doc, v jsondoc.Value) ([]byte, bool) {
 			n := int64(0)
 			if d.Kind(item) != jsondoc.Null {
 				var ok bool
-				if n, ok = d.Int64(item); !ok || d.Kind(item) != jsondoc.Number || n < 0 || n > math.MaxUint8 {
+				if n, ok = d.Int64(item); !ok || n < 0 || n > math.MaxUint8 {
 					return nil, false
 				}
 			}

@@ -15,6 +15,9 @@ import (
 	"github.com/espalier-dev/espalier/finding"
 )
 
+// label is what servers say about what should be a label.
+const label = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+
 // details lists findings as path and detail, those of warnings left out.
 func details(t *testing.T, doc string, o crd.ValidateOptions, old ...string) string {
 	t.Helper()
@@ -72,14 +75,40 @@ func TestVersionFields(t *testing.T) {
 			scale + "specReplicasPath" + invalid + "should be a json path under .spec\n" + scale + "statusReplicasPath" + invalid + "should be a json path under .status"},
 
 		{`"selectableFields":[{"jsonPath":".spec.age"}]`, ""},
+		{`"selectableFields":[{"jsonPath":".spec.sort"}]`, ""},
+		{`"selectableFields":[{"jsonPath":".spec.flag"}]`, ""},
+		{`"selectableFields":[{"jsonPath":".spec.all.x"}]`, fields + "FieldValueInvalid must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."},
 		{`"selectableFields":[{"jsonPath":""}]`, "spec.selectableFields[0].jsonPath" + required},
 		{`"selectableFields":[{"jsonPath":".metadata.name"}]`, fields + "FieldValueInvalid is an invalid path: does not refer to a valid field"},
 		{`"selectableFields":[{"jsonPath":".spec"}]`, fields + "FieldValueInvalid must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."},
 		{`"selectableFields":[{"jsonPath":".spec.age"},{"jsonPath":".spec.sort"},{"jsonPath":".spec.age"}]`, "spec.selectableFields[2].jsonPath FieldValueDuplicate"},
 	} {
-		if got := details(t, edited(`"storage":true,`, `"storage":true,`+c.version+`,`), crd.ValidateOptions{}); got != c.want {
+		if got := details(t, edited(`"storage":true,`, `"storage":true,`+c.version+`,`, `"age":`, `"flag":{"type":"boolean"},"all":{"type":"object","additionalProperties":true},"age":`), crd.ValidateOptions{}); got != c.want {
 			t.Errorf("%s:\n%s\nnot\n%s", c.version, got, c.want)
 		}
+	}
+	// Where a schema cannot be converted, servers find none of its fields.
+	strange := edited(`"storage":true,`, `"storage":true,"selectableFields":[{"jsonPath":".spec.sort"}],`, `"type":"object","properties":{"spec"`, `"type":"object","id":"a","properties":{"spec"`)
+	found, err := validate([]byte(strange), crd.ValidateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pointers []string
+	for _, f := range found {
+		pointers = append(pointers, strings.TrimPrefix(f.Pointer, "/spec/versions/0/")+" "+f.Detail)
+	}
+	want := []string{"schema/openAPIV3Schema OpenAPIV3Schema 'id' is not supported", "selectableFields/0/jsonPath is an invalid path: does not refer to a valid field", "schema/openAPIV3Schema/id id is not supported"}
+	if !slices.Equal(pointers, want) {
+		t.Errorf("%q\nnot\n%q", pointers, want)
+	}
+	// Those of versions without a schema.
+	start := strings.Index(tree, `,"schema"`)
+	if got := details(t, tree[:start]+`,"selectableFields":[{"jsonPath":".spec.age"}]}]}}`, crd.ValidateOptions{}); got != "spec.selectableFields FieldValueInvalid may only be set when validations.schema is included\nspec.versions[0].schema.openAPIV3Schema FieldValueRequired" {
+		t.Error(got)
+	}
+	// A version without selectable fields needs no schema for them.
+	if got := details(t, edited(`"storage":true,`, `"storage":true,"selectableFields":[{"jsonPath":".spec.age"}],`, `]}}`, `,{"name":"v2","served":true,"storage":false}]}}`), crd.ValidateOptions{}); got != "spec.versions[1].schema.openAPIV3Schema FieldValueRequired" {
+		t.Error(got)
 	}
 	named := edited(`"storage":true,`, `"storage":true,"selectableFields":[{"jsonPath":".metadata.name"}],`, `"properties":{"spec"`, `"properties":{"metadata":{"type":"object","properties":{"name":{"type":"string"}}},"spec"`)
 	if got := details(t, named, crd.ValidateOptions{}); got != fields+"FieldValueInvalid must not point to fields in metadata" {
@@ -89,7 +118,6 @@ func TestVersionFields(t *testing.T) {
 
 // The list of versions. Servers know the name of the first one in another place, too.
 func TestVersionList(t *testing.T) {
-	const label = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
 	const invalid = " FieldValueInvalid "
 	with := func(name string, storage bool) string {
 		return edited(`]}}`, fmt.Sprintf(`,{"name":"%s","served":true,"storage":%t,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, name, storage))
@@ -102,6 +130,7 @@ func TestVersionList(t *testing.T) {
 		{with("v2", true), "spec.versions" + invalid + "must have exactly one version marked as storage version\nstatus.storedVersions" + invalid + "must have the storage version v2"},
 		{edited(`"group":"orchard.example"`, `"group":"Orchard.example"`, `"trees.orchard.example"`, `"trees.Orchard.example"`), "metadata.name" + invalid + "*\nspec.group" + invalid + "*"},
 		{edited(`"group":"orchard.example"`, `"group":""`, `"trees.orchard.example"`, `"trees."`), "metadata.name" + invalid + "*\nspec.group FieldValueRequired"},
+		{edited(`"Namespaced"`, `"Galaxy"`), `spec.scope FieldValueNotSupported supported values: "Cluster", "Namespaced"`},
 		{edited(`"scope":"Namespaced",`, ``), "spec.scope FieldValueRequired"},
 		{edited(`"kind":"Tree"`, `"kind":""`), "spec.names.kind FieldValueRequired\nspec.names.listKind FieldValueRequired\nspec.names.singular FieldValueRequired"},
 		{edited(`"kind":"Tree"`, `"kind":"Tree","listKind":"?"`), "spec.names.listKind" + invalid + "may have mixed case, but should otherwise match: " + label},
@@ -143,6 +172,7 @@ func TestTooManySelectable(t *testing.T) {
 		{"different as before", doc(version("v1", true, 9), version("v2", false, 8)), doc(version("v1", true, 9), version("v2", false, 8)), ""},
 		{"different, the second grows", doc(version("v1", true, 9), version("v2", false, 8)), doc(version("v1", true, 9), version("v2", false, 10)), second},
 		{"different now", doc(version("v1", true, 9)), doc(version("v1", true, 9), version("v2", false, 8)), first},
+		{"another version now", doc(version("v1", true, 9), version("v2", false, 8)), doc(version("v1", true, 9), version("v3", false, 8)), ""},
 		{"the same now", doc(version("v1", true, 9), version("v2", false, 8)), doc(version("v1", true, 9)), all},
 	} {
 		var old []string
@@ -189,9 +219,10 @@ func TestConversion(t *testing.T) {
 		{webhook(`"service":{"namespace":"ns","name":"n","port":0}`, `["v1"]`), at + ".service.port" + invalid + "port is not valid: must be between 1 and 65535, inclusive"},
 		{webhook(service, `[]`), review + strings.TrimSuffix(required, " ")},
 		{webhook(service, `["v1","v1"]`), review + "[1]" + invalid + "duplicate version"},
+		{webhook(service, `["v1","?","?"]`), review + "[1]" + invalid + label + "\n" + review + "[2]" + invalid + "duplicate version"},
 		{webhook(service, `["v7"]`), review + invalid + "must include at least one of v1, v1beta1"},
 		{webhook(service, `["v7","v1"]`), ""},
-		{webhook(service, `["v1","?"]`), review + "[1]" + invalid + "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"},
+		{webhook(service, `["v1","?"]`), review + "[1]" + invalid + label},
 		// A new CRD may have any bundle.
 		{webhook(broken+service, `["v1"]`), ""},
 	} {
@@ -220,6 +251,7 @@ func TestConversion(t *testing.T) {
 		{"no bundle before", last(with(webhook(service, `["v1"]`))), with(webhook(broken+service, `["v1"]`)), loading + "unable to parse bytes as PEM block"},
 		{"no webhook before", last(tree), with(webhook(broken+service, `["v1"]`)), loading + "unable to parse bytes as PEM block"},
 		{"not a certificate", last(tree), with(webhook(bundle("-----BEGIN KEY-----\nAAAA\n-----END KEY-----\n")+service, `["v1"]`)), loading + "no valid certificate authority data seen"},
+		{"not a certificate inside", last(tree), with(webhook(bundle("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")+service, `["v1"]`)), loading + "failed to parse certificate: x509: malformed certificate"},
 		{"with a header", last(tree), with(webhook(bundle(strings.Replace(string(ca), "-----\n", "-----\na: b\n\n", 1))+service, `["v1"]`)), loading + "no valid certificate authority data seen"},
 		{"review versions unknown before", last(with(webhook(service, `["v7"]`))), with(webhook(service, `["v8"]`)), ""},
 		{"review versions known before", last(with(webhook(service, `["v1"]`))), with(webhook(service, `["v8"]`)), review + invalid + "must include at least one of v1, v1beta1"},

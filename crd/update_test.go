@@ -29,7 +29,9 @@ func TestNonStructuralUpdates(t *testing.T) {
 		{"preserve", preserving, strings.Replace(preserving, `{"spec":{`, `{"spec":{"x-kubernetes-preserve-unknown-fields":true,`, 1), "junctor-type type-required"},
 		{"int or string", preserving, strings.Replace(preserving, `"age":{"type":"integer"}`, `"age":{"x-kubernetes-int-or-string":true}`, 1), "junctor-type type-required"},
 		{"rules", preserving, strings.Replace(preserving, `{"spec":{`, `{"spec":{"x-kubernetes-validations":[{"rule":"true"}],`, 1), "junctor-type type-required"},
+		{"default in the first version of two", preserving, strings.NewReplacer(`"integer"`, `"integer","default":1`, `}]}}`, `},{"name":"v2","schema":{"openAPIV3Schema":{"type":"object"}}}]}}`).Replace(preserving), "junctor-type preserve-with-defaults type-required"},
 		{"webhook", preserving, strings.Replace(preserving, `"scope"`, `"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://h"},"conversionReviewVersions":["v1"]}},"scope"`, 1), "conversion-preserve"},
+		{"list keys", preserving, strings.Replace(preserving, `"age":{"type":"integer"}`, `"age":{"type":"array","items":{"type":"string"},"x-kubernetes-list-map-keys":["a"]}`, 1), "junctor-type list-map-keys-without-map type-required"},
 		{"list type", preserving, strings.Replace(preserving, `"age":{"type":"integer"}`, `"age":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"}`, 1), "junctor-type type-required"},
 	} {
 		if got := checksOf(t, c.now, c.old); got != c.want {
@@ -100,6 +102,11 @@ func TestUnchangedSchemas(t *testing.T) {
 		{"with another field", doc(one), doc(other), []string{"validation"}},
 		{"new", doc(plain), doc(one), []string{"validation"}},
 		// Where all versions share one, servers find it under any name.
+		{"after no versions", doc(), doc(one), []string{"validation"}},
+		// Servers find the first version of the name, which has no schema, as before.
+		{"after no versions, with two of the same name", doc(), doc(`{"name":"v1","served":true,"storage":true}`, one), nil},
+		{"in a third version, after one without", doc(plain, two), doc(plain, two, `{"name":"v3"}`, version("v3", costly)), []string{"versions[3]"}},
+		{"in a version before it", doc(one), doc(two, one), nil},
 		{"in a second version", doc(one), doc(one, two), nil},
 		{"in one version of two", doc(plain, two), doc(plain, two), nil},
 		{"in the other version", doc(plain, two), doc(one, version("v2", "")), []string{"versions[0]"}},
@@ -133,10 +140,13 @@ func TestUnchangedSchemas(t *testing.T) {
 
 // What an update must not change, and what the server fills in.
 func TestStoredMetadata(t *testing.T) {
-	stored := edited(`"metadata":{`, `"metadata":{"uid":"u","generation":4,"resourceVersion":"7","creationTimestamp":"2026-01-02T03:04:05Z",`)
+	stored := edited(`"metadata":{`, `"metadata":{"uid":"u","generation":4,"resourceVersion":"7","creationTimestamp":"2026-01-02T03:04:05Z","deletionTimestamp":"2026-02-02T03:04:05Z","deletionGracePeriodSeconds":30,`)
 	for _, c := range []struct{ now, want string }{
 		{tree, ""},
 		{edited(`"metadata":{`, `"metadata":{"uid":"u","generation":9,"creationTimestamp":"2025-01-02T03:04:05Z",`), ""},
+		{edited(`"metadata":{`, `"metadata":{"deletionGracePeriodSeconds":30,`), ""},
+		{edited(`"metadata":{`, `"metadata":{"deletionGracePeriodSeconds":9,`), "metadata.deletionGracePeriodSeconds FieldValueInvalid field is immutable"},
+		{edited(`"metadata":{`, `"metadata":{"deletionTimestamp":"2020-01-02T03:04:05Z",`), ""},
 		{edited(`"metadata":{`, `"metadata":{"uid":"other",`), "metadata.uid FieldValueInvalid field is immutable"},
 		{edited(`"metadata":{`, `"metadata":{"labels":{"ok":"ok","no":"?"},`), "metadata.labels FieldValueInvalid a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"},
 	} {
@@ -145,6 +155,10 @@ func TestStoredMetadata(t *testing.T) {
 		}
 	}
 	if got := details(t, strings.Replace(stored, `"generation":4`, `"generation":-1`, 1), crd.ValidateOptions{Verbatim: true}); !strings.HasPrefix(got, "metadata.generation FieldValueInvalid must be greater than or equal to") {
+		t.Error(got)
+	}
+	// The server counts generations itself.
+	if got := details(t, edited(`"metadata":{`, `"metadata":{"generation":-1,`), crd.ValidateOptions{}); got != "" {
 		t.Error(got)
 	}
 	// Approval by the Kubernetes project.
@@ -209,8 +223,18 @@ func TestStoredVersions(t *testing.T) {
 func TestVersionsAsBadValue(t *testing.T) {
 	start, end := strings.Index(tree, `,"versions"`), strings.LastIndex(tree, `}}`)
 	const one = `[{"name":"v1","served":true,"storage":false,"deprecated":true,"deprecationWarning":"old","schema":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}},"additionalPrinterColumns":[],"selectableFields":[]}`
+	const bare = `{"name":"v1","served":true,"storage":false`
+	const decoded = `{"Name":"v1","Served":true,"Storage":false,"Deprecated":false,"DeprecationWarning":null,`
 	for versions, want := range map[string]string{
-		``:                         `null`,
+		``: `null`,
+		// What all versions have in common is not shown.
+		`,"versions":[` + bare + `},` + bare + `,"schema":{},"subresources":{},"additionalPrinterColumns":[{"name":"A","type":"date","jsonPath":".a"}],"selectableFields":[{"jsonPath":".a"}]}]`: `[` +
+			decoded + `"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null},` +
+			decoded + `"Schema":{"OpenAPIV3Schema":null},"Subresources":{"Status":null,"Scale":null},"AdditionalPrinterColumns":[{"Name":"A","Type":"date","Format":"","Description":"","Priority":0,"JSONPath":".a"}],"SelectableFields":[{"JSONPath":".a"}]}]`,
+		`,"versions":[` + bare + `,"subresources":{"status":{}},"additionalPrinterColumns":[{}],"selectableFields":[{}]},` + bare + `,"schema":{"openAPIV3Schema":{"type":"object"}},"subresources":{"scale":{"specReplicasPath":".spec.a","statusReplicasPath":".status.a"}},"additionalPrinterColumns":[],"selectableFields":[]}]`: `[` +
+			decoded + `"Schema":null,"Subresources":{"Status":{},"Scale":null},"AdditionalPrinterColumns":[{"Name":"","Type":"","Format":"","Description":"","Priority":0,"JSONPath":""}],"SelectableFields":[{"JSONPath":""}]},` +
+			decoded + `"Schema":{"OpenAPIV3Schema":{"ID":"","Schema":"","Ref":null,"Description":"","Type":"object","Nullable":false,"Format":"","Title":"","Default":null,"Maximum":null,"ExclusiveMaximum":false,"Minimum":null,"ExclusiveMinimum":false,"MaxLength":null,"MinLength":null,"Pattern":"","MaxItems":null,"MinItems":null,"UniqueItems":false,"MultipleOf":null,"Enum":null,"MaxProperties":null,"MinProperties":null,"Required":null,"Items":null,"AllOf":null,"OneOf":null,"AnyOf":null,"Not":null,"Properties":null,"AdditionalProperties":null,"PatternProperties":null,"Dependencies":null,"AdditionalItems":null,"Definitions":null,"ExternalDocs":null,"Example":null,"XPreserveUnknownFields":null,"XEmbeddedResource":false,"XIntOrString":false,"XListMapKeys":null,"XListType":null,"XMapType":null,"XValidations":null}},` +
+			`"Subresources":{"Status":null,"Scale":{"SpecReplicasPath":".spec.a","StatusReplicasPath":".status.a","LabelSelectorPath":null}},"AdditionalPrinterColumns":[],"SelectableFields":[]}]`,
 		`,"versions":[]`:           `[]`,
 		`,"versions":null`:         `null`,
 		`,"versions":` + one + `]`: `[{"Name":"v1","Served":true,"Storage":false,"Deprecated":true,"DeprecationWarning":"old","Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}]`,
@@ -244,18 +268,39 @@ func TestTooManyFindings(t *testing.T) {
 	for i := range 201 {
 		owners = append(owners, fmt.Sprintf(`{"apiVersion":"v1","kind":"A","name":"a","uid":"%d"}`, i))
 	}
+	// Findings that show a list show all of it: each storage version, and each controller.
+	var controllers, stores []string
+	word := strings.Repeat("x", 81)
+	for i := range 200 {
+		controllers = append(controllers, fmt.Sprintf(`{"apiVersion":"%[1]s","kind":"%[1]s","name":"%[1]s%[2]d","uid":"%[1]s","controller":true}`, word, i))
+	}
+	for i := range 2400 {
+		stores = append(stores, fmt.Sprintf(`{"name":"v%d","storage":true}`, i))
+	}
+	empty := strings.TrimSuffix(strings.Repeat(`"",`, 2400), ",")
+	start := strings.Index(tree, `{"name":"v1"`)
 	columns := strings.TrimSuffix(strings.Repeat(`{"name":"A","jsonPath":".a","type":"`+long+`"},`, 20), ",")
 	for name, c := range map[string]struct {
-		doc  string
-		many bool
+		doc, old string
+		many     bool
 	}{
-		"warnings":     {edited(`"scope"`, names(9)+`"scope"`), true},
-		"few warnings": {edited(`"scope"`, names(3)+`"scope"`), false},
-		"errors":       {edited(`"storage":true`, `"storage":true,"additionalPrinterColumns":[`+columns+`]`), true},
-		"owners":       {edited(`"metadata":{`, `"metadata":{"ownerReferences":[`+strings.Join(owners, ",")+`],`), true},
-		"few owners":   {edited(`"metadata":{`, `"metadata":{"ownerReferences":[`+strings.Join(owners[1:], ",")+`],`), false},
+		"warnings":        {edited(`"scope"`, names(9)+`"scope"`), "", true},
+		"few warnings":    {edited(`"scope"`, names(3)+`"scope"`), "", false},
+		"errors":          {edited(`"storage":true`, `"storage":true,"additionalPrinterColumns":[`+columns+`]`), "", true},
+		"owners":          {edited(`"metadata":{`, `"metadata":{"ownerReferences":[`+strings.Join(owners, ",")+`],`), "", true},
+		"few owners":      {edited(`"metadata":{`, `"metadata":{"ownerReferences":[`+strings.Join(owners[1:], ",")+`],`), "", false},
+		"owners before":   {tree, edited(`"metadata":{`, `"metadata":{"resourceVersion":"1","ownerReferences":[`+strings.Join(owners, ",")+`],`), true},
+		"managers":        {edited(`"metadata":{`, `"metadata":{"managedFields":[`+strings.Repeat(`{"operation":"Apply","fieldsType":"FieldsV1"},`, 200)+`{}],`), "", true},
+		"few managers":    {edited(`"metadata":{`, `"metadata":{"managedFields":[`+strings.Repeat(`{"operation":"Apply","fieldsType":"FieldsV1"},`, 199)+`{}],`), "", false},
+		"controllers":     {edited(`"metadata":{`, `"metadata":{"ownerReferences":[`+strings.Join(controllers, ",")+`],`), "", true},
+		"few controllers": {edited(`"metadata":{`, `"metadata":{"ownerReferences":[`+strings.Join(controllers[100:], ",")+`],`), "", false},
+		"stores":          {tree[:start] + strings.Join(stores, ",") + `]},"status":{"storedVersions":[` + empty + `]}}`, "", true},
 	} {
-		found, err := validate([]byte(c.doc), crd.ValidateOptions{})
+		var old [][]byte
+		if c.old != "" {
+			old = append(old, []byte(c.old))
+		}
+		found, err := validate([]byte(c.doc), crd.ValidateOptions{Verbatim: true}, old...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,15 +317,15 @@ func TestTooManyFindings(t *testing.T) {
 // null stands for nothing, and members of the wrong type are ignored.
 func TestParseNull(t *testing.T) {
 	d, err := crd.Parse([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"annotations":{"a":"b","c":1}},
-		"spec":{"names":null,"preserveUnknownFields":null,"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":1,"service":null,"caBundle":null}}},
+		"spec":{"names":{"shortNames":["a",null]},"preserveUnknownFields":null,"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":1,"service":null,"caBundle":null}}},
 		"versions":[{"name":"v1","deprecationWarning":null,"schema":{"openAPIV3Schema":null},"subresources":{"status":null,"scale":null},
 			"additionalPrinterColumns":[{"JSONPath":".a","priority":"1"}]},{"name":"v2","schema":null,"subresources":null}]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w, v := d.Conversion.Webhook, d.Version("v1")
-	if w == nil || w.URL != nil || w.Service != nil || w.CABundle != nil || d.PreserveUnknownFields || len(d.Annotations) != 1 {
-		t.Errorf("%+v %+v", w, d.Annotations)
+	if w == nil || w.URL != nil || w.Service != nil || w.CABundle != nil || d.PreserveUnknownFields || len(d.Annotations) != 1 || fmt.Sprintf("%q", d.ShortNames) != `["a" ""]` {
+		t.Errorf("%+v %+v %q", w, d.Annotations, d.ShortNames)
 	}
 	if v.DeprecationWarning != nil || v.Schema != nil || v.Status || v.Scale != nil || v.Columns[0].JSONPath != "" || v.Columns[0].Priority != 0 {
 		t.Errorf("%+v", v)

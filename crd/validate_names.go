@@ -42,7 +42,7 @@ func (c *checker) prepare() {
 	if !before.DeletionTimestamp.IsZero() {
 		n.DeletionTimestamp = before.DeletionTimestamp
 	}
-	if before.DeletionGracePeriodSeconds != nil && n.DeletionGracePeriodSeconds == nil {
+	if n.DeletionGracePeriodSeconds == nil {
 		n.DeletionGracePeriodSeconds = before.DeletionGracePeriodSeconds
 	}
 }

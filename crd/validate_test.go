@@ -108,6 +108,8 @@ func TestValidate(t *testing.T) {
 		{"rule", edited(`"type":"integer"`, `"type":"integer","x-kubernetes-validations":[{"rule":"self > ''"}]`),
 			"rule-expression spec.validation.openAPIV3Schema.properties[spec].properties[age].x-kubernetes-validations[0].rule " + at + "schema/openAPIV3Schema/properties/spec/properties/age/x-kubernetes-validations/0/rule"},
 		{"status is not the sender's", edited(`]}}`, `]},"status":{"storedVersions":["v0"],"acceptedNames":{"plural":"?"}}}`), ""},
+		{"unknown items", edited(`"storage":true,`, `"storage":true,"additionalPrinterColumns":[`+strings.Repeat(`{"name":"A","type":"date","jsonPath":".a"},`, 10)+`{"name":"A","type":"date","jsonPath":".a","x":1}],`), "unknown-field spec.versions[0].additionalPrinterColumns[10].x " + at + "additionalPrinterColumns/10/x"},
+		{"unknown at the root", edited(`"metadata":{`, `"a":{},"metadata":{`), "unknown-field a /a"},
 		{"twice", edited(`"scope":"Namespaced"`, `"scope":"x","scope":"Namespaced"`), "duplicate-key spec.scope /spec/scope"},
 	} {
 		found, err := validate([]byte(c.doc), crd.ValidateOptions{})
@@ -144,13 +146,70 @@ func TestOffsets(t *testing.T) {
 	if err != nil || len(found) != 1 || !strings.HasPrefix(rule[found[0].Offset:], "nothing") {
 		t.Error(found, err)
 	}
+	// What is about a schema as a whole is where the schema is.
+	costly := edited(`"age":`, `"l":{"type":"array","items":{"type":"string"},"x-kubernetes-validations":[{"rule":"self.all(x, self.all(y, self.all(z, x == y || y == z)))"}]},"age":`)
+	found, err = validate([]byte(costly), crd.ValidateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		want := `"self.all(x`
+		if f.Path == "spec.validation.openAPIV3Schema" {
+			want = `{"type":"object","properties":{"spec"`
+		}
+		if len(found) != 3 || !strings.HasPrefix(costly[f.Offset:], want) {
+			t.Errorf("%v is at %.40s", f, costly[f.Offset:])
+		}
+	}
+	// Items of lists, also of those that the document does not have.
+	for _, c := range []struct{ doc, old, path, at string }{
+		{edited(`"kind":"Tree"`, `"kind":"Tree","shortNames":["ok","T"]`), "", "spec.names.shortNames[1]", `"T"`},
+		{tree, edited(`]}}`, `]},"status":{"storedVersions":["v1"],"acceptedNames":{"categories":["?"]}}}`), "status.acceptedNames.categories[0]", tree},
+		{edited(`"metadata":{`, `"metadata":{"ownerReferences":[{"uid":"u","apiVersion":"v1","kind":"A","name":"a"},{"apiVersion":"v1","kind":"B","name":"b"}],`), "", "metadata.ownerReferences[1].uid", `{"apiVersion":"v1","kind":"B"`},
+	} {
+		var old [][]byte
+		if c.old != "" {
+			old = append(old, []byte(c.old))
+		}
+		found, err := validate([]byte(c.doc), crd.ValidateOptions{}, old...)
+		if err != nil || len(found) != 1 || found[0].Path != c.path || !strings.HasPrefix(c.doc[found[0].Offset:], c.at) {
+			t.Errorf("%s: %v, %v", c.path, found, err)
+		}
+	}
+}
+
+// The first hundred errors in metadata have their exact place.
+func TestPlacesInMetadata(t *testing.T) {
+	var owners []string
+	for range 102 {
+		owners = append(owners, `{"":1,"apiVersion":"v1","kind":"A","name":"a"}`)
+	}
+	found, err := validate([]byte(edited(`"metadata":{`, `"metadata":{"ownerReferences":[`+strings.Join(owners, ",")+`],`)), crd.ValidateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact, around := 0, 0
+	for _, f := range found {
+		switch {
+		case f.Check != "object-metadata":
+		case f.Pointer == "/metadata":
+			around++
+		case strings.NewReplacer(".", "/", "[", "/", "]", "").Replace("/"+f.Path) == f.Pointer:
+			exact++
+		}
+	}
+	if exact != 100 || around != 2 {
+		t.Errorf("%d have their exact place, %d have none", exact, around)
+	}
 }
 
 func TestValidateChange(t *testing.T) {
 	const established = `]},"status":{"conditions":[{"type":"Established","status":"True"}]}}`
+	const plain = `,{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`
 	strange := []string{`"type":"integer"`, `"type":"strange"`}
 	for _, c := range []struct{ name, old, doc, want string }{
 		{"nothing", tree, tree, ""},
+		{"twice before", edited(`"scope":"Namespaced"`, `"scope":"x","scope":"Namespaced"`), tree, ""},
 		{"name", tree, edited(`"trees.orchard.example"`, `"shrubs.orchard.example"`), "object-metadata metadata.name /metadata/name"},
 		{"group", tree, edited(`"group":"orchard.example"`, `"group":"garden.example"`), "field-immutable spec.group /spec/group"},
 		{"plural", tree, edited(`"plural":"trees"`, `"plural":"shrubs"`), "field-immutable spec.names.plural /spec/names/plural"},
@@ -163,6 +222,7 @@ func TestValidateChange(t *testing.T) {
 		{"types were not", tree, edited(strange...), "type-unknown spec.validation.openAPIV3Schema.properties[spec].properties[age].type /spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/age/type"},
 		{"format was unknown before", edited(`"string"`, `"string","format":"x"`), edited(`"string"`, `"string","format":"x","minLength":1`), ""},
 		{"format was known", tree, edited(`"string"`, `"string","format":"x"`), "format-unrecognized spec.validation.openAPIV3Schema.properties[spec].properties[sort].format /spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/sort/format"},
+		{"unpruned before, in one version of two", edited(`"properties":{"age"`, `"default":{"x":1},"properties":{"age"`, `]}}`, plain), edited(`"properties":{"age"`, `"default":{"y":1},"properties":{"age"`, `]}}`, plain), ""},
 		{"unpruned before", edited(`"properties":{"age"`, `"default":{"x":1},"properties":{"age"`), edited(`"properties":{"age"`, `"default":{"y":1},"properties":{"age"`), ""},
 	} {
 		found, err := validate([]byte(c.doc), crd.ValidateOptions{}, []byte(c.old))
@@ -231,9 +291,25 @@ func TestRemovedVersion(t *testing.T) {
 	found, err := validate(beta, crd.ValidateOptions{})
 	if got := summary(found); err != nil || got != "api-version-removed apiVersion /apiVersion" {
 		t.Error(got, err)
+	} else if got := found[0].Error(); got != `apiVersion: Invalid value: "apiextensions.k8s.io/v1beta1": no API server serves it since Kubernetes 1.22; write the CRD in apiextensions.k8s.io/v1` {
+		t.Error(got)
 	}
-	if _, err := validate([]byte(tree), crd.ValidateOptions{}, beta); err == nil {
-		t.Error("a CRD of v1beta1 is accepted as the stored CRD")
+	_, err = validate([]byte(tree), crd.ValidateOptions{}, beta)
+	if err == nil || err.Error() != "the old CRD is in apiextensions.k8s.io/v1beta1; use it as the API server returns it, in apiextensions.k8s.io/v1" {
+		t.Errorf("a CRD of v1beta1 as the stored CRD: %v", err)
+	}
+}
+
+// A compatibility version that is none is an error wherever there are rules.
+func TestWrongCompatibilityVersion(t *testing.T) {
+	ruled := edited(`"type":"integer"`, `"type":"integer","x-kubernetes-validations":[{"rule":"self > 2"}]`)
+	for _, doc := range []string{ruled, strings.Replace(ruled, `]}}`, second, 1)} {
+		if _, err := validate([]byte(doc), crd.ValidateOptions{CompatibilityVersion: "x"}); err == nil {
+			t.Errorf("%s: no error", doc)
+		}
+	}
+	if _, err := crd.Check([]byte(`{"type":"object","x-kubernetes-validations":[{"rule":"true"}]}`), crd.CheckOptions{CompatibilityVersion: "x"}); err == nil {
+		t.Error("no error of the schema")
 	}
 }
 

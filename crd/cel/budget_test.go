@@ -32,6 +32,16 @@ func TestOneRuleBeyondItsLimit(t *testing.T) {
 	}
 }
 
+// What counts is the larger of the object and the old one.
+func TestOldValuesBeyondTheLimit(t *testing.T) {
+	schema := specWith(lists, `{"rule":"`+strings.Replace(costly, "self", "oldSelf", 1)+`","message":"heavy"}`)
+	v := validate(t, schema, `{"spec":{"l":["a"]}}`, `{"spec":{"l":[`+strs(30, 10000)+`]}}`)
+	want := []string{`spec: Invalid value: "object": 'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: heavy`}
+	if got := rendered(v.Errors); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestAllRulesBeyondTheBudget(t *testing.T) {
 	var rules []string
 	for i := range 20 {
@@ -121,6 +131,47 @@ func TestBoundsHold(t *testing.T) {
 					t.Errorf("%s: object %d costs %d, bound is %d", rule, i, *cost, bound)
 				}
 			}
+		}
+	}
+}
+
+// Functions whose price may be too low have no bound: what they cost is counted.
+func TestUnboundedExpressions(t *testing.T) {
+	for _, rule := range []string{
+		`self.m.transformMap(k, v, v).size() > 0`, `self.l.distinct().size() > 0`, `self.l.sortBy(x, -x).size() > 0`, `lists.range(5).size() > 0`, `self.ml.map(x, [x]).flatten().size() > 0`, `self.os.indexOf(self.os[0]) == 0`,
+	} {
+		s, set := compileSchema(t, specWith(everything, fmt.Sprintf(`{"rule":%q}`, rule)))
+		p := set.programs(bridge.Plan(s).Property("spec"), false).rules[0]
+		if p.problem != "" || p.test.bounds[0] != unbounded {
+			t.Errorf("%s: %v %s", rule, p.test.bounds, p.problem)
+		}
+	}
+}
+
+// What evaluation costs, with the prices of the API server's functions.
+func TestCountedCosts(t *testing.T) {
+	for _, c := range []struct {
+		rule string
+		cost uint64
+	}{
+		{`self.i == 7`, 3}, {`self.l.sum() == 6`, 6}, {`self.l.isSorted()`, 5}, {`self.l.all(x, x > 0)`, 18}, {`self.s.find('h') == 'h'`, 4}, {`isURL(self.s)`, 3}, {`self.set.join(',') == ''`, 3}, {`self.l.indexOf(1) == 1`, 6},
+	} {
+		s, set := compileSchema(t, specWith(everything, fmt.Sprintf(`{"rule":%q}`, c.rule)))
+		spec := bridge.Plan(s).Property("spec")
+		e, bad := newScope(set.lang, spec, false, newSizes(set.views)).parseRule(&spec.Rare.Rules[0])
+		if bad != nil {
+			t.Fatal(bad.detail)
+		}
+		p, err := e.countingProgram()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := document(t, anObject)
+		var r reader
+		r.use(d, set.views)
+		v, _ := d.Get(0, "spec")
+		if _, details, err := p.Eval(&variables{self: r.root(v, spec, false)}); err != nil || *details.ActualCost() != c.cost {
+			t.Errorf("%s: %d, not %d; %v", c.rule, *details.ActualCost(), c.cost, err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/espalier-dev/espalier/crd/cel/celsize"
 	"github.com/espalier-dev/espalier/finding"
 )
 
@@ -78,6 +79,31 @@ func TestCheck(t *testing.T) {
 				`rule-expression: properties[spec].properties[m].x-kubernetes-validations[0].rule: Invalid value: {"Rule":"nope","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: compilation failed: ERROR: <input>:1:1: undeclared reference to 'nope' (in container '')` + "\n | nope\n | ^",
 			},
 		},
+		{
+			"another error below the root", `{"type":"object","properties":{"l":{"type":"array","uniqueItems":true,"items":{"type":"string"}}},"x-kubernetes-validations":[{"rule":"nope"}]}`, nil,
+		},
+		{
+			"items of a list that is wrong itself", specWith(`"l":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"object","x-kubernetes-validations":[{"rule":"self"}]},"x-kubernetes-validations":[{"rule":"self"}]}`, ``),
+			[]string{`rule-expression: properties[spec].properties[l].items.x-kubernetes-validations[0].rule: Invalid value: {"Rule":"self","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: cel expression must evaluate to a bool`},
+		},
+		{
+			"a key that is wrong for its list", specWith(`"l":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"type":"object","properties":{"k":{"type":"string","x-kubernetes-validations":[{"rule":"self"}]}}},"x-kubernetes-validations":[{"rule":"self"}]}`, ``),
+			[]string{`rule-expression: properties[spec].properties[l].items.properties[k].x-kubernetes-validations[0].rule: Invalid value: {"Rule":"self","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: cel expression must evaluate to a bool`},
+		},
+		{"an optional old value", specWith(`"a":{"type":"integer"}`, `{"rule":"oldSelf.hasValue() && self.a > 1","optionalOldSelf":true}`), nil},
+		{
+			"a default that violates one rule, and a rule that does not compile", specWith(`"a":{"type":"integer","default":1,"x-kubernetes-validations":[{"rule":"self > 1","message":"small"}]}`, `{"rule":"nope"}`),
+			[]string{`rule-default: properties[spec].properties[a].default: Invalid value: 1: small`},
+		},
+		{
+			"types that are too large", specWith(`"a":{"type":"integer"}`, `{"rule":"`+strings.Repeat("[", 130)+strings.Repeat("]", 130)+` == []"}`),
+			[]string{`rule-expression: properties[spec].x-kubernetes-validations[0].rule: Invalid value: {"Rule":"` + strings.Repeat("[", 130) + strings.Repeat("]", 130) + ` == []","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: compilation failed: ` + celsize.Reason},
+		},
+		{"values without a type, and without rules", specWith(`"l":{"type":"array","items":{"x-kubernetes-preserve-unknown-fields":true}}`, `{"rule":"true"}`), nil},
+		{
+			"a default with several values that violate a rule", specWith(`"m":{"type":"object","default":{"b":1,"a":1},"additionalProperties":{"type":"integer","x-kubernetes-validations":[{"rule":"self > 1","message":"small"}]}}`, ``),
+			[]string{`rule-default: properties[spec].properties[m].default[a]: Invalid value: 1: small`, `rule-default: properties[spec].properties[m].default[b]: Invalid value: 1: small`},
+		},
 		{"a schema that is not structural", `{"type":"object","properties":{"a":{},"b":{"type":"string","x-kubernetes-validations":[{"rule":"nope"}]}}}`, nil},
 		{
 			"a default that violates a rule", specWith(`"a":{"type":"integer","default":1,"x-kubernetes-validations":[{"rule":"self > 1","message":"small"},{"rule":"self > oldSelf","message":"grows"}]}`, `{"rule":"nope"}`),
@@ -113,6 +139,23 @@ func TestCheckPointsIntoTheExpression(t *testing.T) {
 		if f.Pointer != want.pointer || f.Path != want.path || !strings.HasPrefix(schema[f.Offset:], want.text) {
 			t.Errorf("%s %s %q", f.Pointer, f.Path, schema[f.Offset:])
 		}
+	}
+}
+
+// Half a pair of surrogates is a character by itself, whatever follows.
+func TestOffsetsBehindEscapes(t *testing.T) {
+	for _, text := range []string{`\ud83dxude00`, `\ud83d\u0041`, `\ud83d\ud83d`, `\u00e4\\\"\/`, `\ud83d\ude00`} {
+		schema := specWith(`"a":{"type":"integer"}`, `{"rule":"\"`+text+`\" == self.b"}`)
+		schema = strings.Replace(schema, `\"`, `'`, 1)
+		schema = strings.Replace(schema, `\" == self.b`, `' == self.b`, 1)
+		found := checked(t, schema, CheckOptions{Path: "s"})
+		if len(found) != 1 || !strings.HasPrefix(schema[found[0].Offset:], ".b") {
+			t.Errorf("%s: %v", text, found)
+		}
+	}
+	found := checked(t, `{"type":"object","x-kubernetes-validations":[{"rule":"nope"}]}`, CheckOptions{Path: "s"})
+	if len(found) != 1 || found[0].Path != "s.x-kubernetes-validations[0].rule" {
+		t.Error(found)
 	}
 }
 

@@ -129,9 +129,6 @@ func misshapen(found []finding.Finding) map[string]bool {
 		}
 		for p := owner(f.Pointer, place); !bad[p]; p = p[:max(strings.LastIndexByte(p, '/'), 0)] {
 			bad[p] = true
-			if p == "" {
-				break
-			}
 		}
 	}
 	return bad

@@ -15,7 +15,7 @@ func TestLiteralThatPanics(t *testing.T) {
 		t.Errorf("%v", found)
 	}
 	v := validate(t, schema, `{"spec":{"a":1}}`, "")
-	if len(v.Errors) != 1 || !strings.Contains(v.Errors[0].Detail, "rule compile error: program instantiation failed: ") {
+	if len(v.Errors) != 1 || !strings.Contains(v.Errors[0].Detail, "rule compile error: program instantiation failed: internal error: ") {
 		t.Errorf("%v", v.Errors)
 	}
 }

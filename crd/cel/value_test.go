@@ -110,6 +110,10 @@ func TestRulesWithinEmbeddedMetadata(t *testing.T) {
 	if !strings.Contains(got, "undefined field 'labels'") || !strings.Contains(got, "no such key: name evaluating rule: b") || len(v.Errors) != 2 {
 		t.Error(got)
 	}
+	found := checked(t, schema, CheckOptions{})
+	if len(found) != 1 || !strings.Contains(found[0].Detail, "undefined field 'labels'") {
+		t.Error(found)
+	}
 }
 
 // wideValues are objects with many members of a map, or items of a list.

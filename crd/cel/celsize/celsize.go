@@ -90,7 +90,7 @@ func (t *Bound) most(all []ast.Expr) int {
 
 func (t *Bound) selected(s ast.SelectExpr) int {
 	operand := s.Operand()
-	if operand.Kind() == ast.IdentKind && operand.AsIdent() == "variables" && t.bound["variables"] == 0 {
+	if operand.AsIdent() == "variables" && t.bound["variables"] == 0 {
 		return max(1, t.variables[s.FieldName()])
 	}
 	return t.size(operand)
