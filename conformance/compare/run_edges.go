@@ -39,11 +39,11 @@ func (r *runner) edges(round uint64) {
 }
 
 // boundsPerBudget is how many edges of schemas are looked for per edge of objects, which take longer to find.
-const boundsPerBudget = 8
+const boundsPerBudget = 40
 
 // sizesPerBound is how many schemas without bounds are compared per edge of a schema: their costs are compared, and no
 // edge is looked for.
-const sizesPerBound = 8
+const sizesPerBound = 4
 
 // first finds the smallest number from which on something is true, or most+1. That there is none is seen at once: every
 // other step would take as long.
