@@ -105,8 +105,7 @@ func rewrite(n *tree.Node) {
 	}
 	n.Del("enum")
 	for _, bound := range []string{"minimum", "maximum"} {
-		// Both sides refuse every value because of a bound that no integer can be.
-		if b := n.Get(bound); b != nil && fractional(b) && n.Get("type").Text() != "integer" {
+		if b := n.Get(bound); b != nil && fractional(b) && !impossible(n, b) {
 			n.Del(bound)
 		}
 	}
@@ -118,6 +117,12 @@ func rewrite(n *tree.Node) {
 		list.Kids = append(list.Kids, branch)
 	}
 	each(n, rewrite)
+}
+
+// impossible reports whether a value of the type cannot be as large as a fractional bound of it, or no such number. Both
+// sides refuse every value because of such a bound.
+func impossible(n, bound *tree.Node) bool {
+	return n.Get("type").Text() == "integer" || n.Get("format").Text() == "float" && math.Abs(number(bound)) > math.MaxFloat32
 }
 
 func number(n *tree.Node) float64 {

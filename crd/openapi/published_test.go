@@ -56,9 +56,9 @@ func shortened(v any) any {
 	return v
 }
 
-// TestPublished compares what servers publish with files: models of a CRD with all
+// TestGoldenPublished compares what servers publish with files: models of a CRD with all
 // keywords, and paths with all operations.
-func TestPublished(t *testing.T) {
+func TestGoldenPublished(t *testing.T) {
 	d, v := version(t, everything)
 	members := func(data []byte) []byte { return []byte("{" + string(data) + "}") }
 	models := func(f Format) []byte {

@@ -236,6 +236,11 @@ func statusError(v *espalier.Violation) *field.Error {
 		e.Detail = before + " in " + inStatus
 		return e
 	}
+	const factor = "factor MultipleOf declared for "
+	if rest, ok := strings.CutPrefix(e.Detail, factor+v.At); ok {
+		e.Detail = factor + inStatus + rest
+		return e
+	}
 	quote := ""
 	if strings.HasPrefix(e.Detail, `"`) {
 		quote = `"`

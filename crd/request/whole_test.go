@@ -94,25 +94,31 @@ func TestStatusThatIsAList(t *testing.T) {
 	}
 }
 
-// A status that is a number has no name in the details of its errors.
+// A status that is a number has no name in the details of its errors, and fields are named as they are called in it.
 func TestStatusThatIsANumber(t *testing.T) {
 	const object = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"d","resourceVersion":"7"}`
-	r, s := gadget(t, `{"type":"object","properties":{"status":{"type":"integer","format":"int32","maximum":3000000000}}}`)
-	old, err := s.DecodeStored([]byte(object + `}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, _, err := s.Decode([]byte(object+`,"status":3}`), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.PrepareUpdate(o, old, request.Status)
-	found, err := r.Validate(s, o, request.Options{Old: old, Target: request.Status})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := texts(&found), `status: Invalid value: "": Maximum boundary value must be of type integer with format int32 in `; got != want {
-		t.Errorf("%s, want %s", got, want)
+	for _, c := range []struct{ schema, status, want string }{
+		{`{"type":"integer","format":"int32","maximum":3000000000}`, `3`, `status: Invalid value: "": Maximum boundary value must be of type integer with format int32 in `},
+		{`{"type":"number","multipleOf":-2}`, `3`, `status: Invalid value: -2: factor MultipleOf declared for  must be positive: -2`},
+		{`{"type":"object","properties":{"a":{"type":"number","multipleOf":-2}}}`, `{"a":3}`, `status.a: Invalid value: -2: factor MultipleOf declared for a must be positive: -2`},
+	} {
+		r, s := gadget(t, `{"type":"object","properties":{"status":`+c.schema+`}}`)
+		old, err := s.DecodeStored([]byte(object + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, _, err := s.Decode([]byte(object+`,"status":`+c.status+`}`), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.PrepareUpdate(o, old, request.Status)
+		found, err := r.Validate(s, o, request.Options{Old: old, Target: request.Status})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(&found); got != c.want {
+			t.Errorf("%s: %s, want %s", c.schema, got, c.want)
+		}
 	}
 }
 
