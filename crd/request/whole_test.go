@@ -40,47 +40,15 @@ func TestDecodeLooksForTheKindFirst(t *testing.T) {
 	}
 }
 
-// Errors outside the status do not keep rules from being evaluated when a status is written: API servers do not find
-// them there.
-func TestRulesOfStatusUpdates(t *testing.T) {
+// writeStatus returns the errors of a write of a status. before is how the stored object goes on after its metadata.
+func writeStatus(t *testing.T, r *request.Resource, s *request.Schema, before, status string) string {
+	t.Helper()
 	const object = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"d","resourceVersion":"7"}`
-	r, s := gadget(t, `{"type":"object","required":["spec"],"properties":{"spec":{"type":"object"},"status":{"type":"object","properties":{
-		"ready":{"type":"integer","format":"int32","x-kubernetes-validations":[{"rule":"self >= 0","message":"negative"}]}}}}}`)
-	old, err := s.DecodeStored([]byte(object + `}`))
+	old, err := s.DecodeStored([]byte(object + before))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for status, want := range map[string]string{
-		`{"ready":1}`:    "",
-		`{"ready":-1}`:   "status.ready: Invalid value: -1: negative",
-		`{"ready":1e12}`: `status: Invalid value: "": Checked value must be of type integer with format int32 in ready`,
-		`{"ready":"x"}`: `status.ready: Invalid value: "string": ready in body must be of type integer: "string"` + "\n" +
-			"<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
-	} {
-		o, _, err := s.Decode([]byte(object+`,"status":`+status+`}`), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.PrepareUpdate(o, old, request.Status)
-		found, err := r.Validate(s, o, request.Options{Old: old, Target: request.Status})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := texts(&found); got != want {
-			t.Errorf("%s:\n%s\nwant:\n%s", status, got, want)
-		}
-	}
-}
-
-// API servers name the items of a status that is a list as members of it.
-func TestStatusThatIsAList(t *testing.T) {
-	const object = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"d","resourceVersion":"7"}`
-	r, s := gadget(t, `{"type":"object","properties":{"status":{"type":"array","items":{"type":"integer"}}}}`)
-	old, err := s.DecodeStored([]byte(object + `}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, _, err := s.Decode([]byte(object+`,"status":["x"]}`), nil, 0)
+	o, _, err := s.Decode([]byte(object+`,"status":`+status+`}`), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,34 +57,44 @@ func TestStatusThatIsAList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := texts(&found), `status.[0]: Invalid value: "string": [0] in body must be of type integer: "string"`; got != want {
+	return texts(&found)
+}
+
+// Errors outside the status do not keep rules from being evaluated when a status is written: API servers do not find
+// them there.
+func TestRulesOfStatusUpdates(t *testing.T) {
+	r, s := gadget(t, `{"type":"object","required":["spec"],"properties":{"spec":{"type":"object"},"status":{"type":"object","properties":{
+		"ready":{"type":"integer","format":"int32","x-kubernetes-validations":[{"rule":"self >= 0","message":"negative"}]}}}}}`)
+	for status, want := range map[string]string{
+		`{"ready":1}`:    "",
+		`{"ready":-1}`:   "status.ready: Invalid value: -1: negative",
+		`{"ready":1e12}`: `status: Invalid value: "": Checked value must be of type integer with format int32 in ready`,
+		`{"ready":"x"}`: `status.ready: Invalid value: "string": ready in body must be of type integer: "string"` + "\n" +
+			"<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+	} {
+		if got := writeStatus(t, r, s, "}", status); got != want {
+			t.Errorf("%s:\n%s\nwant:\n%s", status, got, want)
+		}
+	}
+}
+
+// API servers name the items of a status that is a list as members of it.
+func TestStatusThatIsAList(t *testing.T) {
+	r, s := gadget(t, `{"type":"object","properties":{"status":{"type":"array","items":{"type":"integer"}}}}`)
+	if got, want := writeStatus(t, r, s, "}", `["x"]`), `status.[0]: Invalid value: "string": [0] in body must be of type integer: "string"`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
 // A status that is a number has no name in the details of its errors, and fields are named as they are called in it.
 func TestStatusThatIsANumber(t *testing.T) {
-	const object = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"d","resourceVersion":"7"}`
 	for _, c := range []struct{ schema, status, want string }{
 		{`{"type":"integer","format":"int32","maximum":3000000000}`, `3`, `status: Invalid value: "": Maximum boundary value must be of type integer with format int32 in `},
 		{`{"type":"number","multipleOf":-2}`, `3`, `status: Invalid value: -2: factor MultipleOf declared for  must be positive: -2`},
 		{`{"type":"object","properties":{"a":{"type":"number","multipleOf":-2}}}`, `{"a":3}`, `status.a: Invalid value: -2: factor MultipleOf declared for a must be positive: -2`},
 	} {
 		r, s := gadget(t, `{"type":"object","properties":{"status":`+c.schema+`}}`)
-		old, err := s.DecodeStored([]byte(object + `}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, _, err := s.Decode([]byte(object+`,"status":`+c.status+`}`), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.PrepareUpdate(o, old, request.Status)
-		found, err := r.Validate(s, o, request.Options{Old: old, Target: request.Status})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := texts(&found); got != c.want {
+		if got := writeStatus(t, r, s, "}", c.status); got != c.want {
 			t.Errorf("%s: %s, want %s", c.schema, got, c.want)
 		}
 	}
@@ -124,7 +102,6 @@ func TestStatusThatIsANumber(t *testing.T) {
 
 // Where fields are preserved, so is a null. It is no change of a status that is missing, and rules are evaluated.
 func TestNullStatus(t *testing.T) {
-	const object = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"d","resourceVersion":"7"}`
 	v := &crd.Version{Name: "v1", Status: true, Schema: []byte(`{"type":"object","properties":{"status":{"type":"object"},
 		"spec":{"type":"object","x-kubernetes-validations":[{"rule":"self.size == 1","message":"no"}],"properties":{"size":{"type":"integer"}}}}}`)}
 	s, err := request.Compile(v, true)
@@ -138,20 +115,7 @@ func TestNullStatus(t *testing.T) {
 		`,"status":{}}`: `status: Invalid value: "null":  in body must be of type object: "null"` + "\n" +
 			"<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
 	} {
-		old, err := s.DecodeStored([]byte(object + before))
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, _, err := s.Decode([]byte(object+`,"status":null}`), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.PrepareUpdate(o, old, request.Status)
-		found, err := r.Validate(s, o, request.Options{Old: old, Target: request.Status})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := texts(&found); got != want {
+		if got := writeStatus(t, r, s, before, "null"); got != want {
 			t.Errorf("after %s: %s", before, got)
 		}
 	}
