@@ -401,6 +401,31 @@ func TestRuleTypeName(t *testing.T) {
 	}
 }
 
+func TestRuleKeyText(t *testing.T) {
+	const schema = `{"type":"object","properties":{"a":{"type":"object","properties":{"l":{"type":"array","maxItems":4,"items":{"type":"integer"}}},
+		"x-kubernetes-validations":[{"rule":"self.l.transformMapEntry(k, v, {%s: v}).size() == 1"}]}}}`
+	object := []byte(`{"a":{"l":[2,1]}}`)
+	for key, want := range map[string]string{"self": `insert failed: key {"l":[2,1]} already exists`, "'x'": `insert failed: key x already exists`} {
+		compiled, err := espalier.Compile(fmt.Appendf(nil, schema, key), espalier.CompileOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules, err := cel.Compile(compiled)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := compiled.Validate(object, espalier.ValidateOptions{Rules: rules})
+		if err != nil || len(got.Errors) != 1 || !strings.HasPrefix(got.Errors[0].Detail, want) {
+			t.Error("ours:", got.Errors, err)
+		}
+		ours, theirs := both(t, fmt.Sprintf(schema, key))
+		a, b := ours.Validate(object, oracle.ValidateOptions{}), theirs.Validate(object, oracle.ValidateOptions{})
+		if a.String() != b.String() {
+			t.Errorf("%s\n%s", &a, &b)
+		}
+	}
+}
+
 func TestRuleTypeSize(t *testing.T) {
 	nested := func(depth int) []byte {
 		rule := "true"

@@ -10,12 +10,14 @@ import (
 // Numbers that change their type when they are stored are explained, also where only a generation or an error shows it.
 func TestRequestsExplainNumberForms(t *testing.T) {
 	const head = `{"apiVersion":"orchard.example/v1","kind":"Tree","metadata":{"creationTimestamp":"2026-01-02T03:04:05Z","generation":1,"name":"a","namespace":"b","resourceVersion":"7"}`
-	p, d := NewResources([]byte(`{"type":"object","properties":{"n":{"type":"number"}},"enum":[{}]}`), forms.Form{})
+	p, d := NewResources([]byte(`{"type":"object","properties":{"n":{"type":"number"},"l":{"enum":[[-0.0,1e2]],"x-kubernetes-preserve-unknown-fields":true}},"enum":[{}]}`), forms.Form{})
 	if d != nil {
 		t.Fatal(d)
 	}
-	for body, want := range map[string]string{`,"n":0.0}`: numberForm, `,"n":-0.0}`: numberForm, `,"n":2}`: ""} {
-		d, theirs, row := p.Request(oracle.Operation{Verb: oracle.Update, Old: []byte(head + `,"n":0}`), Body: []byte(head + body)})
+	for body, want := range map[string]string{
+		`,"l":[0,100],"n":0.0}`: numberForm, `,"l":[0,100],"n":-0.0}`: numberForm, `,"l":[0,100],"n":2}`: "", `,"l":[-0.0,1e2],"n":0}`: numberForm,
+	} {
+		d, theirs, row := p.Request(oracle.Operation{Verb: oracle.Update, Old: []byte(head + `,"l":[0,100],"n":0}`), Body: []byte(head + body)})
 		if d != nil || len(theirs.Errors) == 0 || row != want {
 			t.Errorf("%s: row %q, want %q\n%v\n%s", body, row, want, d, &theirs)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -106,8 +107,14 @@ func Render(e *field.Error) string {
 	if strings.Contains(text, "selfType") {
 		text = selfType.ReplaceAllString(text, "selfType")
 	}
+	if strings.Contains(text, "insert failed: key ") {
+		text = insertedTwice.ReplaceAllString(text, "insert failed: key (value) already exists")
+	}
 	return text
 }
+
+// A key of a map that is no scalar is shown as Go prints it, with addresses (DIVERGENCES.md, rule-key-text).
+var insertedTwice = regexp.MustCompile(`insert failed: key [&{\[].*? already exists`)
 
 // validators are what a server builds once for a version of a CRD.
 type validators struct {

@@ -47,6 +47,9 @@ func (l *list) Type() ref.Type { return types.ListType }
 // Value implements ref.Val.
 func (l *list) Value() any { return l.doc.Any(l.at) }
 
+// String is the list as errors show it.
+func (l *list) String() string { return string(l.doc.AppendCanonical(nil, l.at)) }
+
 // ConvertToNative implements ref.Val. Lists of strings become such in Go, as
 // functions of the libraries expect.
 func (l *list) ConvertToNative(t reflect.Type) (any, error) {

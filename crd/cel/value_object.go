@@ -88,6 +88,10 @@ func (o *object) Type() ref.Type { return types.MapType }
 // Value implements ref.Val.
 func (o *object) Value() any { return o.doc.Any(o.at) }
 
+// String is the object as errors show it, for example one that is inserted
+// twice as the key of a map.
+func (o *object) String() string { return string(o.doc.AppendCanonical(nil, o.at)) }
+
 // ConvertToNative implements ref.Val.
 func (o *object) ConvertToNative(t reflect.Type) (any, error) {
 	if t.Kind() == reflect.Map {

@@ -89,6 +89,24 @@ func TestWhatRulesCannotSee(t *testing.T) {
 	}
 }
 
+// Errors show values as JSON, and not as Go prints them: keys of a map may be
+// of any type.
+func TestValuesInErrors(t *testing.T) {
+	for rule, want := range map[string]string{
+		`self.l.transformMapEntry(i, x, {self.pu: x}).size() == 3`:                ``, // every access is another key
+		`[self.pu].exists(p, self.l.transformMapEntry(i, x, {p: x}).size() == 3)`: `insert failed: key {"u":{"deep":[1,2.5]},"z":1} already exists`,
+		`[self.l2].exists(p, self.l.transformMapEntry(i, x, {p: x}).size() == 3)`: `insert failed: key [3,1,2] already exists`,
+	} {
+		v := validate(t, specWith(everything, `{"rule":`+strconv.Quote(rule)+`}`), anObject, "")
+		if want == "" && v.Valid() {
+			continue
+		}
+		if len(v.Errors) != 1 || !strings.HasPrefix(v.Errors[0].Detail, want) || want == "" {
+			t.Errorf("%s: %v", rule, rendered(v.Errors))
+		}
+	}
+}
+
 func TestRootsAreResources(t *testing.T) {
 	schema := `{"type":"object","properties":{"metadata":{"type":"object","properties":{"name":{"type":"string","maxLength":3,"x-kubernetes-validations":[{"rule":"self.size() < 3","message":"long"}]}}}},
 		"x-kubernetes-validations":[{"rule":"self.kind == 'K' && self.apiVersion == 'v1' && self.metadata.name == 'nm' && !has(self.metadata.generateName)"},{"rule":"self.metadata.name == 'other'","message":"m","fieldPath":".metadata.name"}]}`
