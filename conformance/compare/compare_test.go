@@ -126,3 +126,20 @@ func TestShrinkKeepsOldAndNew(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A default with an unknown field of metadata and a kind that is no string: every walk of the reference over it goes in
+// another order, and the error shows what the last one left.
+func TestCRDsWithCoercedDefaults(t *testing.T) {
+	doc := []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{},"spec":{"group":"y.kubernetes.io","names":{"kind":"Tree","plural":"trees"},
+		"scope":"Namespaced","versions":[{"additionalPrinterColumns":[{}],"name":"v1beta1","served":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":
+		{"properties":{"values":{"items":null,"type":"object","x-kubernetes-embedded-resource":true,"properties":{"apiVersion":{"type":"string"},"metadata":{"type":"object"}},
+		"default":{"z":1,"metadata":{"name":"m","foo":1},"kind":3,"apiVersion":"v1"}}},"required":["values"],"type":"object","items":"string"}}}]},"status":{}}`)
+	for range 20 {
+		if d, theirs := CRD(doc, oracle.CRDOptions{}); d != nil || len(theirs.Errors) == 0 {
+			t.Fatal(d, theirs.Errors)
+		}
+	}
+	if a := []string{"x: Invalid value: 1: must not have unknown fields"}; onlyCoerced(a, nil) || onlyCoerced(append(a, "y"), append(a, "z")) {
+		t.Error("a missing error and another text pass for a coerced default")
+	}
+}
