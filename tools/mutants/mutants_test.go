@@ -53,6 +53,23 @@ func TestMutants(t *testing.T) {
 	}
 }
 
+// The order of arguments of max does not matter, that of other functions does.
+func TestSymmetricCalls(t *testing.T) {
+	s, err := read(repository(t), []string{"crd/splice"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(text string) bool {
+		return slices.ContainsFunc(s.mutants, func(m *mutant) bool { return strings.Contains(m.ID, text) })
+	}
+	if has("end, colon → colon, end in end = max(end, colon)") {
+		t.Error("arguments of max are swapped")
+	}
+	if !has("colon, text → text, colon in return slices.Concat(key, colon, text), nil") {
+		t.Error("arguments of slices.Concat are not swapped")
+	}
+}
+
 // A change that tests see is noticed, and no file changes.
 func TestTry(t *testing.T) {
 	if testing.Short() {

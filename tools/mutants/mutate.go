@@ -263,8 +263,11 @@ func (f *finder) otherResult(result ast.Expr) string {
 	return ""
 }
 
-// arguments swaps neighbours of the same type.
+// arguments swaps neighbours of the same type, unless their order cannot matter.
 func (f *finder) arguments(n *ast.CallExpr) {
+	if f.isSymmetric(n) {
+		return
+	}
 	for i := 1; i < len(n.Args); i++ {
 		a, b := n.Args[i-1], n.Args[i]
 		ta, tb := f.pkg.TypesInfo.TypeOf(a), f.pkg.TypesInfo.TypeOf(b)
@@ -274,6 +277,22 @@ func (f *finder) arguments(n *ast.CallExpr) {
 		between := string(f.source[f.pkg.Fset.Position(a.End()).Offset:f.pkg.Fset.Position(b.Pos()).Offset])
 		f.replace(a.Pos(), b.End(), f.textOf(b)+between+f.textOf(a))
 	}
+}
+
+// isSymmetric reports whether a call compares two values for equality, or takes the smaller or larger one.
+func (f *finder) isSymmetric(n *ast.CallExpr) bool {
+	fun := ast.Unparen(n.Fun)
+	if selector, ok := fun.(*ast.SelectorExpr); ok {
+		fun = selector.Sel
+	}
+	name, ok := fun.(*ast.Ident)
+	if !ok {
+		return false
+	}
+	if _, builtin := f.pkg.TypesInfo.Uses[name].(*types.Builtin); builtin {
+		return name.Name == "min" || name.Name == "max"
+	}
+	return strings.HasPrefix(strings.ToLower(name.Name), "equal")
 }
 
 // isLog reports whether a call writes a log or a metric, which tests need not notice.
