@@ -20,8 +20,13 @@ type feature struct {
 	strip func(schema *tree.Node) bool // takes the feature out of one schema and says whether it was there
 }
 
-// unhashable is how the reference's evaluation of a rule crashes on a list map whose keys are no scalars.
-const unhashable = "internal error: runtime error: hash of unhashable type"
+// unhashable is how the reference's evaluation of a rule crashes on a list map whose keys are objects or arrays.
+var unhashable = regexp.MustCompile(`internal error: runtime error: hash of unhashable type (map\[string\]|\[\])interface`)
+
+// crashedOnKeys reports whether an error or warning of the reference that we do not have is about such a crash.
+func crashedOnKeys(ours, theirs *oracle.Validation) bool {
+	return slices.ContainsFunc(slices.Concat(difference(theirs.Errors, ours.Errors), difference(theirs.Warnings, ours.Warnings)), unhashable.MatchString)
+}
 
 var features = []feature{
 	{"fractional-bounds", regexp.MustCompile(`in body should be (less than|greater than|a multiple of)|MultipleOf declared`), stripBounds},
@@ -122,7 +127,7 @@ func (p *Pair) explained(object []byte, o oracle.ValidateOptions, ours, theirs *
 	if limited(ours, theirs) {
 		return "error-limit"
 	}
-	if slices.ContainsFunc(append(slices.Clone(theirs.Errors), theirs.Warnings...), func(e string) bool { return strings.Contains(e, unhashable) }) {
+	if crashedOnKeys(ours, theirs) {
 		return "list-map-key-crash"
 	}
 	wanted, row := suspects(ours, theirs)

@@ -181,7 +181,7 @@ func (p *Resources) feature(q oracle.Operation, ours, theirs *oracle.Answer) str
 	if limited(&ours.Validation, &theirs.Validation) {
 		return "error-limit"
 	}
-	if slices.ContainsFunc(slices.Concat(theirs.Errors, theirs.Warnings), func(e string) bool { return strings.Contains(e, unhashable) }) {
+	if crashedOnKeys(&ours.Validation, &theirs.Validation) {
 		return "list-map-key-crash"
 	}
 	wanted, row := suspects(&ours.Validation, &theirs.Validation)

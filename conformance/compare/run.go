@@ -78,7 +78,7 @@ type Counts struct {
 // Comparisons is the number of answers that were compared: about schemas, CRDs, objects, and values to which a rule applies.
 func (c *Counts) Comparisons() int64 {
 	return c.Results.Load() + c.Mutants.Load() + c.Objects.Load() + c.Runs() + c.CRDs.Load() + c.Created.Load() + c.Changed.Load() + c.RuleRuns.Load() +
-		c.ComposedSchemas.Load() + c.ComposedRuns.Load() + c.Versioned.Load() + c.EdgeRuns.Load() +
+		c.ComposedSchemas.Load() + c.ComposedRuns.Load() + c.Versioned.Load() + c.Paths.Load() + c.EdgeRuns.Load() +
 		c.Grammar.Comparisons() +
 		c.Asked.Load() + c.Admissions.Load() + 3*c.Steps.Load() + c.Moded.Load()
 }

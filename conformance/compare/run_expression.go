@@ -19,12 +19,13 @@ type ExpressionCounts struct {
 	ComposedSchemas, Composed, ComposedRefused, ComposedRuns atomic.Int64 // schemas, their rules, those refused when the schema is checked, and validations
 	DistinctRules                                            atomic.Int64 // that were evaluated: no two have the same text and type of self
 	Versioned                                                atomic.Int64 // schemas checked in another compatibility version
+	Paths                                                    atomic.Int64 // checks of schemas and CRDs that name fields by paths, and validations
 }
 
 // String is a line of progress.
 func (c *ExpressionCounts) String() string {
-	return fmt.Sprintf("composed rules %d (refused %d, distinct ones evaluated %d), validations of them %d, checks in other versions %d",
-		c.Composed.Load(), c.ComposedRefused.Load(), c.DistinctRules.Load(), c.ComposedRuns.Load(), c.Versioned.Load())
+	return fmt.Sprintf("composed rules %d (refused %d, distinct ones evaluated %d), validations of them %d, checks in other versions %d, checks of paths %d",
+		c.Composed.Load(), c.ComposedRefused.Load(), c.DistinctRules.Load(), c.ComposedRuns.Load(), c.Versioned.Load(), c.Paths.Load())
 }
 
 // The columns of the tables.
@@ -89,7 +90,43 @@ func (c *cover) evaluated(r *expression.Rule) (first bool) {
 
 // expressions compares schemas with composed rules, and validations of objects of them.
 func (r *runner) expressions(round uint64) {
-	r.each(r.cfg.Expressions, func(i int) { r.expression(r.cfg.Seed + round*uint64(r.cfg.Expressions) + uint64(i)) })
+	r.each(r.cfg.Expressions, func(i int) {
+		seed := r.cfg.Seed + round*uint64(r.cfg.Expressions) + uint64(i)
+		r.paths(seed)
+		r.expression(seed)
+	})
+}
+
+// paths compares a schema and a CRD that name fields by paths, and where the rules report their errors.
+func (r *runner) paths(seed uint64) {
+	p := expression.NewPaths(seed)
+	origin := fmt.Sprintf("paths %d", seed)
+	r.counts.Paths.Add(2)
+	if d, _ := CRD(p.CRD, oracle.CRDOptions{}); d != nil {
+		r.differ(d, origin)
+	}
+	d, theirs := Schema(p.Schema, false)
+	if d != nil {
+		r.differ(d, origin)
+	}
+	if d != nil || !theirs.Accepted() {
+		return
+	}
+	pair, d := Compile(p.Schema)
+	if d != nil {
+		r.differ(d, origin)
+	}
+	if pair == nil {
+		return
+	}
+	r.counts.Paths.Add(1)
+	d, _, row := pair.Validate([]byte(`{"spec":{}}`), oracle.ValidateOptions{})
+	if row != "" {
+		r.explain(row)
+	}
+	if d != nil {
+		r.differ(d, origin)
+	}
 }
 
 // oldest and newest are the minor versions that rules are checked in besides the reference's own choice.

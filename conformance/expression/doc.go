@@ -19,6 +19,9 @@
 //	algebra    = sums of lists in scope with themselves, their parts, oldSelf and literals with duplicates; their size,
 //	             items and equality
 //	partial    = macros whose body is true, false or an error, depending on the item
+//	paths      = fields with odd names (quotes, brackets, escapes, the empty name, names as long as a token), and fieldPath,
+//	             jsonPath of selectable fields and paths of the scale subresource that lead to them, in both notations,
+//	             with every escape, and with a character too many or too few
 //	spoiled    = an expression of another type, an unknown field, function or variable, null, a bad literal
 //
 // Objects take their values from the same texts and numbers as literals, so that comparisons are true about as often as

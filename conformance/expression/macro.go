@@ -99,7 +99,7 @@ func (g *generator) test(depth int) (string, bool) {
 		return g.has()
 	}
 	if g.one(8) {
-		return g.mappedTest(depth)
+		return g.madeTest(depth)
 	}
 	s, ok := g.source(depth, anything)
 	if !ok {
@@ -205,8 +205,18 @@ func (g *generator) mapped(t *types.Type, depth int) (string, bool) {
 	return s.text + ".transformMap(" + x + ", " + y + ", " + filter + g.body(value, depth, a, b) + ")", true
 }
 
-// mappedTest makes a bool about a map that a macro makes: few overloads have an argument of such a type.
-func (g *generator) mappedTest(depth int) (string, bool) {
+// madeTest makes a bool about a map or a sorted list that a macro makes: few overloads have an argument of such a type.
+func (g *generator) madeTest(depth int) (string, bool) {
+	if g.one(3) {
+		s, ok := g.source(depth, func(t *types.Type) bool { return t.Kind() == types.ListKind })
+		if !ok {
+			return "", false
+		}
+		g.use("macro sortBy")
+		g.use("list_size")
+		x := g.name()
+		return "(" + s.text + ".sortBy(" + x + ", " + g.body(plainTypes[g.IntN(10)], depth, variable{x, s.value}) + ").size() " + g.of("==", "<", ">") + " " + g.of("0", "1", "2") + ")", true
+	}
 	t := types.NewMapType([]*types.Type{types.StringType, types.IntType}[g.IntN(2)], plainTypes[g.IntN(10)])
 	text, ok := g.mapped(t, depth)
 	if !ok {

@@ -135,13 +135,19 @@ func (g *generator) message(r *Rule, featured *signature) {
 	}
 	before := g.uses
 	g.uses, g.loops, g.fine = nil, 0, g.one(2)
-	switch g.IntN(6) {
+	switch g.IntN(7) {
 	case 0, 1:
 		r.MessageExpression = g.expr(types.StringType, 1+g.IntN(3))
 	case 2, 3:
 		r.MessageExpression = "(" + g.asserted(featured, 1) + ") ? 'yes' : " + g.expr(types.StringType, 1)
 	case 4:
 		r.MessageExpression = "string(" + g.expr(plainTypes[g.IntN(10)], 2) + ")"
+	case 5:
+		made, ok := g.madeTest(2)
+		if !ok {
+			made = "true"
+		}
+		r.MessageExpression = made + " ? 'yes' : " + g.expr(types.StringType, 1)
 	default:
 		r.MessageExpression = g.of("' '", "'a\\nb'", "'x' + self", "1", "'long '.replace('o', '"+strings.Repeat("o", 300)+"')", "string(self)")
 	}

@@ -178,8 +178,11 @@ func run() error {
 	if missing := counts.Missing(); len(missing) > 0 && !*short {
 		return fmt.Errorf("%d combinations were never compared:\n%s", len(missing), strings.Join(missing, "\n"))
 	}
-	if usual && *short {
-		return unexpected(counts.Rows)
+	switch {
+	case usual && *short:
+		return unexpected(counts.Rows, inShort)
+	case usual:
+		return unexpected(counts.Rows, inLong)
 	}
 	return nil
 }
