@@ -29,7 +29,7 @@ type patched struct {
 	turns  int // applies that were running
 }
 
-func patch(t *testing.T, ctx context.Context, kind string, body io.Reader, length int64, limit int64, own func([]byte) error) (p patched, w *httptest.ResponseRecorder, aborted any) {
+func patch(ctx context.Context, t *testing.T, kind string, body io.Reader, length, limit int64, own func([]byte) error) (p patched, w *httptest.ResponseRecorder, aborted any) {
 	t.Helper()
 	req := httptest.NewRequestWithContext(ctx, http.MethodPatch, "/", body)
 	req.Header.Set("Content-Type", kind)
@@ -81,7 +81,7 @@ func TestAppliesTakeTurns(t *testing.T) {
 		if test.unknown {
 			length = -1
 		}
-		p, w, aborted := patch(t, t.Context(), test.kind, strings.NewReader(test.body), length, test.limit, test.own)
+		p, w, aborted := patch(t.Context(), t, test.kind, strings.NewReader(test.body), length, test.limit, test.own)
 		if w.Code != test.code || aborted != nil {
 			t.Errorf("%s: %d %v %s", test.name, w.Code, aborted, w.Body)
 		}
@@ -97,16 +97,16 @@ func TestAppliesTakeTurns(t *testing.T) {
 // The handler reports what is wrong with a body.
 func TestApplyOfBodyThatCannotBeRead(t *testing.T) {
 	refuse := func([]byte) error { return errors.New("refused") }
-	if p, _, _ := patch(t, t.Context(), apply, strings.NewReader("12345"), -1, 4, refuse); !p.called || len(p.body) < 5 || p.err != nil {
+	if p, _, _ := patch(t.Context(), t, apply, strings.NewReader("12345"), -1, 4, refuse); !p.called || len(p.body) < 5 || p.err != nil {
 		t.Errorf("too long: %+v", p)
 	}
 	long := bytes.Repeat([]byte{'x'}, DefaultMaxRequestBodyBytes+1)
-	if p, _, _ := patch(t, t.Context(), apply, bytes.NewReader(long), -1, 0, refuse); !p.called || len(p.body) != len(long) {
+	if p, _, _ := patch(t.Context(), t, apply, bytes.NewReader(long), -1, 0, refuse); !p.called || len(p.body) != len(long) {
 		t.Errorf("too long by default: %t, %d bytes", p.called, len(p.body))
 	}
 	broken := errors.New("broken")
 	body := io.MultiReader(strings.NewReader("123"), iotest.ErrReader(broken))
-	if p, _, _ := patch(t, t.Context(), apply, body, -1, 10, refuse); p.body != "123" || !errors.Is(p.err, broken) {
+	if p, _, _ := patch(t.Context(), t, apply, body, -1, 10, refuse); p.body != "123" || !errors.Is(p.err, broken) {
 		t.Errorf("broken: %+v", p)
 	}
 }
@@ -124,17 +124,17 @@ func TestApplyEndsWithItsRequest(t *testing.T) {
 	large := `{"a":"` + strings.Repeat("x", largeApply) + `"}`
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	p, _, aborted := patch(t, gone, apply, strings.NewReader(large), -1, 0, nil)
+	p, _, aborted := patch(gone, t, apply, strings.NewReader(large), -1, 0, nil)
 	if p.called || aborted != any(http.ErrAbortHandler) {
 		t.Errorf("canceled: %t %v", p.called, aborted)
 	}
 	late, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
-	p, w, aborted := patch(t, late, apply, strings.NewReader(large), -1, 0, nil)
+	p, w, aborted := patch(late, t, apply, strings.NewReader(large), -1, 0, nil)
 	if p.called || aborted != nil || w.Code != http.StatusGatewayTimeout {
 		t.Errorf("late: %t %v %d", p.called, aborted, w.Code)
 	}
-	if p, _, _ := patch(t, late, apply, strings.NewReader("{}"), -1, 0, nil); !p.called {
+	if p, _, _ := patch(late, t, apply, strings.NewReader("{}"), -1, 0, nil); !p.called {
 		t.Error("a small apply waits")
 	}
 }

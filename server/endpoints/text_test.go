@@ -41,11 +41,11 @@ func inPieces(document string, n int) http.HandlerFunc {
 
 func read(t *testing.T, accept string, s streaming, handler http.HandlerFunc) (*httptest.ResponseRecorder, any) {
 	t.Helper()
-	return readWithin(t, t.Context(), accept, s, handler)
+	return readWithin(t.Context(), t, accept, s, handler)
 }
 
 // readWithin returns the answer, and what the handler panics with.
-func readWithin(t *testing.T, ctx context.Context, accept string, s streaming, handler http.HandlerFunc) (w *httptest.ResponseRecorder, aborted any) {
+func readWithin(ctx context.Context, t *testing.T, accept string, s streaming, handler http.HandlerFunc) (w *httptest.ResponseRecorder, aborted any) {
 	t.Helper()
 	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	req.Header.Set("Accept", accept)
@@ -240,7 +240,7 @@ func TestConversionEndsWithItsRequest(t *testing.T) {
 	}()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(context.DeadlineExceeded)
-	w, aborted := readWithin(t, ctx, asYAML, inOnePiece, inPieces(`{"a":1}`, 10))
+	w, aborted := readWithin(ctx, t, asYAML, inOnePiece, inPieces(`{"a":1}`, 10))
 	if w.Code != http.StatusGatewayTimeout || aborted != nil || !strings.Contains(w.Body.String(), "request did not complete within the allotted timeout") {
 		t.Errorf("%d %v %s", w.Code, aborted, w.Body)
 	}
