@@ -102,9 +102,14 @@ func TestLostLease(t *testing.T) {
 	a, _ := join(t, client, replica.Options{Prefix: prefix})
 	a.Saw(1)
 
-	caught := make(chan struct{}, 1)
+	caught := make(chan bool, 2)
+	var b *replica.Member
+	failures := 1
 	b, err := replica.Join(t.Context(), client, replica.Options{Prefix: prefix, TTL: 2 * time.Second, CatchUp: func(context.Context) error {
-		caught <- struct{}{}
+		caught <- b.Current()
+		if failures--; failures >= 0 {
+			return errors.New("etcd does not answer")
+		}
 		return nil
 	}})
 	if err != nil {
@@ -124,10 +129,15 @@ func TestLostLease(t *testing.T) {
 	}
 
 	go b.Run(ctx)
-	select {
-	case <-caught:
-	case <-ctx.Done():
-		t.Fatal("does not catch up")
+	for range 2 {
+		select {
+		case current := <-caught:
+			if current {
+				t.Error("is current before it has read what it has missed")
+			}
+		case <-ctx.Done():
+			t.Fatal("does not catch up")
+		}
 	}
 	for !b.Current() {
 		if ctx.Err() != nil {

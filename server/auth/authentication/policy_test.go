@@ -17,6 +17,7 @@ func TestHealthIsForEverybody(t *testing.T) {
 		in   bool
 	}{
 		{"health", authorizer.AttributesRecord{User: somebody, Verb: "get", Path: "/livez"}, true},
+		{"the head of health", authorizer.AttributesRecord{User: somebody, Verb: "head", Path: "/readyz"}, true},
 		{"writing health", authorizer.AttributesRecord{User: somebody, Verb: "post", Path: "/livez"}, false},
 		{"below health", authorizer.AttributesRecord{User: somebody, Verb: "get", Path: "/readyz/etcd"}, false},
 		{"a resource with a path of health", authorizer.AttributesRecord{User: somebody, Verb: "get", Path: "/livez", ResourceRequest: true}, false},

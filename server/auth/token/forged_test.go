@@ -151,6 +151,8 @@ func TestClaimsThatNoIssuerWrites(t *testing.T) {
 		"no audience":       {func(c, _ claims) { delete(c, "aud") }, "service account token has no audience"},
 		"no kubernetes.io":  {func(c, _ claims) { delete(c, "kubernetes.io") }, "service account token names no service account"},
 		"no uid":            {func(_, b claims) { b["serviceaccount"] = claims{"name": "robot"} }, "service account token names no service account"},
+		"no namespace":      {func(_, b claims) { delete(b, "namespace") }, "service account token names no service account"},
+		"no name":           {func(_, b claims) { b["serviceaccount"] = claims{"uid": "u"} }, "service account token names no service account"},
 		"another subject":   {func(c, _ claims) { c["sub"] = "system:admin" }, `service account token is about "system:admin" and names the service account team/robot`},
 		"uid of another":    {func(_, b claims) { b["serviceaccount"] = claims{"name": "robot", "uid": other.UID} }, "service account UID (" + string(account.UID) + ") does not match claim (" + string(other.UID) + ")"},
 		"bound to a pod":    {func(_, b claims) { b["pod"] = claims{"name": "p", "uid": "u"} }, "service account token is bound to a pod, but this server has no pods"},

@@ -135,3 +135,11 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 		t.Errorf("not all at once: %v", err)
 	}
 }
+
+// A folder in place of a file of keys is named, with what it is.
+func TestKeysOfAFolder(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := LoadKeys(dir); err == nil || !strings.Contains(err.Error(), dir+" is not a file of keys: it is a d") {
+		t.Errorf("got %v", err)
+	}
+}

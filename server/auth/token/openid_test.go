@@ -92,6 +92,9 @@ func TestNoDocumentsForNamesThatAreNoURLs(t *testing.T) {
 		{"https://issuer.example#a", "https://server.example/openid/v1/jwks"},
 		{"https://issuer.example", ""},
 		{"https://issuer.example", "http://server.example/openid/v1/jwks"},
+		{"https://issuer.example", "https:///openid/v1/jwks"},
+		{"https://issuer.example", "https://%"},
+		{"https://%", "https://server.example/openid/v1/jwks"},
 	} {
 		f := newFixture(t, func(o *Options) { o.Issuers, o.JWKSURI = []string{test.issuer}, test.keys })
 		mux := http.NewServeMux()
@@ -100,6 +103,27 @@ func TestNoDocumentsForNamesThatAreNoURLs(t *testing.T) {
 		mux.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, ConfigurationPath, nil))
 		if recorder.Code != http.StatusNotFound {
 			t.Errorf("%v: %d", test, recorder.Code)
+		}
+	}
+}
+
+// What is wrong with the URLs is said as kube-apiserver says it.
+func TestWhyThereAreNoDocuments(t *testing.T) {
+	const keys = "https://server.example/openid/v1/jwks"
+	for _, test := range []struct{ issuer, keys, want string }{
+		{"https://issuer.example/path", keys, ""},
+		{"http://issuer.example", keys, "issuer URL must use https scheme, got: http://issuer.example"},
+		{"https://issuer.example?a=b", keys, "issuer URL may not include a query, got: https://issuer.example?a=b"},
+		{"https://issuer.example#a", keys, "issuer URL may not include a fragment, got: https://issuer.example#a"},
+		{"https://%", keys, `parse "https://%": invalid URL escape "%"`},
+		{"https://issuer.example", "http://a", `the URI of the keys must be an https URL, got: "http://a"`},
+	} {
+		got := ""
+		if err := discoverable(test.issuer, test.keys); err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s, want %s", got, test.want)
 		}
 	}
 }

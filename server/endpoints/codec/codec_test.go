@@ -232,6 +232,15 @@ func TestErrorsOfTheConnectionAreReturned(t *testing.T) {
 	if err := i.Serializer.Encode(&object.Object{}, &failing{}); !errors.Is(err, errBroken) {
 		t.Errorf("an object: %v", err)
 	}
+	_, inYAML := info(t, f, runtime.ContentTypeYAML)
+	for name, e := range map[string]runtime.Encoder{"YAML": inYAML.Serializer, "with indentation": i.PrettySerializer} {
+		if err := e.Encode(&object.Object{}, &failing{}); !errors.Is(err, errBroken) {
+			t.Errorf("an object, %s: %v", name, err)
+		}
+		if err := e.Encode(&object.List{}, &failing{}); !errors.Is(err, errBroken) {
+			t.Errorf("a list, %s: %v", name, err)
+		}
+	}
 }
 
 func TestOldShapesAreBroughtUpToDate(t *testing.T) {

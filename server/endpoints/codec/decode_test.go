@@ -91,6 +91,8 @@ func TestMeta(t *testing.T) {
 		{`{"kind":"L"}`, schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "L"}, ""},
 		{`{}`, *defaults, ""},
 		{`{"kind":"L","a":1e999}`, schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "L"}, ""},
+		{`{"apiVersion":"g/"}`, *defaults, ""},
+		{`{"apiVersion":"h/"}`, schema.GroupVersionKind{Group: "h", Kind: "K"}, ""},
 		{`{"kind":{}}`, schema.GroupVersionKind{}, "couldn't get version/kind; json parse error: "},
 		{`{"apiVersion":"a/b/c"}`, schema.GroupVersionKind{}, "unexpected GroupVersion string: a/b/c"},
 	} {

@@ -33,6 +33,10 @@ func TestResolver(t *testing.T) {
 		{"GET", "/apis/g/v1/watch", "get path /apis/g/v1/watch"},
 		{"GET", "/apis/g/v1/proxy/foos/b", "get path /apis/g/v1/proxy/foos/b"},
 
+		// What is below proxy belongs to what is behind it.
+		{"GET", "/api/v1/namespaces/a/services/b/proxy/x/y", "get /v1 services/proxy a/b"},
+		{"GET", "/api/v1/namespaces/a/services/b/proxy", "get /v1 services/proxy a/b"},
+
 		// Documents have one name. Rules for what is below a root are about its slash.
 		{"GET", "/apis/", "get path /apis/"},
 		{"PUT", "/openapi/", "put path /openapi/"},
@@ -67,6 +71,10 @@ func TestCheck(t *testing.T) {
 		{"PUT", foos, `update is not supported on resources of kind "foos.g"`},
 		{"PATCH", foos, `patch is not supported on resources of kind "foos.g"`},
 		{"DELETE", foos, ""},
+		{"DELETE", foos + "/b", ""},
+		{"PUT", foos + "/b", ""},
+		{"PATCH", foos + "/b", ""},
+		{"GET", "/apis/g/v1/watch/foos", ""},
 		{"POST", "/apis/g/v1/watch/foos", `watch is not supported on resources of kind "foos.g"`},
 		{"HEAD", "/apis/g/v1/watch/foos", ""},
 		{"GET", "/apis/g/v1/namespaces/%2e%2e/foos", `Namespace parameter invalid: "..": may not be '..'`},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -283,6 +284,30 @@ func TestBrokenConversion(t *testing.T) {
 	r, err := b.Client().KV.Get(t.Context(), "/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil || len(list(t, raw, "").Items) != 0 {
 		t.Errorf("still there: %v %v", r, err)
+	}
+}
+
+// A caller that has run out of time, or is told to come back, learns nothing about the
+// object: it is not corrupt, and no operator is led to delete it.
+func TestConversionThatIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	create(t, open1(t, b, spec("v1")), gadget("v1", "a", 1))
+	read := func(ctx context.Context, convert func() error) error {
+		s := converted(&converter{})
+		s.Convert = func(context.Context, []*object.Object, string) ([]*object.Object, error) { return nil, convert() }
+		return open1(t, b, s).Get(ctx, key("a"), storage.GetOptions{}, &object.Object{})
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	err := read(ctx, func() error { cancel(); return errors.New("the webhook is slow") })
+	var late *storage.StorageError
+	if !errors.As(err, &late) || late.Code != storage.ErrCodeTimeout || storage.IsCorruptObject(err) || !strings.Contains(err.Error(), "the webhook is slow") {
+		t.Errorf("out of time: %v", err)
+	}
+	err = read(t.Context(), func() error { return apierrors.NewTooManyRequests("the webhook is busy", 3) })
+	if !apierrors.IsTooManyRequests(err) || storage.IsCorruptObject(err) || !strings.Contains(err.Error(), "the webhook is busy") {
+		t.Errorf("to come back: %v", err)
 	}
 }
 
