@@ -191,6 +191,12 @@ func TestValidate(t *testing.T) {
 		if !o.Ratchet && o.Scope == exec.AnyScope && !o.ReadOnly && exec.Valid(n, d, false) != (result == nil) {
 			t.Errorf("%s: the checker and the explanation differ", c.name)
 		}
+		// What normalization has found to be of its type needs no second look.
+		text := d.Raw(jsondoc.Root)
+		if out, changes, _, err := exec.Normalize(n, text, exec.Options{}); err == nil && changes == 0 && string(out) == string(text) &&
+			exec.Valid(n, d, true) != exec.Valid(n, d, false) {
+			t.Errorf("%s: typed and untyped differ", c.name)
+		}
 		if result == nil {
 			return []string{"valid"}
 		}
