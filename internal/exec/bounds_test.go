@@ -1,6 +1,7 @@
 package exec_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func TestQuietChanges(t *testing.T) {
 func TestErrorsAreUnwrapped(t *testing.T) {
 	n := goldenCase{name: "root", lines: []string{`{"type":"object"}`}}.plan(t, false)
 	_, _, _, err := exec.Normalize(n, []byte(`[]`), exec.Options{})
-	if at, ok := err.(*exec.Error); !ok || at.Unwrap() != exec.ErrNotObject {
+	if !errors.Is(err, exec.ErrNotObject) {
 		t.Errorf("%v", err)
 	}
 	if _, _, _, err := exec.Normalize(n, []byte(`{`), exec.Options{}); err == nil {

@@ -101,8 +101,8 @@ func TestSizeIsAboutThatOfTheJSON(t *testing.T) {
 		"kind":            {func(o *Object) { o.SetGroupVersionKind(schema.GroupVersionKind{Version: long, Kind: long}) }, 100},
 		"managed fields": {func(o *Object) {
 			o.SetManagedFields([]metav1.ManagedFieldsEntry{
-				{Manager: "m", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:` + long + `":{}}`)}},
-				{Manager: "n", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:` + long + `":{}}`)}},
+				{Manager: "m", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:` + long + `":{}}`)},
+				{Manager: "n", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:` + long + `":{}}`)},
 			})
 		}, 1100},
 	} {
