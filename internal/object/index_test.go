@@ -57,6 +57,25 @@ func TestIndexFollowsChanges(t *testing.T) {
 		{"no index", func(o *Object) { o.SetIndex(nil, "types", "form") }, false, nil, nil},
 		{"spec without an index", func(o *Object) { o.SetIndex(nil, "types", "form"); o.SetMember("spec", []byte(`{}`)) }, false, nil, nil},
 		{"source", func(o *Object) { o.SetSource([]byte(`{}`)) }, false, nil, nil},
+		{"what is there already", func(o *Object) {
+			o.SetName("n")
+			o.SetNamespace("")
+			o.SetGenerateName("")
+			o.SetUID("")
+			o.SetResourceVersion("")
+			o.SetGeneration(0)
+			o.SetLabels(nil)
+			o.SetAnnotations(nil)
+			o.SetFinalizers(nil)
+			o.SetOwnerReferences(nil)
+			o.SetManagedFields(nil)
+			o.SetDeletionTimestamp(nil)
+			o.SetDeletionGracePeriodSeconds(nil)
+			o.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "K"})
+			o.SetMember("other", nil)
+			o.SetMember("kind", []byte(`"L"`))
+			o.Settle()
+		}, true, "types", "form"},
 		{"no source", func(o *Object) { o.SetSource(nil) }, true, "types", "form"},
 		{"source and none", func(o *Object) { o.SetSource([]byte(`{}`)); o.SetSource(nil) }, false, nil, nil},
 	} {
@@ -131,5 +150,18 @@ func TestLookup(t *testing.T) {
 	}
 	if got := string(o.Lookup()); got != string(o.JSON()) {
 		t.Errorf("the whole object is %s", got)
+	}
+}
+
+func TestErrorsNameTheFieldOfMetadata(t *testing.T) {
+	for src, want := range map[string]string{
+		`{"metadata":{"name":1}}`:            "metadata.name is not a string",
+		`{"metadata":{"labels":[]}}`:         "metadata.labels is not an object",
+		`{"metadata":{"generation":"1"}}`:    "metadata.generation is not a number",
+		`{"metadata":{"resourceVersion":1}}`: "metadata.resourceVersion is not a string",
+	} {
+		if _, err := FromJSON([]byte(src)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", src, err, want)
+		}
 	}
 }
