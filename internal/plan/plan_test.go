@@ -154,3 +154,24 @@ func BenchmarkLookup(b *testing.B) {
 		i++
 	}
 }
+
+func TestRequire(t *testing.T) {
+	var list []Prop
+	for i := range 130 {
+		list = append(list, Prop{Name: fmt.Sprintf("p%03d", i)})
+	}
+	p := NewProps(list)
+	if p.IsRequired(0) {
+		t.Error("a property is required before any was")
+	}
+	required := map[string]bool{"p000": true, "p001": true, "p063": true, "p064": true, "p129": true}
+	others := p.Require([]string{"p000", "x", "p001", "p063", "p064", "p129", "p064", "y"})
+	if fmt.Sprint(others) != "[x y]" || p.Required != len(required) {
+		t.Errorf("others %v, %d required", others, p.Required)
+	}
+	for i := range p.Len() {
+		if got := p.IsRequired(i); got != required[p.At(i).Name] {
+			t.Errorf("%s is required: %v", p.At(i).Name, got)
+		}
+	}
+}
