@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -172,6 +173,28 @@ func TestRequire(t *testing.T) {
 	for i := range p.Len() {
 		if got := p.IsRequired(i); got != required[p.At(i).Name] {
 			t.Errorf("%s is required: %v", p.At(i).Name, got)
+		}
+	}
+}
+
+// TestLookupOfWhatIsNotThere: a search ends for any number of names, because tables have free
+// places.
+func TestLookupOfWhatIsNotThere(t *testing.T) {
+	var list []Prop
+	for i := range 70 {
+		list = append(list, Prop{Name: fmt.Sprintf("p%03d", i)})
+		p := NewProps(slices.Clone(list))
+		for j := range 70 {
+			want := j
+			if j > i {
+				want = -1
+			}
+			if got := p.Lookup(fmt.Appendf(nil, "p%03d", j)); got != want {
+				t.Fatalf("%d names: p%03d is at %d", i+1, j, got)
+			}
+		}
+		if got := p.Lookup([]byte("")); got != -1 {
+			t.Fatalf("%d names: the empty one is at %d", i+1, got)
 		}
 	}
 }
