@@ -74,7 +74,6 @@ func TestIndexFollowsChanges(t *testing.T) {
 			o.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "K"})
 			o.SetMember("other", nil)
 			o.SetMember("kind", []byte(`"L"`))
-			o.Settle()
 		}, true, "types", "form"},
 		{"no source", func(o *Object) { o.SetSource(nil) }, true, "types", "form"},
 		{"source and none", func(o *Object) { o.SetSource([]byte(`{}`)); o.SetSource(nil) }, false, nil, nil},
