@@ -57,3 +57,13 @@ func TestUnsupportedPartsHideOtherFindings(t *testing.T) {
 		}
 	}
 }
+
+// TestNonStructuralSchemas: schemas from before types were checked need none.
+func TestNonStructuralSchemas(t *testing.T) {
+	s := parse(t, `{"type":"object","properties":{"a":{}}}`)
+	for _, f := range Check(s, CheckOptions{NonStructural: true}) {
+		if f.Severity == finding.Error {
+			t.Error(f.Error())
+		}
+	}
+}
