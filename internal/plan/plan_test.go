@@ -198,3 +198,12 @@ func TestLookupOfWhatIsNotThere(t *testing.T) {
 		}
 	}
 }
+
+func TestDefault(t *testing.T) {
+	if got := (&Node{}).Default(); got != "" {
+		t.Errorf("a node without a default has %s", got)
+	}
+	if got := (&Node{Flags: HasDefault, Rare: &Rare{Default: `"a"`}}).Default(); got != `"a"` {
+		t.Errorf("the default is %s", got)
+	}
+}
