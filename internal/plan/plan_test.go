@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -152,5 +153,57 @@ func BenchmarkLookup(b *testing.B) {
 			b.Fatal("not found")
 		}
 		i++
+	}
+}
+
+func TestRequire(t *testing.T) {
+	var list []Prop
+	for i := range 130 {
+		list = append(list, Prop{Name: fmt.Sprintf("p%03d", i)})
+	}
+	p := NewProps(list)
+	if p.IsRequired(0) {
+		t.Error("a property is required before any was")
+	}
+	required := map[string]bool{"p000": true, "p001": true, "p063": true, "p064": true, "p129": true}
+	others := p.Require([]string{"p000", "x", "p001", "p063", "p064", "p129", "p064", "y"})
+	if fmt.Sprint(others) != "[x y]" || p.Required != len(required) {
+		t.Errorf("others %v, %d required", others, p.Required)
+	}
+	for i := range p.Len() {
+		if got := p.IsRequired(i); got != required[p.At(i).Name] {
+			t.Errorf("%s is required: %v", p.At(i).Name, got)
+		}
+	}
+}
+
+// TestLookupOfWhatIsNotThere: a search ends for any number of names, because tables have free
+// places.
+func TestLookupOfWhatIsNotThere(t *testing.T) {
+	var list []Prop
+	for i := range 70 {
+		list = append(list, Prop{Name: fmt.Sprintf("p%03d", i)})
+		p := NewProps(slices.Clone(list))
+		for j := range 70 {
+			want := j
+			if j > i {
+				want = -1
+			}
+			if got := p.Lookup(fmt.Appendf(nil, "p%03d", j)); got != want {
+				t.Fatalf("%d names: p%03d is at %d", i+1, j, got)
+			}
+		}
+		if got := p.Lookup([]byte("")); got != -1 {
+			t.Fatalf("%d names: the empty one is at %d", i+1, got)
+		}
+	}
+}
+
+func TestDefault(t *testing.T) {
+	if got := (&Node{}).Default(); got != "" {
+		t.Errorf("a node without a default has %s", got)
+	}
+	if got := (&Node{Flags: HasDefault, Rare: &Rare{Default: `"a"`}}).Default(); got != `"a"` {
+		t.Errorf("the default is %s", got)
 	}
 }

@@ -17,3 +17,17 @@ func TestCostly(t *testing.T) {
 		}
 	}
 }
+
+func TestExponentEnd(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "x123": 0, "e": 0, "e+": 0, "e12": 0, "e012": 0, "e-99": 0, "e12x": 0,
+		"e123": 4, "E123": 4, "e+123": 5, "E-123": 5, "e00123": 6, "e12345": 4, "e123x": 4, "e900": 4, "e099": 0,
+	} {
+		if got := ExponentEnd(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+		if got := ExponentEnd([]byte(text)); got != want {
+			t.Errorf("%q as bytes: %d, want %d", text, got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -257,4 +258,25 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%s\nbecomes\n%s\nbecomes\n%s", src, second, third)
 		}
 	})
+}
+
+func TestProblemsSayWhereAndWhat(t *testing.T) {
+	p := Problem{Pointer: "/properties/a", Offset: 12, Message: "must be a string"}
+	if got, want := p.Error(), `schema at byte 12 ("/properties/a"): must be a string`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestNumbersThatWereProblems: a schema with numbers that JSON does not have is written, too.
+func TestNumbersThatWereProblems(t *testing.T) {
+	d, err := jsondoc.Parse([]byte(`{"maximum":1,"type":"number"}`), jsondoc.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Release()
+	s, _ := Parse(d, jsondoc.Root)
+	*s.Maximum = math.Inf(1)
+	if got, want := string(s.AppendJSON([]byte("x "))), `x {"maximum":null,"type":"number"}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
