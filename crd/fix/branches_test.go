@@ -51,6 +51,10 @@ func TestLifted(t *testing.T) {
 			`{"type":"object","properties":{"a":{"type":"string"}},` + keep + `}`, "wider /allOf/0/additionalProperties junctor-additional-properties"},
 		{`{"type":"object","additionalProperties":{"type":"string"},"anyOf":[{"properties":{"a":{"type":"string","enum":["x"]}}},{"maxProperties":1}]}`,
 			`{"type":"object","additionalProperties":{"type":"string"},"anyOf":[{"properties":{"a":{"enum":["x"]}}},{"maxProperties":1}]}`, ""},
+		// What a branch says of values does not hold for the fields that the branch names.
+		{`{"type":"object","properties":{"a":{"type":"object"},"b":{"type":"object"}},"allOf":[{"properties":{"a":{"minProperties":1}},"additionalProperties":{"properties":{"x":{"type":"string"}}}}]}`,
+			`{"type":"object","properties":{"a":{"type":"object"},"b":{"type":"object","properties":{"x":{` + keep + `}}}},` + keep + `,"allOf":[{"properties":{"a":{"minProperties":1}}}]}`,
+			"wider /allOf/0/additionalProperties junctor-additional-properties"},
 		{`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":{"type":"integer"}}`,
 			`{"type":"object","properties":{"a":{"type":"string"}},` + keep + `}`, "wider /additionalProperties properties-or-additional-properties"},
 		{`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":{}}`, `{"type":"object","properties":{"a":{"type":"string"}},` + keep + `}`, ""},
@@ -130,6 +134,7 @@ func TestReduced(t *testing.T) {
 
 		{`{"type":"object","allOf":[{"required":["a"],"x-kubernetes-validations":[{"rule":"true"}]}]}`, `{"type":"object","allOf":[{"required":["a"]}]}`, "wider /allOf/0/x-kubernetes-validations junctor-validations"},
 		{`{"type":"string","allOf":[{"nullable":true,"minLength":1}]}`, `{"type":"string","allOf":[{"minLength":1}]}`, ""},
+		{`{` + either + `,"oneOf":[{"type":"integer"},{"type":"string"}]}`, `{` + either + `}`, "wider /oneOf junctor-type"},
 		// The form of int-or-string stays inside the first branch of allOf.
 		{`{` + either + `,"allOf":[{` + intText + `},{"type":"string","pattern":"^a"}]}`, `{` + either + `,"allOf":[{` + intText + `},{"pattern":"^a"}]}`, "wider /allOf/1 junctor-type"},
 		{`{` + either + `,"allOf":[{"minLength":1},{` + intText + `}]}`, `{` + either + `,"allOf":[{"minLength":1}]}`, "wider /allOf/1/anyOf/0 junctor-type; wider /allOf/1/anyOf/1 junctor-type"},

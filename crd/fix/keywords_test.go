@@ -83,6 +83,8 @@ func TestPlainKeywords(t *testing.T) {
 		// The same reference twice, one after the other, is no circle.
 		{`{"properties":{"a":{"$ref":"#/definitions/a~1b"},"b":{"$ref":"#/definitions/a~1b"}},` + definitions + `}`,
 			`{"type":"object","properties":{"a":{"type":"string","maxLength":3},"b":{"type":"string","maxLength":3}}}`, ""},
+		{`{"properties":{"a":{"$ref":"#/definitions/c~0d"},"b":{"$ref":"#/definitions/c~0d"}},` + definitions + `}`,
+			`{"type":"object","properties":{"a":{"type":"string","maxLength":3},"b":{"type":"string","maxLength":3}}}`, ""},
 		{`{"properties":{"a":{"$ref":"#/definitions/t"}},"definitions":{"t":{"type":"object","properties":{"child":{"$ref":"#/definitions/t","title":"T","description":"d","minProperties":1}}}}}`,
 			`{"type":"object","properties":{"a":{"type":"object","properties":{"child":{"title":"T","description":"d",` + keep + `}}}}}`, "wider /properties/a/properties/child unsupported-ref"},
 		{`{"properties":{"a":{"$ref":"#/definitions/loop"}},` + definitions + `}`,

@@ -89,6 +89,7 @@ func TestOneVersionCannotBeFixed(t *testing.T) {
 func TestUpgrade(t *testing.T) {
 	const (
 		schema = `"schema":{"openAPIV3Schema":{"type":"object",` + keep + `}}`
+		fields = `"scope":"Cluster","versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{%}}}}]`
 		one    = `"preserveUnknownFields":false,"scope":"Cluster","versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]`
 	)
 	for _, c := range []struct{ spec, want, notes string }{
@@ -110,10 +111,14 @@ func TestUpgrade(t *testing.T) {
 		{`"scope":"Cluster","preserveUnknownFields":false,"versions":[{"name":"v1","served":true,"storage":true,"schema":null},{"name":"v2","served":true,"storage":false}],"validation":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}}`,
 			`"scope":"Cluster","preserveUnknownFields":false,"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}}},
 				{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}}}]`, ""},
-		{strings.Replace(one, `"served"`, `"additionalPrinterColumns":[{"name":"A","JSONPath":".a"},{"name":"B","jsonPath":".b","JSONPath":".c"}],"served"`, 1),
-			strings.Replace(one, `"served"`, `"additionalPrinterColumns":[{"name":"A","jsonPath":".a"},{"name":"B","jsonPath":".b","JSONPath":".c"}],"served"`, 1), ""},
+		{strings.Replace(one, `"served"`, `"additionalPrinterColumns":[{"name":"A","JSONPath":".a"},{"name":"B","jsonPath":".b","JSONPath":".c"},{"jsonPath":".b","JSONPath":".c"}],"served"`, 1),
+			strings.Replace(one, `"served"`, `"additionalPrinterColumns":[{"name":"A","jsonPath":".a"},{"name":"B","jsonPath":".b","JSONPath":".c"},{"jsonPath":".b","JSONPath":".c"}],"served"`, 1), ""},
 		// Unknown fields were preserved unless the CRD said otherwise.
 		{strings.Replace(one, "false", "true", 1), strings.Replace(strings.Replace(one, `"preserveUnknownFields":false,`, "", 1), `"object"`, `"object",`+keep, 1), "advice " + inCRD + " preserve-unknown-fields"},
+		// Below the root, API servers do not look for fields that only branches have, and prune them.
+		{strings.Replace(fields, "%", `"f":{"type":"object","anyOf":[{"properties":{"a":{"minLength":1}}},{"maxProperties":1}]}`, 1),
+			strings.Replace(fields, "%}", `"f":{"type":"object","anyOf":[{"properties":{"a":{"minLength":1}}},{"maxProperties":1}],"properties":{"a":{"type":"string"}}}},`+keep, 1),
+			"narrower " + inCRD + "/properties/f/properties/a/type type-required; advice " + inCRD + " preserve-unknown-fields"},
 		// The webhook.
 		{one + `,"conversion":{"strategy":"Webhook","webhookClientConfig":{"url":"u"},"conversionReviewVersions":["v1"]}`,
 			one + `,"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"u"},"conversionReviewVersions":["v1"]}}`, ""},
