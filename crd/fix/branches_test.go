@@ -8,6 +8,11 @@ import (
 
 // What only branches specify is specified outside them, too.
 func TestLifted(t *testing.T) {
+	var fields []string
+	for i := range 17 {
+		fields = append(fields, fmt.Sprintf(`"p%d":{"type":"string"}`, i))
+	}
+	many := strings.Join(fields, ",")
 	testFields(t, []fieldCase{
 		// One text moves; of several, none.
 		{`{"allOf":[{"type":"string","title":"T","description":"one"},{"description":"one"}]}`, `{"type":"string","title":"T","description":"one"}`, ""},
@@ -26,6 +31,11 @@ func TestLifted(t *testing.T) {
 		{`{` + keep + `,"allOf":[{` + keep + `,"minLength":1}]}`, `{` + keep + `,"allOf":[{"minLength":1}]}`, ""},
 		{`{` + either + `,"allOf":[{"x-kubernetes-embedded-resource":true,"minLength":1}]}`, `{` + either + `,"allOf":[{"minLength":1}]}`, ""},
 		{`{"type":"object","allOf":[{"x-kubernetes-embedded-resource":true}]}`, `{"type":"object",` + keep + `}`, "wider  junctor-embedded-resource"},
+
+		// Objects of many fields.
+		{`{"type":"object","properties":{` + many + `},"anyOf":[{"properties":{"b":{"type":"string","minLength":1},"p16":{"type":"string","minLength":1}}},{"properties":{"c":{"enum":["on"]},"b":{"minLength":3}}}]}`,
+			`{"type":"object","properties":{` + many + `,"b":{"type":"string"},"c":{"type":"string"}},"anyOf":[{"properties":{"b":{"minLength":1},"p16":{"minLength":1}}},{"properties":{"c":{"enum":["on"]},"b":{"minLength":3}}}]}`,
+			"narrower /properties/b/type type-required; narrower /properties/c/type type-required"},
 
 		// Fields and items of branches.
 		{`{"type":"object","anyOf":[{"properties":{"a":{"type":"string","minLength":1}}},{"properties":{"b":{"enum":["on"]}}}]}`,
@@ -128,6 +138,7 @@ func TestReduced(t *testing.T) {
 		{`{"type":"number","anyOf":[{"minimum":0}],"oneOf":[{"type":"integer","minimum":3},{"maximum":1}]}`, `{"type":"number","anyOf":[{"minimum":0}],"allOf":[{"anyOf":[{"minimum":3},{"maximum":1}]}]}`, "wider /oneOf junctor-type"},
 		{`{"type":"number","allOf":[{"maximum":9}],"anyOf":[{"minimum":0}],"oneOf":[{"type":"integer","minimum":3},{"maximum":1}]}`,
 			`{"type":"number","anyOf":[{"minimum":0}],"allOf":[{"maximum":9},{"anyOf":[{"minimum":3},{"maximum":1}]}]}`, "wider /oneOf junctor-type"},
+		{`{"anyOf":[{"minimum":0}],"type":"number","oneOf":[{"type":"integer","minimum":3},{"maximum":1}]}`, `{"type":"number","anyOf":[{"minimum":0}],"allOf":[{"anyOf":[{"minimum":3},{"maximum":1}]}]}`, "wider /oneOf junctor-type"},
 		{`{"type":"number","allOf":[{"type":"number"},{"type":"number","minimum":3}]}`, `{"type":"number","allOf":[{"minimum":3}]}`, ""},
 		{`{"type":"number","allOf":[{"type":"number"}]}`, `{"type":"number"}`, ""},
 		{`{"type":"number","anyOf":[{"type":"number"},{"minimum":3}]}`, `{"type":"number"}`, ""},
