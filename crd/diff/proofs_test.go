@@ -224,6 +224,7 @@ func TestImplications(t *testing.T) {
 		{"x < 1", "y < 2", false}, {"x < y", "x < 2", false}, {"x < 1", "x < y", false}, {"x < '1'", "x < '2'", false}, {"x < 1.0", "x < 2", false}, {"x < 1", "x < 2.0", false},
 		// Formatting makes no difference, and everything else does.
 		{"f(x,1)", "f( x, 1 )", true}, {"x.f(1)", "f(x, 1)", false}, {"has(x.y)", "x.y", false}, {"x.y", "x.z", false}, {"f(1)", "f('1')", false}, {"f(1)", "f(1u)", false},
+		{"f('a', 'b')", `f('a:"string" b')`, false}, {"f('a', 'b')", `f('a" string:"b')`, false},
 		{"f([1])", "f([ 1 ])", true}, {"f([1])", "f([2])", false}, {"f([x])", "f([?x])", false}, {"f([x, ?y])", "f([?x, y])", false},
 		{"f({'a': 1})", "f({ 'a':1 })", true}, {"f({'a': 1})", "f({'a': 2})", false}, {"f({'a': 1})", "f({'b': 1})", false}, {"f({'a': x})", "f({?'a': x})", false},
 		{"f(T{a: 1})", "f(T{ a:1 })", true}, {"f(T{a: 1})", "f(U{a: 1})", false}, {"f(T{a: 1})", "f(T{b: 1})", false}, {"f(T{a: 1})", "f(T{a: 2})", false}, {"f(T{a: x})", "f(T{?a: x})", false},
