@@ -3,6 +3,7 @@ package crd_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -57,8 +58,8 @@ func TestParse(t *testing.T) {
 	if err != nil || string(out.Bytes) != `{"n":3}` {
 		t.Errorf("%s, %v", out.Bytes, err)
 	}
-	if _, _, err := (&crd.Version{Name: "v9"}).Compile(espalier.CompileOptions{}); err == nil {
-		t.Error("a version without a schema compiles")
+	if _, _, err := (&crd.Version{Name: "v9"}).Compile(espalier.CompileOptions{}); err == nil || err.Error() != `version "v9" has no schema` {
+		t.Errorf("a version without a schema: %v", err)
 	}
 }
 
@@ -70,6 +71,7 @@ func TestParseBeta(t *testing.T) {
 		{"several versions", `"scope":"Cluster","preserveUnknownFields":false,"version":"v1","versions":[{"name":"v1","served":true,"storage":true},{"name":"v2","served":false,"storage":false}],"validation":{"openAPIV3Schema":{}}`,
 			"false false [v1 true true false /spec/validation/openAPIV3Schema] [v2 false false false /spec/validation/openAPIV3Schema]"},
 		{"subresources of their own", `"subresources":{"scale":{}},"selectableFields":[{"jsonPath":".a"}],"versions":[{"name":"v1","subresources":{"status":{}}}]`, "true true [v1 false false true ]"},
+		{"no version", `"scope":"Cluster"`, "false true"},
 		{"columns", `"additionalPrinterColumns":[{"JSONPath":".a"},{"jsonPath":".b","JSONPath":".c"}],"version":"v1"`, "true true [v1 true true false ] .a .b"},
 		{"schemas of their own", `"versions":[{"name":"v1","schema":{"openAPIV3Schema":{}}},{"name":"v2"}]`,
 			"true true [v1 false false false /spec/versions/0/schema/openAPIV3Schema] [v2 false false false ]"},
@@ -157,7 +159,7 @@ func TestParseEverything(t *testing.T) {
 			"additionalPrinterColumns":[{"name":"C","type":"string","format":"byte","description":"d","priority":1,"jsonPath":".spec.c"}],
 			"subresources":{"status":{},"scale":{"specReplicasPath":".spec.r","statusReplicasPath":".status.r","labelSelectorPath":".status.l"}}}]},
 		"status":{"acceptedNames":{"plural":"as"},"storedVersions":["v1"],"observedGeneration":7,
-			"conditions":[{"type":"Established","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`
+			"conditions":[{"type":"Established","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"},{"type":"NamesAccepted","status":"False"}]}}`
 	const beta = `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"a.b.c","annotations":{"x":"y"}},
 		"spec":{"conversion":{"strategy":"Webhook","conversionReviewVersions":["v1"],
 			"webhookClientConfig":{"caBundle":"Cg==","service":{"namespace":"n","name":"s","path":"/p"}}},
@@ -165,7 +167,7 @@ func TestParseEverything(t *testing.T) {
 		"additionalPrinterColumns":[{"name":"C","type":"string","format":"byte","description":"d","priority":1,"JSONPath":".spec.c"}],
 		"subresources":{"status":{},"scale":{"specReplicasPath":".spec.r","statusReplicasPath":".status.r","labelSelectorPath":".status.l"}}},
 		"status":{"acceptedNames":{"plural":"as"},"storedVersions":["v1"],"observedGeneration":7,
-			"conditions":[{"type":"Established","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`
+			"conditions":[{"type":"Established","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"},{"type":"NamesAccepted","status":"False"}]}}`
 	for _, doc := range []string{stable, beta} {
 		d, err := crd.Parse([]byte(doc))
 		if err != nil {
@@ -180,10 +182,20 @@ func TestParseEverything(t *testing.T) {
 		got := fmt.Sprint(d.Annotations, d.Conversion.Strategy, d.Conversion.ReviewVersions, w.URL, w.CABundle, w.Service.Namespace, w.Service.Name, *w.Service.Path, w.Service.Port,
 			v.Deprecated, *v.DeprecationWarning, v.SelectableFields[0].JSONPath, c.Name, c.Type, c.Format, c.Description, c.Priority, c.JSONPath,
 			v.Status, v.Scale.SpecReplicasPath, v.Scale.StatusReplicasPath, *v.Scale.LabelSelectorPath,
-			d.Status.AcceptedNames.Plural, d.Status.StoredVersions, d.Status.ObservedGeneration, d.Status.True("Established"), d.Status.True("Terminating"), d.Status.Conditions[0].LastTransitionTime.Year())
-		want := "map[x:y] Webhook [v1] <nil> [10] n s /p 443 true old .spec.s C string byte d 1 .spec.c true .spec.r .status.r .status.l as [v1] 7 true false 2026"
+			d.Status.AcceptedNames.Plural, d.Status.StoredVersions, d.Status.ObservedGeneration, d.Status.True("Established"), d.Status.True("NamesAccepted"), d.Status.True("Terminating"), d.Status.Conditions[0].LastTransitionTime.Year())
+		want := "map[x:y] Webhook [v1] <nil> [10] n s /p 443 true old .spec.s C string byte d 1 .spec.c true .spec.r .status.r .status.l as [v1] 7 true false false 2026"
 		if squeeze(got) != squeeze(want) {
 			t.Errorf("%s:\n%s\n%s", d.APIVersion, got, want)
+		}
+	}
+}
+
+// Numbers that do not fit are ignored.
+func TestParseIntegers(t *testing.T) {
+	for text, want := range map[string]int32{"2147483647": math.MaxInt32, "2147483648": 0, "-2147483648": math.MinInt32, "-2147483649": 0, "1.5": 0, `"1"`: 0, "null": 0} {
+		d, err := crd.Parse([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":{"versions":[{"name":"v1","additionalPrinterColumns":[{"priority":` + text + `}]}]}}`))
+		if err != nil || d.Version("v1").Columns[0].Priority != want {
+			t.Errorf("%s: %+v, %v", text, d, err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/internal/crdtree"
+	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
 // Other packages find the parts of a CRD in its text, also after Release.
@@ -15,6 +16,7 @@ func TestParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := d.Version("v1")
+	var trees []*syntax.Schema
 	for range 2 {
 		doc := crdtree.Doc(d)
 		for want, part := range map[string]any{
@@ -28,7 +30,14 @@ func TestParts(t *testing.T) {
 		if s.Tree == nil || s.Tree.Type != "object" || len(s.Problems) > 0 || s.Shift != 0 {
 			t.Errorf("%+v", s)
 		}
+		if crdtree.Parse(v).Tree != s.Tree {
+			t.Error("a schema is parsed twice")
+		}
+		trees = append(trees, s.Tree)
 		d.Release()
+	}
+	if trees[0] == trees[1] {
+		t.Error("Release keeps the syntax tree of a schema")
 	}
 	if s := crdtree.Parse(&crd.Version{}); s.Tree != nil {
 		t.Errorf("%+v", s)

@@ -280,6 +280,11 @@ func TestTooManyFindings(t *testing.T) {
 	empty := strings.TrimSuffix(strings.Repeat(`"",`, 2400), ",")
 	start := strings.Index(tree, `{"name":"v1"`)
 	columns := strings.TrimSuffix(strings.Repeat(`{"name":"A","jsonPath":".a","type":"`+long+`"},`, 20), ",")
+	// A finding about a stored version names it four times.
+	gone := func(n int) string { return strings.ReplaceAll(names(n), ":1", "") + `"v1"` }
+	// A list of versions is shown with the selectable fields of each.
+	fields := `"storage":true,"selectableFields":[` + strings.TrimSuffix(strings.Repeat("{},", 50_000), ",") + `]`
+	const another = `,{"name":"v2","storage":true,"served":true,"schema":{"openAPIV3Schema":{"type":"object"}}}`
 	for name, c := range map[string]struct {
 		doc, old string
 		many     bool
@@ -287,6 +292,10 @@ func TestTooManyFindings(t *testing.T) {
 		"warnings":        {edited(`"scope"`, names(9)+`"scope"`), "", true},
 		"few warnings":    {edited(`"scope"`, names(3)+`"scope"`), "", false},
 		"errors":          {edited(`"storage":true`, `"storage":true,"additionalPrinterColumns":[`+columns+`]`), "", true},
+		"versions":        {edited(`"storage":true`, fields, `]}}`, another+`]}}`), "", true},
+		"few versions":    {edited(`"storage":true`, fields, `]}}`, strings.Replace(another, "true", "false", 1)+`]}}`), "", false},
+		"stored":          {edited(`]}}`, `]},"status":{"storedVersions":[`+gone(6)+`]}}`), "", true},
+		"few stored":      {edited(`]}}`, `]},"status":{"storedVersions":[`+gone(3)+`]}}`), "", false},
 		"owners":          {edited(`"metadata":{`, `"metadata":{"ownerReferences":[`+strings.Join(owners, ",")+`],`), "", true},
 		"few owners":      {edited(`"metadata":{`, `"metadata":{"ownerReferences":[`+strings.Join(owners[1:], ",")+`],`), "", false},
 		"owners before":   {tree, edited(`"metadata":{`, `"metadata":{"resourceVersion":"1","ownerReferences":[`+strings.Join(owners, ",")+`],`), true},

@@ -172,6 +172,9 @@ func TestNumbers(t *testing.T) {
 		{"the tighter of two bounds counts", number + `,"maximum":9,"allOf":[{"maximum":4},{"maximum":7}]`, number + `,"maximum":4`, "", nil},
 		{"the exclusive of two bounds counts", number + `,"maximum":4,"allOf":[{"maximum":4,"exclusiveMaximum":true}]`, number + `,"maximum":4,"exclusiveMaximum":true`, "", nil},
 
+		{"two bounds removed", whole + `,"allOf":[{"maximum":3},{"maximum":4}]`, whole, "", only("safe R maximum-raised 3 →")},
+		{"two bounds added", whole, whole + `,"allOf":[{"maximum":4},{"maximum":3}]`, "5", only("breaking WS maximum-lowered → 4")},
+
 		{"int32 has a maximum", whole + `,"format":"int32"`, whole + `,"format":"int32","maximum":2147483647`, "", nil},
 		{"and not a lower one", whole + `,"format":"int32"`, whole + `,"format":"int32","maximum":2147483646`, "2147483647", only("breaking WS maximum-lowered the range of int32 → 2147483646")},
 		{"int32 has a minimum", whole + `,"format":"int32"`, whole + `,"format":"int32","minimum":-2147483648`, "", nil},
@@ -220,6 +223,8 @@ func TestNumbers(t *testing.T) {
 		{"a fraction of an exclusive maximum", number + `,"maximum":4`, number + `,"maximum":4.5,"exclusiveMaximum":true`, noValue, // Espalier accepts 4
 			only("breaking WS maximum-lowered 4 → 4.5 (exclusive)")},
 		{"a fraction within the same integer", number + `,"maximum":4.5`, number + `,"maximum":5,"exclusiveMaximum":true`, "", only("safe R maximum-raised 4.5 → 5 (exclusive)")},
+		{"a fraction stays", number + `,"minimum":0,"maximum":4.5`, number + `,"minimum":1,"maximum":4.5`, "0", only("breaking WS minimum-raised 0 → 1")},
+		{"a bound that is no integer stays", whole + `,"minimum":0,"maximum":4.5`, whole + `,"minimum":1,"maximum":4.5`, noValue, only("breaking WS minimum-raised 0 → 1")},
 		{"a factor that is no integer", whole + `,"multipleOf":4`, whole + `,"multipleOf":0.5`, "4", only("breaking WS multiple-of-changed 4 → 0.5")},
 		{"a bound beyond the range without gaps", whole, whole + `,"maximum":9007199254740992`, "9223372036854775807", only("breaking WS maximum-lowered → 9007199254740992")},
 		{"the last bound in that range", whole + `,"maximum":9007199254740991`, whole + `,"maximum":9007199254740990`, "9007199254740991",

@@ -149,7 +149,8 @@ func (c *comparer) report(at *place, x Change) {
 	c.changes = append(c.changes, x)
 }
 
-// spend takes one step of the budget and reports false if none is left.
+// spend takes n steps of the budget and reports false if none is left, or if a proof has
+// failed already.
 func (c *comparer) spend(n int) bool {
 	if c.proving > 0 {
 		c.proofs -= n

@@ -223,8 +223,9 @@ func (c *comparer) stronger(rules []*rule, r *rule, pairs *int) *rule {
 		if *pairs--; *pairs < 0 {
 			return nil
 		}
-		// A rule about the old value says nothing about new objects.
-		if mentionsOld(a.Rule.Rule) && !mentionsOld(r.Rule.Rule) || evaluated(a) != evaluated(r) && (mentionsOld(a.Rule.Rule) || mentionsOld(r.Rule.Rule)) {
+		// A rule about the old value says nothing about new objects. With optionalOldSelf,
+		// oldSelf means something else.
+		if mentionsOld(a.Rule.Rule) && (!mentionsOld(r.Rule.Rule) || evaluated(a) != evaluated(r)) {
 			continue
 		}
 		t := c.tree(a)
@@ -291,8 +292,7 @@ func tighter(opA, opB string, a, b []ast.Expr, steps *int) bool {
 	if len(a) != 2 || len(b) != 2 || !equal(a[0], b[0], steps) {
 		return false
 	}
-	switch {
-	case opB == operators.In:
+	if opB == operators.In {
 		list := b[1].AsList().Elements() // none if it is no list
 		has := func(e ast.Expr) bool {
 			return slices.ContainsFunc(list, func(x ast.Expr) bool { return equal(e, x, steps) })
@@ -301,10 +301,8 @@ func tighter(opA, opB string, a, b []ast.Expr, steps *int) bool {
 			return has(a[1])
 		}
 		return opA == operators.In && a[1].Kind() == ast.ListKind && !slices.ContainsFunc(a[1].AsList().Elements(), func(e ast.Expr) bool { return !has(e) })
-	case a[1].Kind() != ast.LiteralKind || b[1].Kind() != ast.LiteralKind:
-		return false
 	}
-	x, okX := a[1].AsLiteral().(types.Int)
+	x, okX := a[1].AsLiteral().(types.Int) // nil if it is no literal
 	y, okY := b[1].AsLiteral().(types.Int)
 	if !okX || !okY {
 		return false
@@ -327,11 +325,11 @@ func tighter(opA, opB string, a, b []ast.Expr, steps *int) bool {
 }
 
 func isTrue(e ast.Expr) bool {
-	return e != nil && e.Kind() == ast.LiteralKind && e.AsLiteral() == types.True
+	return e != nil && e.AsLiteral() == types.True
 }
 
 func isFalse(e ast.Expr) bool {
-	return e.Kind() == ast.LiteralKind && e.AsLiteral() == types.False
+	return e.AsLiteral() == types.False
 }
 
 func equal(a, b ast.Expr, steps *int) bool {

@@ -109,6 +109,7 @@ func TestRules(t *testing.T) {
 	whole := func(list string) string { return rules("integer", list) }
 	const none = `"type":"integer"`
 	long := strings.Repeat("self<5&&", 2100) + "self<5" // more than is parsed
+	longest := long[:1<<14-2]
 	runFieldCases(t, []fieldCase{
 		{"added", none, whole(`{"rule":"self < 5"}`), "5", only(`breaking WS rule-added → "self < 5"`)},
 		{"removed", whole(`{"rule":"self < 5"}`), none, "", only(`risky R rule-removed "self < 5" →`)},
@@ -127,6 +128,11 @@ func TestRules(t *testing.T) {
 		{"two changed without messages", whole(`{"rule":"self < 6"},{"rule":"self > 1"}`), whole(`{"rule":"self > 2"},{"rule":"self < 5"}`), "5",
 			only(`breaking WS rule-added → "self > 2"`, `breaking WS rule-added → "self < 5"`, `risky R rule-removed "self < 6" →`, `risky R rule-removed "self > 1" →`)},
 
+		{"two in place of another", whole(`{"rule":"self < 6"}`), whole(`{"rule":"self != 3"},{"rule":"self != 4"}`), "3",
+			only(`breaking WS rule-added → "self != 3"`, `breaking WS rule-added → "self != 4"`, `risky R rule-removed "self < 6" →`)},
+		{"one in place of two", whole(`{"rule":"self < 6"},{"rule":"self > 1"}`), whole(`{"rule":"self != 3"}`), "3",
+			only(`breaking WS rule-added → "self != 3"`, `risky R rule-removed "self < 6" →`, `risky R rule-removed "self > 1" →`)},
+
 		{"message", whole(`{"rule":"self < 5","message":"high"}`), whole(`{"rule":"self < 5","message":"too high"}`), "", only("safe W rule-message-changed high → too high")},
 		{"message of a formatted rule", whole(`{"rule":"self < 5","message":"high"}`), whole(`{"rule":"self<5","message":"too high"}`), "", only("safe W rule-message-changed high → too high")},
 		{"messageExpression", whole(`{"rule":"self < 5"}`), whole(`{"rule":"self < 5","messageExpression":"'x'"}`), "", only("safe W rule-message-changed")},
@@ -139,8 +145,14 @@ func TestRules(t *testing.T) {
 		{"updates tightened", whole(`{"rule":"self >= oldSelf"}`), whole(`{"rule":"self >= oldSelf && self < 9"}`), noValue, only(`breaking WS rule-changed "self >= oldSelf" → "self >= oldSelf && self < 9"`)},
 		{"with optionalOldSelf", whole(`{"rule":"self > 1 || self >= oldSelf"}`), whole(`{"rule":"self > 1 || self >= oldSelf","optionalOldSelf":true}`), "",
 			only(`risky WS rule-changed "self > 1 || self >= oldSelf" → "self > 1 || self >= oldSelf"`)},
+		{"a stronger rule that does not read oldSelf", whole(`{"rule":"self < 5"}`), whole(`{"rule":"self < 5 || oldSelf.hasValue()","optionalOldSelf":true}`), "",
+			only(`risky R rule-changed "self < 5" → "self < 5 || oldSelf.hasValue()"`)},
+		{"a stronger rule with another oldSelf", whole(`{"rule":"self == oldSelf"}`), whole(`{"rule":"self == oldSelf || self < 5","optionalOldSelf":true}`), "",
+			only(`risky WS rule-changed "self == oldSelf" → "self == oldSelf || self < 5"`)},
+		{"what does not parse stays", whole(`{"rule":"self <"}`), whole(`{"rule":"self <","message":"low"}`), "", only("safe W rule-message-changed → low")},
 		{"what does not parse is compared as text", whole(`{"rule":"self <"}`), whole(`{"rule":"(self <"}`), noValue, only(`risky WS rule-changed "self <" → "(self <"`)},
 		{"so is what is too long", whole(`{"rule":"` + long + `"}`), whole(`{"rule":"` + long + ` "}`), "", only(`risky WS rule-changed "` + long[:80] + `…" → "` + long[:80] + `…"`)},
+		{"the longest that is parsed", whole(`{"rule":"` + longest + `"}`), whole(`{"rule":"` + longest + `  "}`), "", nil},
 		{"optionalOldSelf false is said", whole(`{"rule":"self >= oldSelf"}`), whole(`{"rule":"self >= oldSelf","optionalOldSelf":false}`), "", nil},
 	})
 }

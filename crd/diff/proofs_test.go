@@ -182,6 +182,25 @@ func TestParsedRules(t *testing.T) {
 			t.Errorf("of %d rules: %t", parsed, got)
 		}
 	}
+	// A rule counts once, also if it does not parse.
+	c := newComparer(0)
+	for _, text := range []string{"a", "a &&"} {
+		r, before := &rule{Rule: &syntax.Rule{Rule: text}}, c.parsed
+		if first := c.tree(r); c.tree(r) != first || c.parsed != before-1 {
+			t.Errorf("%s: %d of %d are left", text, c.parsed, before)
+		}
+	}
+}
+
+// The digest of a schema is made once: trees that share schemas take linear time.
+func TestDigestsAreKept(t *testing.T) {
+	c := newComparer(0)
+	shared := &schema{Type: "string"}
+	first := c.digest(shared)
+	shared.Type = "integer"
+	if c.digest(shared) != first || newComparer(0).digest(shared) == first {
+		t.Error("the digest is made again")
+	}
 }
 
 // TestImplications has what must be proven, and what does not hold.
@@ -205,6 +224,7 @@ func TestImplications(t *testing.T) {
 		{"x < 1", "y < 2", false}, {"x < y", "x < 2", false}, {"x < 1", "x < y", false}, {"x < '1'", "x < '2'", false}, {"x < 1.0", "x < 2", false}, {"x < 1", "x < 2.0", false},
 		// Formatting makes no difference, and everything else does.
 		{"f(x,1)", "f( x, 1 )", true}, {"x.f(1)", "f(x, 1)", false}, {"has(x.y)", "x.y", false}, {"x.y", "x.z", false}, {"f(1)", "f('1')", false}, {"f(1)", "f(1u)", false},
+		{"f('a', 'b')", `f('a:"string" b')`, false}, {"f('a', 'b')", `f('a" string:"b')`, false},
 		{"f([1])", "f([ 1 ])", true}, {"f([1])", "f([2])", false}, {"f([x])", "f([?x])", false}, {"f([x, ?y])", "f([?x, y])", false},
 		{"f({'a': 1})", "f({ 'a':1 })", true}, {"f({'a': 1})", "f({'a': 2})", false}, {"f({'a': 1})", "f({'b': 1})", false}, {"f({'a': x})", "f({?'a': x})", false},
 		{"f(T{a: 1})", "f(T{ a:1 })", true}, {"f(T{a: 1})", "f(U{a: 1})", false}, {"f(T{a: 1})", "f(T{b: 1})", false}, {"f(T{a: 1})", "f(T{a: 2})", false}, {"f(T{a: x})", "f(T{?a: x})", false},
@@ -266,4 +286,37 @@ func separate(n int) string {
 		runes = append(runes, rune(0x1000+2*i))
 	}
 	return "^[" + string(runes) + "]$"
+}
+
+// All comparisons of patterns together may take only so many steps. An answer that is known
+// takes none.
+func TestStepsOfPatterns(t *testing.T) {
+	const small, large = "^a$", "^[ab]c?$"
+	c := newComparer(0)
+	c.contains(small, large)
+	a, _ := compileProgram(small)
+	b, _ := compileProgram(large)
+	first, each := maxAutomata-c.automata, fixedCost+len(a.prog.Inst)+len(b.prog.Inst)
+	if first <= 0 || first > productSteps || first%each != 0 {
+		t.Errorf("the first comparison takes %d steps of %d", first, each)
+	}
+	c.contains(small, large)
+	if again := maxAutomata - c.automata; again != first {
+		t.Errorf("the same comparison takes %d steps more", again-first)
+	}
+	for _, x := range []struct {
+		left int
+		want answer
+	}{{first, proven}, {first - 1, unknown}, {0, unknown}} {
+		c := newComparer(0)
+		c.automata = x.left
+		if got, _ := c.contains(small, large); got != x.want {
+			t.Errorf("with %d of %d steps: %d", x.left, first, got)
+		}
+	}
+	// Without steps, nothing is known, also about the empty text.
+	c.automata = -1
+	if got, _ := c.contains("", "a"); got != unknown {
+		t.Errorf("without steps: %d", got)
+	}
 }

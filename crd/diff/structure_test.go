@@ -35,6 +35,7 @@ func TestEnums(t *testing.T) {
 		{"null removed", text + `,"nullable":true,"enum":["a",null]`, text + `,"nullable":true,"enum":["a"]`, "null", only(`breaking WS enum-value-removed "a", null → "a"`)},
 		{"null that could not occur", text + `,"enum":["a",null]`, text + `,"enum":["a"]`, "", nil},
 		{"allOf does not validate null", text + `,"nullable":true,"allOf":[{"enum":["a"]}]`, text + `,"nullable":true,"enum":["a"]`, "null", only(`breaking WS enum-added → "a"`)},
+		{"the tightest of several enums counts", text + `,"enum":["a","b","c"],"allOf":[{"enum":["a","b"]},{"enum":["a","b","d"]}]`, text + `,"enum":["a"]`, `"b"`, only(`breaking WS enum-value-removed "a", "b" → "a"`)},
 		{"long values are cut", text + `,"enum":["` + long + `a","` + long + `b"]`, text + `,"enum":["` + long + `a"]`, `"` + long + `b"`,
 			only(`breaking WS enum-value-removed "` + long + `a", "` + long[:14] + `… → "` + long + `a"`)},
 		{"items", `"type":"array","items":{"type":"string","enum":["a","b"]}`, `"type":"array","items":{"type":"string","enum":["a"]}`, `["b"]`, only(`breaking WS enum-value-removed [*] "a", "b" → "a"`)},
@@ -81,6 +82,7 @@ func TestLists(t *testing.T) {
 		return `"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":[` + keys + `],
 			"items":{"type":"object","required":["a","b"],"properties":{"a":{"type":"string"},"b":{"type":"string"}}}`
 	}
+	const keeping = `"x-kubernetes-preserve-unknown-fields":true,`
 	const objects = `"type":"array","items":{"type":"object","required":["a","b"],"properties":{"a":{"type":"string"},"b":{"type":"string"}}}`
 	runFieldCases(t, []fieldCase{
 		{"maxItems lowered", texts + `,"maxItems":2`, texts + `,"maxItems":1`, `["a","b"]`, only("breaking WS max-items-lowered 2 → 1")},
@@ -88,6 +90,10 @@ func TestLists(t *testing.T) {
 		{"minItems raised", texts + `,"minItems":1`, texts + `,"minItems":2`, `["a"]`, only("breaking WS min-items-raised 1 → 2")},
 		{"minItems removed", texts + `,"minItems":1`, texts, "", only("safe R min-items-lowered 1 →")},
 		{"items changed", `"type":"array","items":{"type":"string","maxLength":2}`, `"type":"array","items":{"type":"string","maxLength":1}`, `["aa"]`, only("breaking WS max-length-lowered [*] 2 → 1")},
+		{"items no longer preserved", keeping + objects, objects, `[{"a":"x","b":"y","c":1}]`, only("breaking WRS preserve-removed [*] preserved → pruned")},
+		{"items now preserved", objects, keeping + objects, "", only("safe R preserve-added [*] pruned → preserved")},
+		{"a field of preserved items removed", keeping + objects, keeping + strings.Replace(objects, `,"b":{"type":"string"}`, "", 1), "", only("safe R field-unspecified [*].b string → any")},
+		{"a field of items removed", objects, strings.Replace(objects, `,"b":{"type":"string"}`, "", 1), `[{"a":"x","b":"y"}]`, only("breaking WRS field-removed [*].b string →")},
 		{"items in allOf", `"type":"array","items":{"type":"string","maxLength":1}`, `"type":"array","items":{"type":"string"},"allOf":[{"items":{"maxLength":1}}]`, "", nil},
 		{"items in allOf tightened", texts, texts + `,"allOf":[{"items":{"maxLength":1}}]`, `["aa"]`, only("breaking WS max-length-lowered [*] → 1")},
 
@@ -182,6 +188,7 @@ func TestDefaults(t *testing.T) {
 		{"new field below an enum", `"enum":[{"a":"x"}],`, `{"a":"x"}`},
 		{"new field below anyOf", `"anyOf":[{"maxProperties":1},{"maxProperties":0}],`, `{"a":"x"}`},
 		{"new field below oneOf", `"oneOf":[{"maxProperties":1},{"minProperties":3}],`, `{"a":"x"}`},
+		{"new field below unions", `"x-kubernetes-unions":[{"discriminator":"k","fields":{"a":"A"}}],`, ""},
 		{"new field below not", `"not":{"required":["b"]},`, `{"a":"x"}`},
 	} {
 		old, now := with(c.around)

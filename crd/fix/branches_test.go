@@ -8,6 +8,11 @@ import (
 
 // What only branches specify is specified outside them, too.
 func TestLifted(t *testing.T) {
+	var fields []string
+	for i := range 17 {
+		fields = append(fields, fmt.Sprintf(`"p%d":{"type":"string"}`, i))
+	}
+	many := strings.Join(fields, ",")
 	testFields(t, []fieldCase{
 		// One text moves; of several, none.
 		{`{"allOf":[{"type":"string","title":"T","description":"one"},{"description":"one"}]}`, `{"type":"string","title":"T","description":"one"}`, ""},
@@ -26,6 +31,11 @@ func TestLifted(t *testing.T) {
 		{`{` + keep + `,"allOf":[{` + keep + `,"minLength":1}]}`, `{` + keep + `,"allOf":[{"minLength":1}]}`, ""},
 		{`{` + either + `,"allOf":[{"x-kubernetes-embedded-resource":true,"minLength":1}]}`, `{` + either + `,"allOf":[{"minLength":1}]}`, ""},
 		{`{"type":"object","allOf":[{"x-kubernetes-embedded-resource":true}]}`, `{"type":"object",` + keep + `}`, "wider  junctor-embedded-resource"},
+
+		// Objects of many fields.
+		{`{"type":"object","properties":{` + many + `},"anyOf":[{"properties":{"b":{"type":"string","minLength":1},"p16":{"type":"string","minLength":1}}},{"properties":{"c":{"enum":["on"]},"b":{"minLength":3}}}]}`,
+			`{"type":"object","properties":{` + many + `,"b":{"type":"string"},"c":{"type":"string"}},"anyOf":[{"properties":{"b":{"minLength":1},"p16":{"minLength":1}}},{"properties":{"c":{"enum":["on"]},"b":{"minLength":3}}}]}`,
+			"narrower /properties/b/type type-required; narrower /properties/c/type type-required"},
 
 		// Fields and items of branches.
 		{`{"type":"object","anyOf":[{"properties":{"a":{"type":"string","minLength":1}}},{"properties":{"b":{"enum":["on"]}}}]}`,
@@ -51,6 +61,10 @@ func TestLifted(t *testing.T) {
 			`{"type":"object","properties":{"a":{"type":"string"}},` + keep + `}`, "wider /allOf/0/additionalProperties junctor-additional-properties"},
 		{`{"type":"object","additionalProperties":{"type":"string"},"anyOf":[{"properties":{"a":{"type":"string","enum":["x"]}}},{"maxProperties":1}]}`,
 			`{"type":"object","additionalProperties":{"type":"string"},"anyOf":[{"properties":{"a":{"enum":["x"]}}},{"maxProperties":1}]}`, ""},
+		// What a branch says of values does not hold for the fields that the branch names.
+		{`{"type":"object","properties":{"a":{"type":"object"},"b":{"type":"object"}},"allOf":[{"properties":{"a":{"minProperties":1}},"additionalProperties":{"properties":{"x":{"type":"string"}}}}]}`,
+			`{"type":"object","properties":{"a":{"type":"object"},"b":{"type":"object","properties":{"x":{` + keep + `}}}},` + keep + `,"allOf":[{"properties":{"a":{"minProperties":1}}}]}`,
+			"wider /allOf/0/additionalProperties junctor-additional-properties"},
 		{`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":{"type":"integer"}}`,
 			`{"type":"object","properties":{"a":{"type":"string"}},` + keep + `}`, "wider /additionalProperties properties-or-additional-properties"},
 		{`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":{}}`, `{"type":"object","properties":{"a":{"type":"string"}},` + keep + `}`, ""},
@@ -124,12 +138,14 @@ func TestReduced(t *testing.T) {
 		{`{"type":"number","anyOf":[{"minimum":0}],"oneOf":[{"type":"integer","minimum":3},{"maximum":1}]}`, `{"type":"number","anyOf":[{"minimum":0}],"allOf":[{"anyOf":[{"minimum":3},{"maximum":1}]}]}`, "wider /oneOf junctor-type"},
 		{`{"type":"number","allOf":[{"maximum":9}],"anyOf":[{"minimum":0}],"oneOf":[{"type":"integer","minimum":3},{"maximum":1}]}`,
 			`{"type":"number","anyOf":[{"minimum":0}],"allOf":[{"maximum":9},{"anyOf":[{"minimum":3},{"maximum":1}]}]}`, "wider /oneOf junctor-type"},
+		{`{"anyOf":[{"minimum":0}],"type":"number","oneOf":[{"type":"integer","minimum":3},{"maximum":1}]}`, `{"type":"number","anyOf":[{"minimum":0}],"allOf":[{"anyOf":[{"minimum":3},{"maximum":1}]}]}`, "wider /oneOf junctor-type"},
 		{`{"type":"number","allOf":[{"type":"number"},{"type":"number","minimum":3}]}`, `{"type":"number","allOf":[{"minimum":3}]}`, ""},
 		{`{"type":"number","allOf":[{"type":"number"}]}`, `{"type":"number"}`, ""},
 		{`{"type":"number","anyOf":[{"type":"number"},{"minimum":3}]}`, `{"type":"number"}`, ""},
 
 		{`{"type":"object","allOf":[{"required":["a"],"x-kubernetes-validations":[{"rule":"true"}]}]}`, `{"type":"object","allOf":[{"required":["a"]}]}`, "wider /allOf/0/x-kubernetes-validations junctor-validations"},
 		{`{"type":"string","allOf":[{"nullable":true,"minLength":1}]}`, `{"type":"string","allOf":[{"minLength":1}]}`, ""},
+		{`{` + either + `,"oneOf":[{"type":"integer"},{"type":"string"}]}`, `{` + either + `}`, "wider /oneOf junctor-type"},
 		// The form of int-or-string stays inside the first branch of allOf.
 		{`{` + either + `,"allOf":[{` + intText + `},{"type":"string","pattern":"^a"}]}`, `{` + either + `,"allOf":[{` + intText + `},{"pattern":"^a"}]}`, "wider /allOf/1 junctor-type"},
 		{`{` + either + `,"allOf":[{"minLength":1},{` + intText + `}]}`, `{` + either + `,"allOf":[{"minLength":1}]}`, "wider /allOf/1/anyOf/0 junctor-type; wider /allOf/1/anyOf/1 junctor-type"},

@@ -83,6 +83,12 @@ func TestPlainKeywords(t *testing.T) {
 		// The same reference twice, one after the other, is no circle.
 		{`{"properties":{"a":{"$ref":"#/definitions/a~1b"},"b":{"$ref":"#/definitions/a~1b"}},` + definitions + `}`,
 			`{"type":"object","properties":{"a":{"type":"string","maxLength":3},"b":{"type":"string","maxLength":3}}}`, ""},
+		{`{` + definitions + `,"properties":{"a":{"$ref":"#/definitions/a~1b"}}}`, `{"type":"object","properties":{"a":{"type":"string","maxLength":3}}}`, ""},
+		// Of a schema that cannot be fixed, only that is noted.
+		{`{"properties":{"a":{"minLength":1},"b":{"$ref":"https://example.com/schema"}}}`, `{"properties":{"a":{"minLength":1},"b":{"$ref":"https://example.com/schema"}}}`, "cannot /properties/b/$ref unsupported-ref"},
+		{`{"properties":{"a":{"minLength":1},"b":{"type":1}}}`, `{"properties":{"a":{"minLength":1},"b":{"type":1}}}`, "cannot /properties/b/type syntax"},
+		{`{"properties":{"a":{"$ref":"#/definitions/c~0d"},"b":{"$ref":"#/definitions/c~0d"}},` + definitions + `}`,
+			`{"type":"object","properties":{"a":{"type":"string","maxLength":3},"b":{"type":"string","maxLength":3}}}`, ""},
 		{`{"properties":{"a":{"$ref":"#/definitions/t"}},"definitions":{"t":{"type":"object","properties":{"child":{"$ref":"#/definitions/t","title":"T","description":"d","minProperties":1}}}}}`,
 			`{"type":"object","properties":{"a":{"type":"object","properties":{"child":{"title":"T","description":"d",` + keep + `}}}}}`, "wider /properties/a/properties/child unsupported-ref"},
 		{`{"properties":{"a":{"$ref":"#/definitions/loop"}},` + definitions + `}`,
@@ -148,6 +154,11 @@ func TestInferredTypes(t *testing.T) {
 		{`{"enum":[["a"]]}`, `{` + keep + `,"enum":[["a"]]}`, ""},
 		// allOf holds always, anyOf if all branches agree, one branch of several only sometimes.
 		{`{"allOf":[{"minLength":1},{"type":"string"}]}`, `{"type":"string","allOf":[{"minLength":1}]}`, ""},
+		{`{"allOf":[{"type":"integer"},{"type":"number","minimum":1}]}`, `{"type":"integer","allOf":[{"minimum":1}]}`, ""},
+		{`{"anyOf":[{"minLength":1},{"maxLength":5}],"oneOf":[{"type":"string","enum":["on"]},{"type":"string","enum":["off"]}]}`,
+			`{"type":"string","anyOf":[{"minLength":1},{"maxLength":5}],"oneOf":[{"enum":["on"]},{"enum":["off"]}]}`, ""},
+		{`{"minimum":1,"allOf":[{"minLength":1}]}`, `{` + keep + `,"minimum":1,"allOf":[{"minLength":1}]}`, ""},
+		{`{"minimum":1,"not":{"minLength":1}}`, `{"type":"number","minimum":1,"not":{"minLength":1}}`, inferred},
 		{`{"anyOf":[{"type":"integer","minimum":1},{"type":"number","maximum":0}]}`, `{"type":"number","anyOf":[{"minimum":1},{"maximum":0}]}`, "wider /anyOf/0 junctor-type"},
 		{`{"anyOf":[{"type":"string","minLength":1},{"type":"string","enum":["on"]}]}`, `{"type":"string","anyOf":[{"minLength":1},{"enum":["on"]}]}`, ""},
 		{`{"anyOf":[{"type":"string","minLength":3},{"maxLength":1}]}`, `{"type":"string","anyOf":[{"minLength":3},{"maxLength":1}]}`, inferred},

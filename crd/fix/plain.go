@@ -39,7 +39,7 @@ func (f *fixer) plain(s *node) {
 // children visits the schemas in s.
 func (f *fixer) children(s *node, visit func(*node)) {
 	one := func(child *node, tokens ...string) {
-		if child == nil || child.kind != jsondoc.Object {
+		if child == nil {
 			return
 		}
 		leave := f.enter(tokens...)

@@ -109,13 +109,13 @@ func valuesOf(o *node) *node { return o.object("additionalProperties") }
 
 func itemsOf(o *node) *node { return o.object("items") }
 
-// branch reduces b. Unless exactly, it may accept more than before. It reports
-// whether something was changed.
+// branch reduces b. Unless exactly, it may accept more than before, and a note says so.
+// What is exact loses nothing that needs one. It reports whether something was changed.
 func (r *reducer) branch(b, o *node, exactly bool) bool {
 	if b.kind != jsondoc.Object {
 		return false
 	}
-	changed := r.branchType(b, o, exactly)
+	changed := r.branchType(b, o)
 	for _, key := range slices.Clone(b.keys) {
 		check, ok := idle[key]
 		if !ok {
@@ -133,7 +133,7 @@ func (r *reducer) branch(b, o *node, exactly bool) bool {
 		b.del(key, reason{check, key + " must be outside allOf, anyOf, oneOf and not."})
 		changed = true
 	}
-	changed = r.branchMap(b, o, exactly) || changed
+	changed = r.branchMap(b, o) || changed
 	changed = r.branchProperties(b, o, exactly) || changed
 	if items := b.object("items"); items != nil {
 		leave := r.enter("items")
@@ -155,7 +155,7 @@ func (n *node) sameAs(other *node) bool {
 	return n != nil && other != nil && string(n.appendJSON(nil)) == string(other.appendJSON(nil))
 }
 
-func (r *reducer) branchType(b, o *node, exactly bool) bool {
+func (r *reducer) branchType(b, o *node) bool {
 	if !typed(b) {
 		if b.index("nullable") >= 0 {
 			b.del("nullable", reason{"junctor-nullable", "Without a type it has no effect."})
@@ -163,7 +163,7 @@ func (r *reducer) branchType(b, o *node, exactly bool) bool {
 		}
 		return false
 	}
-	if !exactly && !r.quiet && kindsOf(o)&^kindsOf(b) != 0 {
+	if !r.quiet && kindsOf(o)&^kindsOf(b) != 0 {
 		r.note(Wider, "", "junctor-type", "the branch applied to values of one type, and the schema outside accepts other types: types must be outside allOf, anyOf, oneOf and not, so the branch no longer distinguishes them")
 	}
 	why := reason{"junctor-type", "The type must be outside allOf, anyOf, oneOf and not."}
@@ -173,7 +173,7 @@ func (r *reducer) branchType(b, o *node, exactly bool) bool {
 	return true
 }
 
-func (r *reducer) branchMap(b, o *node, exactly bool) bool {
+func (r *reducer) branchMap(b, o *node) bool {
 	more := b.get("additionalProperties")
 	if more == nil || more.kind == jsondoc.False && len(b.object("properties").members()) == 0 {
 		return false
@@ -182,7 +182,7 @@ func (r *reducer) branchMap(b, o *node, exactly bool) bool {
 	if more.kind == jsondoc.False {
 		why = reason{"properties-or-additional-properties", "A schema must not have both properties and additionalProperties."}
 	}
-	if !exactly && (more.kind == jsondoc.False || more.kind == jsondoc.Object && !vacuous(more, valuesOf(o))) {
+	if more.kind == jsondoc.False || more.kind == jsondoc.Object && !vacuous(more, valuesOf(o)) {
 		r.note(Wider, "/additionalProperties", why.check, "additionalProperties must be outside allOf, anyOf, oneOf and not; the branch no longer checks additional fields")
 	}
 	b.del("additionalProperties", why)
@@ -200,7 +200,7 @@ func (r *reducer) branchProperties(b, o *node, exactly bool) bool {
 		leave := r.enter("properties", name)
 		field := fieldOf(o, name)
 		if name == "metadata" {
-			if !exactly && !vacuous(p.kids[i], field) {
+			if !vacuous(p.kids[i], field) {
 				r.note(Wider, "", "junctor-metadata", "a field named metadata is forbidden inside allOf, anyOf, oneOf and not: the API server no longer checks the condition of the branch on it")
 			}
 			left[name] = true

@@ -70,6 +70,7 @@ func TestOneVersionCannotBeFixed(t *testing.T) {
 	for _, c := range []struct{ name, version, note string }{
 		{"no object", `1`, "cannot /spec/versions/1 api-version-removed a version must be an object"},
 		{"no schema", `{"name":"v2","schema":{"openAPIV3Schema":[]}}`, "cannot /spec/versions/1/schema/openAPIV3Schema schema-required the schema is not an object"},
+		{"a list of schemas", `{"name":"v2","schema":[]}`, "cannot /spec/versions/1/schema/openAPIV3Schema schema-required the schema is not an object"},
 		{"too many edits", `{"name":"v2","schema":{"openAPIV3Schema":` + deep + `}}`, "cannot /spec/versions/1/schema/openAPIV3Schema too-many-findings too many changes to show"},
 	} {
 		document := []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":{"preserveUnknownFields":true,"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"type":"object"}}},` + c.version + `]}}`)
@@ -89,6 +90,7 @@ func TestOneVersionCannotBeFixed(t *testing.T) {
 func TestUpgrade(t *testing.T) {
 	const (
 		schema = `"schema":{"openAPIV3Schema":{"type":"object",` + keep + `}}`
+		fields = `"scope":"Cluster","versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{%}}}}]`
 		one    = `"preserveUnknownFields":false,"scope":"Cluster","versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]`
 	)
 	for _, c := range []struct{ spec, want, notes string }{
@@ -110,16 +112,24 @@ func TestUpgrade(t *testing.T) {
 		{`"scope":"Cluster","preserveUnknownFields":false,"versions":[{"name":"v1","served":true,"storage":true,"schema":null},{"name":"v2","served":true,"storage":false}],"validation":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}}`,
 			`"scope":"Cluster","preserveUnknownFields":false,"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}}},
 				{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}}}]`, ""},
-		{strings.Replace(one, `"served"`, `"additionalPrinterColumns":[{"name":"A","JSONPath":".a"},{"name":"B","jsonPath":".b","JSONPath":".c"}],"served"`, 1),
-			strings.Replace(one, `"served"`, `"additionalPrinterColumns":[{"name":"A","jsonPath":".a"},{"name":"B","jsonPath":".b","JSONPath":".c"}],"served"`, 1), ""},
+		{strings.Replace(one, `"served"`, `"additionalPrinterColumns":[{"name":"A","JSONPath":".a"},{"name":"B","jsonPath":".b","JSONPath":".c"},{"jsonPath":".b","JSONPath":".c"}],"served"`, 1),
+			strings.Replace(one, `"served"`, `"additionalPrinterColumns":[{"name":"A","jsonPath":".a"},{"name":"B","jsonPath":".b","JSONPath":".c"},{"jsonPath":".b","JSONPath":".c"}],"served"`, 1), ""},
+		{`"validation":{"openAPIV3Schema":{"type":"object"}},"scope":"Cluster","preserveUnknownFields":false,"versions":[{"schema":null,"name":"v1","served":true,"storage":true}]`,
+			`"scope":"Cluster","preserveUnknownFields":false,"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]`, ""},
 		// Unknown fields were preserved unless the CRD said otherwise.
 		{strings.Replace(one, "false", "true", 1), strings.Replace(strings.Replace(one, `"preserveUnknownFields":false,`, "", 1), `"object"`, `"object",`+keep, 1), "advice " + inCRD + " preserve-unknown-fields"},
+		// Below the root, API servers do not look for fields that only branches have, and prune them.
+		{strings.Replace(fields, "%", `"f":{"type":"object","anyOf":[{"properties":{"a":{"minLength":1}}},{"maxProperties":1}]}`, 1),
+			strings.Replace(fields, "%}", `"f":{"type":"object","anyOf":[{"properties":{"a":{"minLength":1}}},{"maxProperties":1}],"properties":{"a":{"type":"string"}}}},`+keep, 1),
+			"narrower " + inCRD + "/properties/f/properties/a/type type-required; advice " + inCRD + " preserve-unknown-fields"},
 		// The webhook.
 		{one + `,"conversion":{"strategy":"Webhook","webhookClientConfig":{"url":"u"},"conversionReviewVersions":["v1"]}`,
 			one + `,"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"u"},"conversionReviewVersions":["v1"]}}`, ""},
 		{one + `,"conversion":{"strategy":"Webhook","conversionReviewVersions":[]}`, one + `,"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1beta1"]}}`,
 			"advice /spec/conversion conversion-review-versions"},
 		{one + `,"conversion":{"strategy":"None","webhookClientConfig":{"url":"u"},"conversionReviewVersions":["v1"]}`, one + `,"conversion":{"strategy":"None"}`, ""},
+		{one + `,"conversion":{"webhookClientConfig":{"url":"u"},"strategy":"None"}`, one + `,"conversion":{"strategy":"None"}`, ""},
+		{one + `,"conversion":{"conversionReviewVersions":["v1"],"strategy":"None"}`, one + `,"conversion":{"strategy":"None"}`, ""},
 		{one + `,"conversion":{"strategy":"Webhook","webhook":{"x":1},"webhookClientConfig":{"url":"u"}}`, one + `,"conversion":{"strategy":"Webhook","webhook":{"x":1}}`, ""},
 		{one + `,"conversion":[]`, "", "cannot /spec/conversion api-version-removed"},
 		// Groups of the Kubernetes project need an approval.
