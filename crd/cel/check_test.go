@@ -43,6 +43,10 @@ func TestCheck(t *testing.T) {
 			[]string{`rule-old-self: properties[spec].properties[l].items.x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within properties[spec].properties[l]`},
 		},
 		{
+			"old values of lists in lists", specWith(`"l":{"type":"array","maxItems":3,"items":{"type":"array","maxItems":3,"items":{"type":"string","maxLength":3,"x-kubernetes-validations":[{"rule":"self == oldSelf"}]}}}`, `{"rule":"true"}`),
+			[]string{`rule-old-self: properties[spec].properties[l].items.items.x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within properties[spec].properties[l]`},
+		},
+		{
 			"old values of items with keys", specWith(`"l":{"type":"array","maxItems":3,"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string","maxLength":3}},"x-kubernetes-validations":[{"rule":"self == oldSelf"}]}}`, `{"rule":"true"}`), nil,
 		},
 		{
@@ -51,6 +55,9 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			"a list that is wrong itself, called like a keyword", specWith(`"items":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"object"},"x-kubernetes-validations":[{"rule":"self +"}]}`, ``), nil,
+		},
+		{
+			"a list that is wrong itself, called nothing", specWith(`"":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"object"},"x-kubernetes-validations":[{"rule":"self +"}]}`, ``), nil,
 		},
 		{
 			"a default with unknown fields, and a rule that does not compile", specWith(`"a":{"type":"object","default":{"u":1},"x-kubernetes-validations":[{"rule":"self.b","message":"m"}]}`, ``),

@@ -55,7 +55,7 @@ const expensiveTotal = MaxSchemaCost / 100
 func Costs(schema []byte, o CheckOptions) ([]Cost, error) {
 	var list []Cost
 	_, err := inspect(schema, o, func(r *inspected) {
-		if r.index < 0 || r.test == nil || r.problem != nil {
+		if r.test == nil || r.problem != nil {
 			return
 		}
 		list = append(list, r.costOf(schema, "rule", r.rule.Rule, r.test, r.times))

@@ -70,6 +70,18 @@ func TestOldValuesThatDoNotFit(t *testing.T) {
 	}
 }
 
+// What is null though it must not be is an error of the rule that looks at it.
+func TestOldValuesThatAreNull(t *testing.T) {
+	for _, c := range []struct{ items, want string }{
+		{`"type":"string"`, "invalid data, got null for schema with nullable=false"}, {`"type":"string","nullable":true`, "no"},
+	} {
+		got := errorsOf(t, `"v":{"type":"array","items":{`+c.items+`}}`, []string{"dyn(oldSelf.v[0]) == 'a'"}, `{"spec":{"v":["a"]}}`, `{"spec":{"v":[null]}}`)
+		if got[0] != c.want {
+			t.Errorf("%s: %q", c.items, got)
+		}
+	}
+}
+
 // Equality of values of documents with each other, with literals and with what is something else.
 func TestEquality(t *testing.T) {
 	const keyed = `{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":[%s],"items":{"type":"object","required":[%[1]s],"properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"string"},"d":{"type":"string"},"v":{"type":"integer"}}}}`

@@ -98,6 +98,11 @@ func TestValidate(t *testing.T) {
 			object: `{"spec":{"a":1,"b":"x"}}`, errors: []string{`spec.a: Invalid value: 1: m`, `spec.b: Duplicate value: "x"`},
 		},
 		{
+			name:   "lists are not",
+			schema: specWith(`"l":{"type":"array","items":{"type":"string"},"x-kubernetes-validations":[{"rule":"self.size() > 5","message":"m"},{"rule":"self.size() > 6","reason":"FieldValueDuplicate"}]}`, ``),
+			object: `{"spec":{"l":["a"]}}`, errors: []string{`spec.l: Duplicate value`, `spec.l: Invalid value: m`},
+		},
+		{
 			name: "items and values of maps have their place",
 			schema: specWith(`"l":{"type":"array","items":{"type":"integer","x-kubernetes-validations":[{"rule":"self < 2","message":"m"}]}},`+
 				`"m":{"type":"object","additionalProperties":{"type":"boolean","x-kubernetes-validations":[{"rule":"self","message":"m"}]}}`, ``),

@@ -73,7 +73,7 @@ func (o *object) Get(key ref.Val) ref.Val {
 // Contains implements traits.Container.
 func (o *object) Contains(key ref.Val) ref.Val {
 	v, found := o.Find(key)
-	if v != nil && types.IsUnknownOrError(v) {
+	if types.IsUnknownOrError(v) {
 		return v
 	}
 	return types.Bool(found)
