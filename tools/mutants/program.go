@@ -57,6 +57,7 @@ type suite struct {
 	dir     string
 	short   bool
 	skipped []string      // tests that fail without a mutant
+	slow    []string      // tests that take long; they run after the others
 	allowed time.Duration // 0 until it is measured
 }
 
@@ -94,12 +95,13 @@ func (s *suite) measure(ctx context.Context, name string) error {
 	defer s.mu.Unlock()
 	for s.allowed == 0 {
 		began := time.Now()
-		passed, output, err := s.run(ctx, 0, 20*time.Minute, false)
+		passed, output, err := s.run(ctx, 0, 20*time.Minute, "-test.v")
 		if err != nil {
 			return err
 		}
 		if passed {
 			s.allowed = 4*time.Since(began) + 10*time.Second
+			s.slow = slow(output, time.Since(began))
 			return nil
 		}
 		failed := failure.FindAllSubmatch(output, -1)
@@ -113,8 +115,37 @@ func (s *suite) measure(ctx context.Context, name string) error {
 	return nil
 }
 
+// took is how a test is named that passes, and its time.
+var took = regexp.MustCompile(`(?m)^--- PASS: (\S+) \((\d+\.\d+)s\)`)
+
+// slow are the tests that take more than a twentieth of the time.
+func slow(output []byte, all time.Duration) (names []string) {
+	for _, one := range took.FindAllSubmatch(output, -1) {
+		if t, err := strconv.ParseFloat(string(one[2]), 64); err == nil && t > all.Seconds()/20 {
+			names = append(names, string(one[1]))
+		}
+	}
+	return names
+}
+
+// first runs the tests with a mutant until one fails. Most mutants fail a test that is quick.
+func (s *suite) first(ctx context.Context, number int) (passed bool, output []byte, err error) {
+	if len(s.slow) == 0 {
+		return s.run(ctx, number, s.allowed, "-test.failfast")
+	}
+	if passed, output, err = s.without(s.slow).run(ctx, number, s.allowed, "-test.failfast"); err != nil || !passed {
+		return passed, output, err
+	}
+	return s.run(ctx, number, s.allowed, "-test.failfast", "-test.run=^("+strings.Join(s.slow, "|")+")$")
+}
+
+// without is the suite without some tests.
+func (s *suite) without(names []string) *suite {
+	return &suite{binary: s.binary, dir: s.dir, short: s.short, skipped: slices.Concat(s.skipped, names)}
+}
+
 // run runs the tests with a mutant. Tests that take too long have not passed.
-func (s *suite) run(ctx context.Context, number int, allowed time.Duration, first bool) (passed bool, output []byte, err error) {
+func (s *suite) run(ctx context.Context, number int, allowed time.Duration, flags ...string) (passed bool, output []byte, err error) {
 	limited, cancel := context.WithTimeout(ctx, allowed)
 	defer cancel()
 	args := []string{s.binary, "-test.paniconexit0", "-test.timeout=0"}
@@ -124,9 +155,7 @@ func (s *suite) run(ctx context.Context, number int, allowed time.Duration, firs
 	if s.short {
 		args = append(args, "-test.short")
 	}
-	if first {
-		args = append(args, "-test.failfast")
-	}
+	args = append(args, flags...)
 	if len(s.skipped) > 0 {
 		args = append(args, "-test.skip=^("+strings.Join(s.skipped, "|")+")$")
 	}

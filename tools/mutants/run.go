@@ -102,9 +102,13 @@ func (r *runner) test(ctx context.Context, p *program, name string, number int, 
 		if s, err = p.suite(ctx, name); err != nil {
 			return false, err
 		}
-		s.skipped, s.allowed = usual.skipped, usual.allowed
+		s.skipped, s.slow, s.allowed = usual.skipped, usual.slow, usual.allowed
 	}
-	passed, output, err := s.run(ctx, number, s.allowed, !r.all || !own)
+	run := s.first
+	if r.all && own {
+		run = func(ctx context.Context, number int) (bool, []byte, error) { return s.run(ctx, number, s.allowed) }
+	}
+	passed, output, err := run(ctx, number)
 	if !passed && own {
 		r.note(name, output)
 	}
