@@ -46,7 +46,7 @@ func newModel(d *CRD) (*model, error) {
 		stored: d.Status.StoredVersions, hasStored: d.Status.hasStored,
 	}
 	doc := d.index.get()
-	if v, ok := doc.Get(jsondoc.Root, "metadata"); ok && doc.Kind(v) != jsondoc.Null {
+	if v, ok := doc.Get(jsondoc.Root, "metadata"); ok {
 		if err := json.UnmarshalCaseSensitivePreserveInts(doc.Raw(v), &m.meta); err != nil {
 			return nil, &espalier.SyntaxError{Offset: doc.Offset(v), Pointer: "/metadata", Msg: err.Error()}
 		}

@@ -165,14 +165,12 @@ func (m *model) find(byName map[string]*version, name string) (*validation, bool
 	return v.schema, true
 }
 
-// tooManyBefore returns the versions that have more selectable fields than they
-// may, and the same as before.
+// tooManyBefore returns the versions whose selectable fields are what they were: there may be
+// more than a version may have.
 func tooManyBefore(m, old *model) map[string]bool {
 	list := map[string]bool{}
-	if old.same.selectable && len(old.versions[0].SelectableFields) > maxSelectable && m.same.selectable && equalSelectables(m.versions[0].SelectableFields, old.versions[0].SelectableFields) {
-		list[""] = true
-	}
 	if old.same.selectable {
+		list[""] = m.same.selectable && equalSelectables(m.versions[0].SelectableFields, old.versions[0].SelectableFields)
 		return list
 	}
 	before := map[string]*version{}
@@ -181,7 +179,7 @@ func tooManyBefore(m, old *model) map[string]bool {
 	}
 	for i := range m.versions {
 		v := &m.versions[i]
-		if o := before[v.Name]; o != nil && !m.same.selectable && len(o.SelectableFields) > maxSelectable && equalSelectables(v.SelectableFields, o.SelectableFields) {
+		if o := before[v.Name]; o != nil && !m.same.selectable && equalSelectables(v.SelectableFields, o.SelectableFields) {
 			list[v.Name] = true
 		}
 	}

@@ -43,6 +43,8 @@ func TestEnums(t *testing.T) {
 }
 
 func TestTypes(t *testing.T) {
+	const textual, numeric = `,"maxLength":3,"minLength":1,"pattern":"^a"`, `,"maximum":5,"minimum":1,"multipleOf":2`
+	const listed, structured = `,"maxItems":3,"minItems":1`, `,"maxProperties":3,"minProperties":1,"required":["a"]`
 	const text, whole, number, either = `"type":"string"`, `"type":"integer"`, `"type":"number"`, `"x-kubernetes-int-or-string":true`
 	const kept = `"x-kubernetes-preserve-unknown-fields":true`
 	runFieldCases(t, []fieldCase{
@@ -61,6 +63,11 @@ func TestTypes(t *testing.T) {
 		{"any type to object", kept, kept + `,"type":"object"`, "1", only("breaking WRS type-changed any → object")},
 		{"any type to int-or-string", kept, either, "1.5", only("breaking WRS type-changed any → int-or-string")},
 		{"object to any type", kept + `,"type":"object"`, kept, "", only("risky R type-widened object → any")},
+		// Keywords of other types say nothing.
+		{"a string of other types' keywords", text, text + numeric + listed + structured, "", nil},
+		{"an integer of other types' keywords", whole, whole + textual + listed + structured, "", nil},
+		{"a list of other types' keywords", `"type":"array","items":{"type":"string"}`, `"type":"array","items":{"type":"string"}` + textual + numeric + structured, "", nil},
+		{"an object of other types' keywords", kept + `,"type":"object"`, kept + `,"type":"object"` + textual + numeric + listed, "", nil},
 		{"type from allOf", text + `,"allOf":[{"type":"string"}]`, text, "", nil},
 
 		{"null removed", whole + `,"nullable":true`, whole, "null", only("breaking WS nullable-removed true →")},
