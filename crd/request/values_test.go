@@ -159,3 +159,56 @@ func TestNullStatusOfObjects(t *testing.T) {
 		t.Errorf("%v: %s", err, got)
 	}
 }
+
+// Rules and fields that are only read look at the old values, too.
+func TestOldValuesCount(t *testing.T) {
+	r, s := gadget(t, `{"type":"object","properties":{"spec":{"type":"object","properties":{"n":{"type":"integer","x-kubernetes-validations":[{"rule":"self >= oldSelf","message":"shrinks"}]}}}}}`)
+	old, o := decoded(t, s, `"spec":{"n":2}`), decoded(t, s, `"spec":{"n":1}`)
+	r.Update(o, old, request.Object, "d")
+	found, err := r.Validate(s, o, request.Options{Old: old})
+	if got := texts(&found); err != nil || got != "spec.n: Invalid value: 1: shrinks" {
+		t.Errorf("%v: %s", err, got)
+	}
+	r, s = gadget(t, `{"type":"object","properties":{"spec":{"type":"object","properties":{"n":{"type":"integer","readOnly":true}}}}}`)
+	old, o = decoded(t, s, `"spec":{"n":2}`), decoded(t, s, `"spec":{"n":1}`)
+	r.Update(o, old, request.Object, "d")
+	for _, look := range []bool{false, true} {
+		found, err := r.Validate(s, o, request.Options{Old: old, ReadOnly: look})
+		if err != nil || (len(found.ReadOnly) == 1) != look || len(found.Problems) > 0 {
+			t.Errorf("%v: %+v", err, found)
+		}
+	}
+}
+
+// Details that begin with a quoted path name the field as it is called in the status.
+func TestQuotedPathsInTheStatus(t *testing.T) {
+	r, s := gadget(t, `{"type":"object","properties":{"status":{"type":"object","properties":{"a":{"type":"integer","anyOf":[{"minimum":5},{"minimum":6}]}}}}}`)
+	got := writeStatus(t, r, s, "}", `{"a":3}`)
+	if !strings.Contains(got, `: "a" must validate at least one schema (anyOf)`) || strings.Contains(got, `"status.a"`) {
+		t.Error(got)
+	}
+}
+
+// An object that moves to another version has changed.
+func TestGenerationOfOtherVersions(t *testing.T) {
+	r, s := gadget(t, `{"type":"object","properties":{"spec":{"type":"object"}}}`)
+	for members, want := range map[string]int64{
+		`"apiVersion":"example.com/v1","kind":"Widget"`: 4, `"apiVersion":"example.com/v2","kind":"Widget"`: 5, `"apiVersion":"example.com/v1","kind":"Other"`: 5,
+	} {
+		old, err := request.DecodeForeign([]byte(`{` + members + `,"metadata":{"name":"a","generation":4},"spec":{}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := decoded(t, s, `"spec":{}`)
+		r.Update(o, old, request.Object, "d")
+		if o.GetGeneration() != want {
+			t.Errorf("%s: %d", members, o.GetGeneration())
+		}
+	}
+	old, o := decoded(t, s, `"spec":{}`), decoded(t, s, `"spec":{}`)
+	r.Update(o, old, request.Object, "d")
+	o.SetName("b")
+	if errs := r.UpdateErrors(o, old); len(errs) == 0 || errs[0].Field != "metadata.name" {
+		t.Error(errs)
+	}
+}

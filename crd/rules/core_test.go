@@ -194,7 +194,7 @@ func TestValidateQuotas(t *testing.T) {
 		{"selectors without values", "{spec: {scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In}, {scopeName: PriorityClass, operator: NotIn}]}}}", slices.Repeat([]string{selector + ".values: Required value: must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"}, 2)},
 		{"selectors with values", "{spec: {scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Exists, values: [a]}, {scopeName: PriorityClass, operator: DoesNotExist, values: [a]}]}}}", slices.Repeat([]string{selector + ".values: Invalid value: [\"a\"]: must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"}, 2)},
 		{"another operator", "{spec: {scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: X}, {scopeName: Terminating, operator: In, values: [a]}]}}}", []string{
-			selector + `.operator: Invalid value: "X": not a valid selector operator`, selector + `.operator: Invalid value: "In": must be 'Exists' when scope is any of…`,
+			selector + `.operator: Invalid value: "X": not a valid selector operator`, selector + `.operator: Invalid value: "In": must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity`,
 		}},
 		{"other selectors", "{spec: {hard: {services: 1}, scopeSelector: {matchExpressions: [{scopeName: X, operator: Exists}, {scopeName: PriorityClass, operator: Exists}]}}}", []string{
 			selector + `.scopeName: Invalid value: "X": unsupported scope`,

@@ -164,3 +164,18 @@ func TestBootstrapObjectsAreValidAndComplete(t *testing.T) {
 		unchanged(&PriorityLevelConfiguration, l.DeepCopy())
 	}
 }
+
+// Of the levels that every server has, only what exempt requests lend can change.
+func TestFixedLevels(t *testing.T) {
+	for name, why := range map[string]string{"exempt": "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value", "catch-all": "spec of 'catch-all' must equal the fixed value"} {
+		level := &flowv1.PriorityLevelConfiguration{}
+		level.Name = name
+		level.Spec.Type = "Other"
+		errs := validateFixedLevel(nil, level)
+		if len(errs) != 1 || errs[0].Detail != why {
+			t.Errorf("%s: %v", name, errs)
+		}
+		level.Name = "other"
+		complain(t, validateFixedLevel(nil, level))
+	}
+}

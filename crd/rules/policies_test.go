@@ -143,6 +143,7 @@ func TestValidatePolicyBindings(t *testing.T) {
 			{"no parameter", of("policyName: p, paramRef: {}"), []string{
 				"spec.paramRef: Required value: one of name or selector must be specified", "spec.paramRef.parameterNotFoundAction: Required value",
 			}},
+			{"no action", of(`policyName: p, paramRef: {name: a, parameterNotFoundAction: ""}`), []string{"spec.paramRef.parameterNotFoundAction: Required value"}},
 			{"two parameters", of("policyName: p, paramRef: {name: a, selector: {}, parameterNotFoundAction: Maybe}"), []string{
 				"spec.paramRef.name: Forbidden: name and selector are mutually exclusive",
 				"spec.paramRef.selector: Forbidden: name and selector are mutually exclusive",

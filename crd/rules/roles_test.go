@@ -81,6 +81,10 @@ func TestValidateRoles(t *testing.T) {
 		validationCase{"URLs", `{rules: [{verbs: [get], nonResourceURLs: [/healthz]}]}`, nil},
 		validationCase{"URLs and resources", `{rules: [{verbs: [get], nonResourceURLs: [/a], resources: [pods]}]}`,
 			[]string{`rules[0].nonResourceURLs: Invalid value: ["/a"]: rules cannot apply to both regular resources and non-resource URLs`}},
+		validationCase{"URLs, groups and resources", `{rules: [{verbs: [get], nonResourceURLs: [/a], apiGroups: [a], resources: [pods]}, {verbs: [get], nonResourceURLs: [/a], resources: [pods], resourceNames: [a]}]}`, []string{
+			`rules[0].nonResourceURLs: Invalid value: ["/a"]: rules cannot apply to both regular resources and non-resource URLs`,
+			`rules[1].nonResourceURLs: Invalid value: ["/a"]: rules cannot apply to both regular resources and non-resource URLs`,
+		}},
 		validationCase{"aggregation", `{aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}}`, nil},
 		validationCase{"aggregation of nothing", `{aggregationRule: {}}`,
 			[]string{"aggregationRule.clusterRoleSelectors: Required value: at least one clusterRoleSelector required if aggregationRule is non-nil"}},
@@ -127,4 +131,10 @@ func TestRoleRefStays(t *testing.T) {
 	changed.RoleRef.Name = "b"
 	complain(t, RoleBinding.Validate(changed, old),
 		`roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"Role","Name":"b"}: field is immutable`)
+	cluster := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "a"}}
+	other := cluster.DeepCopy()
+	complain(t, ClusterRoleBinding.Validate(other, cluster))
+	other.RoleRef.Name = "b"
+	complain(t, ClusterRoleBinding.Validate(other, cluster),
+		`roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"ClusterRole","Name":"b"}: field is immutable`)
 }

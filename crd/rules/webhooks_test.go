@@ -205,3 +205,17 @@ func TestExpressionsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// A configuration may keep versions that are not known if it had such.
+func TestUnknownReviewVersions(t *testing.T) {
+	with := func(versions string) *admissionv1.ValidatingWebhookConfiguration {
+		return read(t, &ValidatingWebhookConfiguration, webhooksOf(hookWith("admissionReviewVersions", versions))).(*admissionv1.ValidatingWebhookConfiguration)
+	}
+	for old, fine := range map[string]bool{"[]": false, "[v1]": false, "[v1beta1, v8]": false, "[v8]": true} {
+		var wrong []string
+		if !fine {
+			wrong = []string{`webhooks[0].admissionReviewVersions: Invalid value: ["v9"]: must include at least one of v1, v1beta1`}
+		}
+		complain(t, ValidatingWebhookConfiguration.Validate(with("[v9]"), with(old)), wrong...)
+	}
+}
