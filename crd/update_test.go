@@ -166,7 +166,9 @@ func TestStoredMetadata(t *testing.T) {
 		return edited(`"group":"orchard.example"`, `"group":"`+group+`"`, `"trees.orchard.example"`, `"trees.`+group+`","annotations":{"api-approved.kubernetes.io":"`+value+`"}`)
 	}
 	const must = `metadata.annotations[api-approved.kubernetes.io] FieldValueInvalid protected groups must have approval annotation "api-approved.kubernetes.io" with either a URL or a reason starting with "unapproved", see https://github.com/kubernetes/enhancements/pull/1111`
+	const missing = `metadata.annotations[api-approved.kubernetes.io] FieldValueRequired protected groups must have approval annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111`
 	for _, c := range []struct{ now, old, want string }{
+		{approved("x.k8s.io", ""), "", missing},
 		{approved("x.k8s.io", "https://github.com/pull/1"), "", ""},
 		{approved("x.k8s.io", "unapproved, it is an experiment"), "", ""},
 		{approved("x.k8s.io", "yes"), "", must},
