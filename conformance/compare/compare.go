@@ -156,12 +156,17 @@ type Pair struct {
 	ours     *engine.Schema
 	theirs   *oracle.Schema
 	embedded bool // the root itself is an embedded resource
+	ruled    bool // it has CEL rules
 	neutral  neutral
 	mode     func(schema []byte) (*Pair, error) // compiles a schema in the same mode; nil for the way of a server
 	strict   *modes.Strict                      // of the mode Strict
 
 	plainOnce sync.Once
 	plain     *tree.Node // see plainTree
+}
+
+func hasRules(schema []byte) bool {
+	return bytes.Contains(schema, []byte(`"x-kubernetes-validations"`))
 }
 
 // Compile compiles a schema that both sides accept.
@@ -175,7 +180,7 @@ func Compile(schema []byte) (*Pair, *Difference) {
 		if err := json.Unmarshal(schema, &root); err != nil {
 			return nil, &Difference{What: "compile", Schema: schema, Ours: "compiles", Theirs: err.Error()}
 		}
-		return &Pair{schema: schema, ours: ours, theirs: theirs, embedded: root.Embedded}, nil
+		return &Pair{schema: schema, ours: ours, theirs: theirs, embedded: root.Embedded, ruled: hasRules(schema)}, nil
 	}
 	if outOfRange(ourErr) {
 		return nil, nil

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -141,5 +142,23 @@ func TestCRDsWithCoercedDefaults(t *testing.T) {
 	}
 	if a := []string{"x: Invalid value: 1: must not have unknown fields"}; onlyCoerced(a, nil) || onlyCoerced(append(a, "y"), append(a, "z")) {
 		t.Error("a missing error and another text pass for a coerced default")
+	}
+}
+
+// A rule fails for the key of a map that comes first, and the walk of the reference begins anywhere. None of its answers
+// is ours as a whole if there are several of them.
+func TestRulesThatFailForAnyKey(t *testing.T) {
+	var rules []string
+	for i := range 6 {
+		rules = append(rules, fmt.Sprintf(`{"rule":"{'a': 1, 'b': 2}.exists(k, {'c': %d}[k] == 1)"}`, i))
+	}
+	pair, d := Compile([]byte(`{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-validations":[` + strings.Join(rules, ",") + `]}}}`))
+	if pair == nil {
+		t.Fatal(d)
+	}
+	for range 50 {
+		if d, theirs, _ := pair.Validate([]byte(`{"spec":{}}`), oracle.ValidateOptions{}); d != nil || len(theirs.Errors) != 6 {
+			t.Fatal(d, theirs.Errors)
+		}
 	}
 }

@@ -133,7 +133,7 @@ func newPair(schema []byte, ours *engine.Schema, compile func([]byte) (*oracle.S
 	if err != nil {
 		return nil, nil
 	}
-	return &Pair{schema: schema, ours: ours, theirs: theirs, embedded: bytes.Contains(schema, []byte(`"x-kubernetes-embedded-resource":true`))}, nil
+	return &Pair{schema: schema, ours: ours, theirs: theirs, embedded: bytes.Contains(schema, []byte(`"x-kubernetes-embedded-resource":true`)), ruled: hasRules(schema)}, nil
 }
 
 // objectsPerMode is how many objects every schema gets in a mode.
