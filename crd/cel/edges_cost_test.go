@@ -71,7 +71,7 @@ func TestOffsetsOfParts(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %.4s", p.What, schema[p.Offset:]))
 		}
 	}
-	want := []string{`|| \u00`, `== ==\n`, `> \u00`, `s .s =`, `_[_] ['\u`, `size (sel`, `self self`, `m .m['`, `s .s)`, `self self`, `self self`, `+ + se`, `s .s"}`, `self self`}
+	want := []string{`|| \u00`, `== ==\n`, `> \u00`, `s .s =`, `_[_] ['\u`, `size (sel`, `self self`, `m .m['`, `s .s) `, `self self`, `self self`, `+ + se`, `s .s"}`, `self self`}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%q\nwant\n%q", got, want)
 	}
