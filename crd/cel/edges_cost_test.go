@@ -201,3 +201,66 @@ func TestResultsOfQuantities(t *testing.T) {
 		}
 	}
 }
+
+// How large documents are: texts with their quotes, and those with escapes as large as they can become.
+func TestSizesOfDocuments(t *testing.T) {
+	for text, want := range map[string]level{
+		`1`: {}, `"xyz"`: {0, 5}, `[]`: {}, `[1,2,3]`: {3, 0}, `{"abc":1}`: {1, 5}, `{"b":1,"a":[1,2],"c":{}}`: {3, 3}, `{"a":[[1,2,3,4]],"b":"xy"}`: {4, 4}, `["\u00e4"]`: {1, 3 * 8}, `{"\n":1,"abcdefgh":2}`: {2, 3 * 4},
+	} {
+		if got := sizeOf(nil, document(t, text)); got != want {
+			t.Errorf("%s: %+v, not %+v", text, got, want)
+		}
+	}
+	if got, want := sizeOf(document(t, `["abc"]`), document(t, `[1,2]`)), (level{2, 5}); got != want {
+		t.Errorf("%+v, not %+v", got, want)
+	}
+}
+
+// A rule is evaluated as often as lists and maps around it have elements.
+func TestTimesOfRules(t *testing.T) {
+	const rule = `"type":"boolean","x-kubernetes-validations":[{"rule":"self"}]`
+	for _, c := range []struct {
+		schema       string
+		times, total uint64
+	}{
+		{`{` + rule + `}`, 1, 1},
+		{`{"type":"object","properties":{"a":{` + rule + `}}}`, 1, 1},
+		{`{"type":"array","maxItems":7,"items":{` + rule + `}}`, 7, 7},
+		{`{"type":"array","maxItems":0,"items":{` + rule + `}}`, 0, 0},
+		{`{"type":"array","maxItems":-7,"items":{` + rule + `}}`, 0, 0},
+		{`{"type":"object","maxProperties":7,"additionalProperties":{` + rule + `}}`, 7, 7},
+		{`{"type":"object","maxProperties":-7,"additionalProperties":{` + rule + `}}`, 0, 0},
+		{`{"type":"array","maxItems":7,"items":{"type":"object","maxProperties":3,"additionalProperties":{` + rule + `}}}`, 21, 21},
+		{`{"type":"array","maxItems":7,"items":{"type":"array","items":{` + rule + `}}}`, 3 << 20 / 5, 3 << 20 / 5},
+		{`{"type":"array","items":{"type":"array","maxItems":7,"items":{` + rule + `}}}`, 3 << 20 / 5, 3 << 20 / 5},
+		{`{"type":"array","maxItems":4294967296,"items":{"type":"array","maxItems":4294967296,"items":{` + rule + `}}}`, 1<<64 - 1, 1<<64 - 1},
+		{`{"type":"array","maxItems":4294967296,"items":{"type":"array","maxItems":4294967295,"items":{` + rule + `}}}`, 1<<64 - 1<<32, 1<<64 - 1<<32},
+	} {
+		costs := costsOf(t, `{"type":"object","properties":{"v":`+c.schema+`}}`)
+		if len(costs) != 1 || costs[0].Times != c.times || costs[0].Total != c.total {
+			t.Errorf("%s: %+v", c.schema, costs)
+		}
+	}
+}
+
+// Memory for values is reused up to a point, and empty then.
+func TestArena(t *testing.T) {
+	var a arena[list]
+	for _, n := range []int{1, chunk, chunk + 1, chunk * (maxChunks + 3), 5} {
+		seen := map[*list]bool{}
+		for range n {
+			l := a.next()
+			if seen[l] || *l != (list{}) {
+				t.Fatal("a value is in use")
+			}
+			seen[l] = true
+			l.at = 1
+		}
+		if a.reset(); len(a.chunks) > maxChunks || a.used != 0 {
+			t.Errorf("after %d: %d chunks, %d in use", n, len(a.chunks), a.used)
+		}
+	}
+	if len(a.chunks) != maxChunks {
+		t.Errorf("%d chunks are kept", len(a.chunks))
+	}
+}
