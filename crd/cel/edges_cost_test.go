@@ -169,6 +169,9 @@ func TestFurtherChecks(t *testing.T) {
 		{"a message about an optional old value", specWith(`"a":{"type":"integer"}`, `{"rule":"oldSelf.hasValue()","optionalOldSelf":true,"messageExpression":"oldSelf.hasValue() ? 'a' : 'b'"}`), nil},
 		{"a message about an old value", specWith(`"a":{"type":"string"}`, `{"rule":"self == oldSelf","messageExpression":"oldSelf.a"}`), nil},
 		{"a message that takes it for optional", specWith(`"a":{"type":"integer"}`, `{"rule":"self == oldSelf","messageExpression":"oldSelf.hasValue() ? 'a' : 'b'"}`), []string{"x-kubernetes-validations[0].messageExpression: messageExpression compilation failed: ERROR: <input>:1:17: found no matching overload for 'hasValue' applied to 'selfType.()'"}},
+		{"items of what has none", `{"type":"object","properties":{"e":{"x-kubernetes-int-or-string":true,"x-kubernetes-validations":[{"rule":"true"}],"items":{"type":"integer","x-kubernetes-validations":[{"rule":"true"}]}}}}`, []string{"properties[e].items.x-kubernetes-validations: failed to convert to declType for CEL validation rules"}},
+		{"items of anything, with rules around", specWith(`"l":{"type":"array","items":{"x-kubernetes-preserve-unknown-fields":true,"x-kubernetes-validations":[{"rule":"true"}]}}`, `{"rule":"true"}`), []string{"properties[l].items.x-kubernetes-validations: " + unconvertible}},
+		{"names that are no escapes", specWith(`"a":{"type":"string"}`, `{"rule":"self.x__zzz__y == ''"}`), []string{"x-kubernetes-validations[0].rule: compilation failed: ERROR: <input>:1:5: undefined field 'x__zzz__y'"}},
 		{"metadata of a resource", labels(``), []string{"properties[e].properties[metadata].x-kubernetes-validations[0].rule: compilation failed: ERROR: <input>:1:4: undefined field 'labels'"}},
 		{"metadata of what is a map, too", labels(`,"additionalProperties":{"type":"string"}`), nil},
 	} {

@@ -234,21 +234,21 @@ func TestWhatRulesInMetadataSee(t *testing.T) {
 
 // Defaults of what rules cannot see are wrong if there are rules, except in fields.
 func TestDefaultsOfWhatRulesCannotSee(t *testing.T) {
-	const any = `"x-kubernetes-preserve-unknown-fields":true`
+	const unknown = `"x-kubernetes-preserve-unknown-fields":true`
 	const rule = `"x-kubernetes-validations":[{"rule":"true"}]`
 	for _, c := range []struct {
 		schema string
 		want   []string
 	}{
-		{`"default":1,` + any + `,` + rule, []string{"default"}},
-		{`"default":[1,2],` + any + `,"items":{"type":"integer",` + rule + `}`, []string{"default[0]", "default[1]"}},
-		{`"default":[[1]],` + any + `,"items":{"type":"array","items":{"type":"integer",` + rule + `}}`, []string{"default[0][0]"}},
-		{`"default":{"a":1},` + any + `,"additionalProperties":{"type":"integer",` + rule + `}`, []string{"default[a]"}},
-		{`"default":[{"a":1}],` + any + `,"items":{"type":"object","properties":{"a":{"type":"integer",` + rule + `}},` + rule + `}`, []string{"default[0]"}},
-		{`"default":{"a":1},` + any + `,"properties":{"a":{"type":"integer",` + rule + `}},` + rule, []string{"default"}},
-		{`"default":{"a":1},` + any + `,"properties":{"a":{"type":"integer",` + rule + `}}`, nil},
-		{`"type":"array","default":[1,2],"items":{` + any + `,` + rule + `}`, nil},
-		{`"type":"object","default":{"a":1},"additionalProperties":{` + any + `,` + rule + `}`, nil},
+		{`"default":1,` + unknown + `,` + rule, []string{"default"}},
+		{`"default":[1,2],` + unknown + `,"items":{"type":"integer",` + rule + `}`, []string{"default[0]", "default[1]"}},
+		{`"default":[[1]],` + unknown + `,"items":{"type":"array","items":{"type":"integer",` + rule + `}}`, []string{"default[0][0]"}},
+		{`"default":{"a":1},` + unknown + `,"additionalProperties":{"type":"integer",` + rule + `}`, []string{"default[a]"}},
+		{`"default":[{"a":1}],` + unknown + `,"items":{"type":"object","properties":{"a":{"type":"integer",` + rule + `}},` + rule + `}`, []string{"default[0]"}},
+		{`"default":{"a":1},` + unknown + `,"properties":{"a":{"type":"integer",` + rule + `}},` + rule, []string{"default"}},
+		{`"default":{"a":1},` + unknown + `,"properties":{"a":{"type":"integer",` + rule + `}}`, nil},
+		{`"type":"array","default":[1,2],"items":{` + unknown + `,` + rule + `}`, nil},
+		{`"type":"object","default":{"a":1},"additionalProperties":{` + unknown + `,` + rule + `}`, nil},
 	} {
 		var got []string
 		for _, f := range checked(t, `{"type":"object","properties":{"v":{`+c.schema+`}}}`, CheckOptions{}) {
