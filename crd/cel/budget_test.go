@@ -84,6 +84,7 @@ var expressions = []string{
 	`isSemver(self.s) || semver('1.2.3').major() == 1`, `!format.dns1123Label().validate(self.s).hasValue() || format.named('uuid').hasValue()`, `sets.contains(self.l, self.l2) || sets.intersects(self.set, self.set2) || sets.equivalent(self.l, [1])`,
 	`string(self.i) == '1' || int(self.t) == 1 || double(self.i) > 1.0 || bool(self.t) || bytes(self.s) == self.by || string(self.by) == self.s`, `[self.s, self.t].exists(x, x.matches('a')) && {'a': self.s}.a == self.s`,
 	`self.l.map(x, self.l.map(y, x * y)).exists(z, z == [1])`, `self.ln.all(x, dyn(x) == null || x.size() > 0)`, `self.os.all(o, !has(o.f) || dyn(o.f) == null)`, `self.ml.all(x, self.ml2.exists(y, y.k == x.k && y.v == x.v))`,
+	`format.dns1123Label().validate('').hasValue() && format.uuid().validate('').hasValue()`, `'a,b,c'.split(',').all(x, 'x' != x)`, `'aaa'.findAll('').all(x, 'x' != x) && 'aaa'.split('').all(x, 'x' != x)`,
 	`self.m.map(k, k).size() == self.m.size() && 'x' in self.m && self.m[?'q'].orValue(1) == 1`, `self.i % 2 == 1 ? self.i / 2 > 1 : -self.i * 3 - 1 < 0`,
 }
 

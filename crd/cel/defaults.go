@@ -26,15 +26,23 @@ type defaultsRun struct {
 // new values, and as ones that stay what they are.
 func checkDefaults(root *plan.Node, defaults []compile.Default) ([]finding.Finding, error) {
 	r := defaultsRun{root: root, remaining: celconfig.RuntimeCELCostBudget}
+	if err := r.all(defaults); err != nil {
+		return nil, err
+	}
+	return r.found, nil
+}
+
+// all checks defaults until the budget is exceeded.
+func (r *defaultsRun) all(defaults []compile.Default) error {
 	for i := range defaults {
 		if err := r.check(&defaults[i]); err != nil {
-			return nil, err
+			return err
 		}
 		if r.remaining < 0 {
 			break
 		}
 	}
-	return r.found, nil
+	return nil
 }
 
 func (r *defaultsRun) check(d *compile.Default) error {
