@@ -93,6 +93,14 @@ func TestLongNumbersInProtobuf(t *testing.T) {
 	if err := LongQuantity([]byte("k8s\x00\n\x051e999"), func([]byte) error { return errors.New("other") }); err == nil {
 		t.Error("the error of a large exponent is lost")
 	}
+	for text, masked := range map[string]bool{"\n\x7f1e999": false, "\n\x06+1e999": true, "\n\x06-1e999": true, "\n\x061.e999": true, "\n\x06x1e999": false, "\n\x051e999": true} {
+		if got := withoutBinary([]byte(text)); (got != nil) != masked {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	if err := LongQuantity([]byte("{a: [9e999"), func([]byte) error { return errors.New("read") }); err != nil {
+		t.Error("what is no YAML is for the decoder:", err)
+	}
 	for _, c := range []struct {
 		text string
 		want bool

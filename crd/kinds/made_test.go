@@ -55,6 +55,7 @@ func errorsOf(k *Kind, tree, old map[string]any, subresource string) string {
 func TestKeywords(t *testing.T) {
 	const item = "made.Item: {a: string, b: string}"
 	for _, c := range []struct{ field, keywords, value, old, want string }{
+		{"[]string", "{format: absolute-path}", "f: [a]", "", ""}, {"map[string]string", "{format: absolute-path}", "f: {a: b}", "", ""}, {"float64", "{minimum: 2}", "f: 1.5", "", ""}, {"meta/v1.LabelSelector", "{format: label-selector}", "f: {matchLabels: 1}", "", ""},
 		{"string", "{minLength: 2}", "f: ab", "", ""}, {"string", "{minLength: 2}", "f: a", "", "f: Too short: must be at least 2 characters"},
 		{"string", "{maxLength: 2}", "f: ää", "", ""}, {"string", "{maxLength: 2}", "f: abc", "", "f: Too long: may not be more than 2 bytes"},
 		{"string", "{maxBytes: 2}", "f: ä", "", ""}, {"string", "{maxBytes: 2}", "f: aä", "", "f: Too long: may not be more than 2 bytes"},
@@ -151,5 +152,38 @@ func TestWhatWritesValidate(t *testing.T) {
 		if got := errorsOf(k, treeOf(t, "{spec: {}, status: {}, metadata: {}}"), nil, c.subresource); got != c.want {
 			t.Errorf("%+v:\n%s", c, got)
 		}
+	}
+}
+
+// The metadata is validated elsewhere, but for what the kind says about it.
+func TestKeywordsOfMetadata(t *testing.T) {
+	for data, want := range map[string]string{"{}": "", "{fields: {metadata: {rules: [{rule: 'false', message: m, path: a}]}}}": "metadata.b: Required value\nmetadata.a: Invalid value: \"x\": m"} {
+		k := madeKind(t, "{made.Thing: {metadata: made.Inner, x: int32}, made.Inner: {a: string, b: string}}", "types: {made.Thing: "+data+", made.Inner: {fields: {b: {required: true}}}}")
+		got := errorsOf(k, treeOf(t, "metadata: {a: x}"), nil, "")
+		lines, expected := strings.Split(got, "\n"), strings.Split(want, "\n")
+		slices.Sort(lines)
+		slices.Sort(expected)
+		if !slices.Equal(lines, expected) {
+			t.Errorf("%s:\n%s", data, got)
+		}
+	}
+	if Find("", "v1", "things") != nil {
+		t.Error("a kind that is not there is found")
+	}
+	if Find("apps", "v1", "pods") != nil || Find("", "v2", "pods") != nil || Find("", "v1", "pods").Kind != "Pod" {
+		t.Error("the kind of pods is not found, or another one is")
+	}
+	if got := nameFormats["any"]("/", false); got != nil {
+		t.Error(got)
+	}
+}
+
+// Expressions read the objects around a value.
+func TestVariablesOfRules(t *testing.T) {
+	k := madeKind(t, "{made.Thing: {o: made.Inner, x: string}, made.Inner: {a: string}}",
+		"types: {made.Inner: {fields: {a: {rules: [{rule: 'false', path: '', messageExpression: \"[self, old, parent.a, root.x, oldRoot.x, kind, path, string(update)].join('-')\"}]}}}, made.Thing: {rules: [{rule: 'false', path: x, messageExpression: \"path + self.x + old.x\"}]}}")
+	want := "o.a: Invalid value: \"1\": 1-2-1-3-4-Thing-o.a-true\nx: Invalid value: \"3\": 34"
+	if got := errorsOf(k, treeOf(t, "{o: {a: '1'}, x: '3'}"), treeOf(t, "{o: {a: '2'}, x: '4'}"), ""); got != want {
+		t.Error(got)
 	}
 }

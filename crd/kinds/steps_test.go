@@ -17,9 +17,9 @@ func TestDefaultKeywords(t *testing.T) {
 		{"map[string]string", "{default: {a: b}, defaultEntries: true}", "{}", `{"f":{"a":"b"}}`}, {"any", "{default: {a: {b: c}, d: {e: f}}, defaultEntries: true}", "f: {a: {x: y}}", `{"f":{"a":{"b":"c","x":"y"},"d":{"e":"f"}}}`},
 		{"any", "{default: {a: b}, defaultEntries: true}", "f: {a: {x: y}}", ""}, {"any", "{default: a, defaultEntries: true}", "f: {x: y}", ""},
 		{"made.Inner", "{}", "{}", `{"f":{"a":"i"}}`}, {"*made.Inner", "{}", "{}", ""}, {"*made.Inner", "{}", "f: {}", `{"f":{"a":"i"}}`}, {"[]made.Inner", "{}", "f: [{}, {a: b}]", `{"f":[{"a":"i"},{"a":"b"}]}`},
-		{"map[string]made.Inner", "{}", "f: {k: {}}", `{"f":{"k":{"a":"i"}}}`}, {"map[string][]made.Inner", "{}", "f: {k: [{}]}", `{"f":{"k":[{"a":"i"}]}}`}, {"made.Child", "{}", "x: 3", `{"f":{"a":"3"},"x":3}`},
+		{"map[string]made.Inner", "{}", "f: {k: {}}", `{"f":{"k":{"a":"i"}}}`}, {"map[string][]made.Inner", "{}", "f: {k: [{}]}", `{"f":{"k":[{"a":"i"}]}}`}, {"made.Plain", "{default: {a: b}}", "{}", `{"f":{"a":"b"}}`}, {"made.Plain", "{}", "{}", ""}, {"made.Child", "{}", "x: 3", `{"f":{"a":"3"},"x":3}`},
 	} {
-		k := madeKind(t, "{made.Thing: {f: '"+c.field+"', x: int32}, made.Inner: {a: string}, made.Child: {a: string}}",
+		k := madeKind(t, "{made.Thing: {f: '"+c.field+"', x: int32}, made.Inner: {a: string}, made.Child: {a: string}, made.Plain: {a: string}}",
 			"types: {made.Thing: {fields: {f: "+c.keywords+"}}, made.Inner: {fields: {a: {default: i}}}, made.Child: {fields: {a: {defaultExpression: string(parent.x)}}}}")
 		tree := treeOf(t, c.before)
 		before := text(tree)
@@ -73,8 +73,10 @@ func TestWarningKeywords(t *testing.T) {
 		{"f: string", "made.Thing: {warnings: [{messageExpression: self.no}, {messages: self.no}, {message: m, if: self.no}, {messageExpression: '1'}]}", "f: a", "",
 			"making a warning failed: self.no: made.Thing has no field no|making a warning failed: self.no: made.Thing has no field no|making a warning failed: self.no: made.Thing has no field no|making a warning failed: 1: the result is a int and not a string"},
 		{"f: string", "made.Thing: {warnings: [{messages: \"[1, 'a']\"}]}", "f: a", "", "a"},
+		{"f: string, p: made.Plain", "made.Thing: {warnings: [{message: m}]}", "p: {a: b}", "", "m"}, {"f: made.Inner, p: made.Plain", "made.Inner: {warnings: [{message: m}]}", "f: {}", "", "m"},
+		{"f: '[]string', s: string", "made.Thing: {fields: {f: {items: {warnings: [{message: m}]}}, s: {enum: [a]}}}", "f: [a]", "", "m"},
 	} {
-		k := madeKind(t, "{made.Thing: {"+c.types+"}, made.Middle: {i: '*made.Inner'}, made.Inner: {a: string, l: '[]string'}}", "types: {"+c.data+"}")
+		k := madeKind(t, "{made.Thing: {"+c.types+"}, made.Middle: {i: '*made.Inner'}, made.Inner: {a: string, l: '[]string'}, made.Plain: {a: string}}", "types: {"+c.data+"}")
 		if got := strings.Join(k.Warnings(treeOf(t, c.value), treeOf(t, c.old)), "|"); got != c.want {
 			t.Errorf("%s, %s: %s", c.data, c.value, got)
 		}
@@ -89,7 +91,7 @@ func TestDroppedFeatures(t *testing.T) {
 		{"*made.Inner", "whole", "f: {a: x}", "f: {a: x}", ""}, {"[]made.Inner", "'off'", "f: [{a: x}, {a: x, b: y}]", "f: [{a: x}]", `{"f":[{"a":"x"},{"b":"y"}]}`}, {"[b]made.Inner", "'off'", "f: [{a: x, b: z}, {a: x, b: y}]", "f: [{a: x, b: y}]", `{"f":[{"b":"z"},{"a":"x","b":"y"}]}`},
 		{"map[string]made.Inner", "'off'", "f: {k: {a: x}, l: {a: x}}", "f: {l: {a: x}}", `{"f":{"k":{},"l":{"a":"x"}}}`}, {"made.Inner", "''", "f: {a: x}", "", ""}, {"[]made.Inner", "'off'", "f: [null, {a: x}]", "", `{"f":[null,{}]}`},
 	} {
-		k := madeKind(t, "{made.Thing: {f: '"+c.field+"', x: string}, made.Inner: {a: string, b: string}}", "types: {made.Inner: {fields: {a: {feature: "+c.feature+"}}}}")
+		k := madeKind(t, "{made.Thing: {f: '"+c.field+"', x: string, y: made.Plain}, made.Inner: {a: string, b: string, c: made.Plain}, made.Plain: {a: string}}", "types: {made.Inner: {fields: {a: {feature: "+c.feature+"}, b: {enum: [y]}}}}")
 		tree := treeOf(t, c.value)
 		want := c.want
 		if want == "" {
@@ -130,10 +132,23 @@ func TestPreparations(t *testing.T) {
 		changed, err := prepare(tree, treeOf(t, c.old))
 		got := text(tree)
 		if err != nil {
-			got, changed = err.Error(), true
+			if got = err.Error(); changed {
+				t.Errorf("%s: a step that fails has changed something", c.step)
+			}
+			changed = true
 		}
 		if got != want || changed != (c.want != "") {
 			t.Errorf("%s, %s after %q: %s, %v", c.step, c.value, c.old, got, changed)
+		}
+	}
+}
+
+// A step that fails does not hide that one before it has changed the object.
+func TestFailingPreparations(t *testing.T) {
+	for _, step := range []string{"{set: a, value: self.no}", "{clear: a, if: self.no}"} {
+		k := madeKind(t, "{made.Thing: {a: string}}", "kinds: [{kind: Thing, type: made.Thing, prepare: [{clear: a}, "+step+"]}]")
+		if changed, err := k.Prepare(treeOf(t, "a: x"), nil); err == nil || !changed {
+			t.Errorf("%s: %v, %v", step, changed, err)
 		}
 	}
 }
