@@ -47,8 +47,8 @@ func amount(v ref.Val) ref.Val {
 		return n
 	}
 	digits, ok := strings.CutSuffix(string(s), "%")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if !ok || err != nil && n == 0 || len(validation.IsValidPercent(string(s))) > 0 {
+	n, _ := strconv.ParseInt(digits, 10, 64) // of too many digits it is the largest number
+	if !ok || len(validation.IsValidPercent(string(s))) > 0 {
 		return types.Int(0)
 	}
 	return types.Int(n)

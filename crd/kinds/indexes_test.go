@@ -16,6 +16,7 @@ func TestIndexes(t *testing.T) {
 		{"1,3-4", "", 3},
 		{"01", "", 1},
 		{"x", `cannot convert string to integer for index: "x"`, 0},
+		{"0,1-2-3", `the fragment "1-2-3" violates the requirement that an index interval can have at most two parts separated by '-'`, 1},
 		{"-1", `cannot convert string to integer for index: ""`, 0},
 		{"1,", `cannot convert string to integer for index: ""`, 1},
 		{"5", `too large index: "5"`, 1},

@@ -3,8 +3,6 @@ package kinds
 import (
 	"regexp"
 	"strings"
-
-	"github.com/google/cel-go/common/types"
 )
 
 // Column is a column of a table.
@@ -40,9 +38,6 @@ func (k *Kind) Row(tree map[string]any) []any {
 		value, err := k.Columns[i].Cell.eval(s)
 		if err != nil {
 			cells[i] = "<error: " + err.Error() + ">"
-			continue
-		}
-		if value.Type() == types.NullType {
 			continue
 		}
 		cells[i] = plain(value)

@@ -33,3 +33,25 @@ func TestTimesBeyondText(t *testing.T) {
 		}
 	}
 }
+
+// A time that can be read stays, even if another one in the object cannot.
+func TestTimesBesideOthers(t *testing.T) {
+	known := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{LastTransitionTime: metav1.NewTime(time.Unix(1e12, 0))}}}}
+	pod.CreationTimestamp = metav1.NewTime(known)
+	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
+	tree := Tree(pod)
+	if tree["metadata"].(map[string]any)["managedFields"] != nil || len(pod.ManagedFields) != 1 {
+		t.Errorf("%v, %v", tree["metadata"], pod.ManagedFields)
+	}
+	Assign(tree, pod)
+	if !pod.CreationTimestamp.Time.Equal(known) || !pod.Status.Conditions[0].LastTransitionTime.Time.Equal(lastTime) || len(pod.ManagedFields) != 1 {
+		t.Error(pod)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a tree of another form was assigned")
+		}
+	}()
+	Assign(map[string]any{"spec": "a"}, pod)
+}

@@ -112,13 +112,13 @@ func (p place) items(visit func(item place)) {
 		match := matcher(p.t, p.old)
 		for i, item := range value {
 			old, ok := match(i, item)
-			visit(place{t: p.t.items, value: item, old: old, hasOld: ok && p.hasOld, parent: p.parent, path: p.path.Index(i), item: true})
+			visit(place{t: p.t.items, value: item, old: old, hasOld: ok, parent: p.parent, path: p.path.Index(i), item: true})
 		}
 	case map[string]any:
 		before, _ := p.old.(map[string]any)
 		for _, key := range sortedKeys(value) {
 			old, ok := before[key]
-			visit(place{t: p.t.items, value: value[key], old: old, hasOld: ok && p.hasOld, parent: p.parent, path: p.path.Key(key)})
+			visit(place{t: p.t.items, value: value[key], old: old, hasOld: ok, parent: p.parent, path: p.path.Key(key)})
 		}
 	}
 }
