@@ -415,7 +415,7 @@ func (d *document) flowEnd(s *spot) int {
 			return at + 1
 		case c == '#':
 			at = d.lineEnd(at)
-		case c == ',' || c == ':' || blank(c):
+		case c == ',' || blank(c):
 			at++
 		default:
 			return -1
