@@ -207,7 +207,7 @@ func (c *changer) exchange(s *spot, v value) error {
 		if s.start == s.end {
 			with = append([]byte(" "), with...)
 		}
-		c.exchangeLines(s.start, s.end, nil, with)
+		c.exchangeLines(s.start, s.end, d.commentBehindTag(s), with)
 		return nil
 	}
 	colon, err := d.colon(s.key)
@@ -219,12 +219,21 @@ func (c *changer) exchange(s *spot, v value) error {
 		return err
 	}
 	// A comment behind the colon stays where it is.
-	comment := d.text[colon:colon]
+	comment := d.commentBehindTag(s)
 	if line := d.lineEnd(colon); s.start > line {
 		comment = d.text[colon:line]
 	}
 	c.exchangeLines(colon, s.end, comment, with)
 	return nil
+}
+
+// commentBehindTag returns the comment between a tag and its value below.
+func (d *document) commentBehindTag(s *spot) []byte {
+	at := d.skipProperties(s)
+	if at == s.start || at >= s.end || d.text[at] != '#' {
+		return nil
+	}
+	return slices.Concat([]byte(" "), d.text[at:d.lineEnd(at)])
 }
 
 // exchangeLines replaces a part of the text that ends with a value, and keeps

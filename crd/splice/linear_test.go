@@ -165,3 +165,41 @@ func BenchmarkApply(b *testing.B) {
 		})
 	}
 }
+
+// TestMadeAtOnce: edits that do not depend on each other take one pass, so that
+// even the smallest bound allows them.
+func TestMadeAtOnce(t *testing.T) {
+	text := "a:\n- 1\n- x: 1\n  0: 2\n  1: 3\nb: 2\nc:\n  d: 1\n"
+	for name, edits := range map[string]string{
+		"items that come last":    "insert /a/- 1\ninsert /a/- 2\ninsert /a/- 3",
+		"copies that come last":   "copy /a/- from=/b\ncopy /a/- from=/c",
+		"items from the last one": "remove /a/1\nremove /a/0",
+		"items that stay":         "set /a/0 1\nset /a/1/x 2\ninsert /a/- 3",
+		"an item before a change": "remove /a/1\nset /a/0 3",
+		"names that are numbers":  "remove /a/1/0\nset /a/1/1 2",
+		"siblings":                "set /b 1\nremove /c/d\ninsert /c/e 2\ninsert /f 1",
+		"moves":                   "move /c/b from=/b\ninsert /g 1\nset /c/d 2",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, all := readEdits(t, edits)
+			if _, err := apply([]byte(text), map[int][]Edit{0: all}, 1); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for name, edits := range map[string]string{
+		"the same twice":       "set /b 1\nset /b 22",
+		"items in their place": "insert /a/0 1\nset /a/0 2",
+		"inside a new one":     "set /b {}\ninsert /b/c 1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, all := readEdits(t, edits)
+			if _, err := apply([]byte(text), map[int][]Edit{0: all}, 1); err == nil {
+				t.Error("made at once")
+			}
+			if _, err := apply([]byte(text), map[int][]Edit{0: all}, 3*len(text)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -193,10 +193,36 @@ func verify(before, after []byte, edits map[int][]Edit) error {
 			return err
 		}
 	}
+	for i := range old {
+		old[i] = plainNumbers(old[i])
+	}
+	for i := range now {
+		now[i] = plainNumbers(now[i])
+	}
 	if !reflect.DeepEqual(old, now) {
 		return errors.New("the text cannot be edited: the result would mean something else; write this part of the document in plain block style first")
 	}
 	return nil
+}
+
+// plainNumbers writes the numbers of a value, which it changes, in one form:
+// 1e3 and 1000.0 become 1000, because YAML does not keep how they are written.
+func plainNumbers(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		for name, child := range x {
+			x[name] = plainNumbers(child)
+		}
+	case []any:
+		for i, child := range x {
+			x[i] = plainNumbers(child)
+		}
+	case json.Number:
+		if f, err := x.Float64(); err == nil && strings.ContainsAny(string(x), ".eE") {
+			return json.Number(strconv.FormatFloat(f, 'f', -1, 64))
+		}
+	}
+	return v
 }
 
 // documents returns the values of all documents, by index.

@@ -272,6 +272,12 @@ func (d *document) end(s *spot, indent int) int {
 		at := s.start
 		if n.Anchor != "" || n.Style&yaml.TaggedStyle != 0 {
 			at = d.skipProperties(s)
+			for (n.Value != "" || n.Style&^yaml.TaggedStyle != 0) && at < s.limit && d.text[at] == '#' {
+				// Comments are between the tag and the value, which is below.
+				for at = d.lineEnd(at); at < s.limit && blank(d.text[at]); {
+					at++
+				}
+			}
 		}
 		return d.scalarEnd(s, at, indent)
 	}
@@ -415,7 +421,7 @@ func (d *document) flowEnd(s *spot) int {
 			return at + 1
 		case c == '#':
 			at = d.lineEnd(at)
-		case c == ',' || c == ':' || blank(c):
+		case c == ',' || blank(c):
 			at++
 		default:
 			return -1
