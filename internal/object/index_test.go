@@ -164,3 +164,41 @@ func TestErrorsNameTheFieldOfMetadata(t *testing.T) {
 		}
 	}
 }
+
+// What a schema has checked does not hold for another kind, or another version of it.
+func TestAnotherKindHasNoStamp(t *testing.T) {
+	for _, c := range []struct {
+		gvk  schema.GroupVersionKind
+		kept bool
+	}{
+		{schema.GroupVersionKind{Version: "v1", Kind: "K"}, true},
+		{schema.GroupVersionKind{Version: "v2", Kind: "K"}, false},
+		{schema.GroupVersionKind{Version: "v1", Kind: "L"}, false},
+		{schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"}, false},
+	} {
+		o := parse(t, indexedJSON)
+		o.SetStamp("form")
+		o.GetObjectKind().SetGroupVersionKind(c.gvk)
+		if kept := o.Stamp() == "form"; kept != c.kept || o.GroupVersionKind() != c.gvk {
+			t.Errorf("%v: stamp %v, kind %v", c.gvk, o.Stamp(), o.GroupVersionKind())
+		}
+	}
+}
+
+func TestMetadataAlone(t *testing.T) {
+	o := parse(t, `{"kind":"K","metadata":{"labels":{"a":"b"},"managedFields":[{"manager":"m"}],"name":"n"},"spec":{}}`)
+	o.SetResourceVersion("7")
+	if got, want := string(o.Metadata()), `{"metadata":{"labels":{"a":"b"},"name":"n","resourceVersion":"7"}}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Control characters are escaped where a member is looked up by its name.
+func TestLookupOfControlCharacters(t *testing.T) {
+	o := parse(t, `{"spec":{"a\u0001b":1,"c\u003cd":2}}`)
+	for name, want := range map[string]string{"a\x01b": "1", "c<d": "2"} {
+		if got := string(o.Lookup("spec", name)); got != want {
+			t.Errorf("%q: %s", name, got)
+		}
+	}
+}
