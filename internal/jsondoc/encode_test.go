@@ -2,6 +2,8 @@ package jsondoc
 
 import (
 	"encoding/json"
+	"math"
+	"strings"
 	"testing"
 )
 
@@ -24,5 +26,50 @@ func TestStringsAreWrittenAsUpstreamWritesThem(t *testing.T) {
 	}
 	for _, s := range []string{"", "a", "x\u2028y\u2029z\u2027\u202a", "ü€😀", "\xe2\x80", "\xf0\x9f\x98", "\ufffd", "\x7f\x80\x81"} {
 		compare(s)
+	}
+}
+
+// A value that JSON cannot express is an error, wherever it is. What came before stays.
+func TestAppendAnyRefusesInfinity(t *testing.T) {
+	for _, x := range []any{math.Inf(1), []any{1.5, math.Inf(1)}, map[string]any{"a": math.Inf(1)}} {
+		if got, err := AppendAny([]byte("x="), x); err == nil || !strings.HasPrefix(string(got), "x=") {
+			t.Errorf("%v: %s, %v", x, got, err)
+		}
+	}
+}
+
+func TestNumbersAreKept(t *testing.T) {
+	for src, want := range map[string]string{"1e2": "100", "-0": "0", "1.50": "1.5", `"\u0061"`: `"a"`} {
+		d, err := Parse([]byte(src), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(d.AppendCanonical(nil, Root)); got != want {
+			t.Errorf("%s is written as %s, want %s", src, got, want)
+		}
+		if want[0] != '"' {
+			want = src
+		}
+		var w Writer
+		w.Reset(d, nil)
+		w.KeepNumbers = true
+		w.Scalar(Root)
+		if got, _ := w.Finish(); string(got) != want {
+			t.Errorf("%s is kept as %s, want %s", src, got, want)
+		}
+		d.Release()
+	}
+}
+
+// An index is of certain bytes, and not of others that are equal or begin alike.
+func TestIndexes(t *testing.T) {
+	src := []byte(`{"a":1} `)
+	d, err := Parse(src[:7], Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Release()
+	if !d.Indexes(src[:7]) || d.Indexes(src) || d.Indexes([]byte(`{"a":1}`)) {
+		t.Error("the index is of other bytes")
 	}
 }
