@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestStringsAreWrittenAsUpstreamWritesThem compares all pairs of bytes, of which most are
-// no UTF-8.
+// TestStringsAreWrittenAsUpstreamWritesThem compares all pairs of bytes. Most of
+// them are no UTF-8.
 func TestStringsAreWrittenAsUpstreamWritesThem(t *testing.T) {
 	compare := func(s string) {
 		want, err := json.Marshal(s)

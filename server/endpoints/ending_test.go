@@ -118,7 +118,7 @@ func (c connection) Connect(ctx context.Context, name string, query url.Values) 
 	return c.err
 }
 
-// Who gets a connection that runs commands needs the right to create it, too.
+// A client that gets a connection for running commands needs the right to create it, too.
 func TestConnections(t *testing.T) {
 	none := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("no nodes"))
 	const to = "n/p?command=ls"
