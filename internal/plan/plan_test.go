@@ -207,3 +207,32 @@ func TestDefault(t *testing.T) {
 		t.Errorf("the default is %s", got)
 	}
 }
+
+// TestSpecifiesMeta: a schema that leaves out any of what every resource has, or gives it
+// another type, does not specify it.
+func TestSpecifiesMeta(t *testing.T) {
+	resource := func(kind, version, meta, name, prefix Type) *Node {
+		props := func(list ...Prop) *Props {
+			return NewProps(slices.DeleteFunc(list, func(p Prop) bool { return p.Node.Type == Untyped }))
+		}
+		return &Node{Type: Object, Props: props(Prop{"kind", &Node{Type: kind}}, Prop{"apiVersion", &Node{Type: version}},
+			Prop{"metadata", &Node{Type: meta, Props: props(Prop{"name", &Node{Type: name}}, Prop{"generateName", &Node{Type: prefix}})}})}
+	}
+	for _, c := range []struct {
+		n    *Node
+		want bool
+	}{
+		{resource(String, String, Object, String, String), true},
+		{resource(Integer, String, Object, String, String), false},
+		{resource(String, Untyped, Object, String, String), false},
+		{resource(String, String, Array, String, String), false},
+		{resource(String, String, Untyped, String, String), false},
+		{resource(String, String, Object, Integer, String), false},
+		{resource(String, String, Object, String, Untyped), false},
+		{resource(Untyped, Untyped, Object, Untyped, Untyped), false},
+	} {
+		if got := SpecifiesMeta(c.n); got != c.want {
+			t.Errorf("%+v: %v", c.n, got)
+		}
+	}
+}
