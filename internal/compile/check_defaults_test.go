@@ -62,6 +62,7 @@ func TestSound(t *testing.T) {
 		`{"type":"object","properties":{"a":{"type":"integer","default":1}}}`:                                            true,
 		`{"type":"object","properties":{"a":{"type":"integer","default":"1"}}}`:                                          false,
 		`{"type":"object","properties":{"a":{"type":"object","additionalProperties":{"type":"integer","default":"1"}}}}`: true,
+		`{"type":"object","properties":{"a":{"type":"object","additionalProperties":true,"default":{"b":1}}}}`:           true,
 		`{"type":"object","properties":{"a":{}}}`:                                                                        false,
 		`{"type":"object","not":{"type":"object"}}`:                                                                      false,
 		`{"type":"object","$schema":"x"}`:                                                                                false,

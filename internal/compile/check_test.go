@@ -285,6 +285,9 @@ func TestConversionProblem(t *testing.T) {
 		`{"properties":{"a":{"id":"x"},"b":{"$schema":"y"}}}`:                                "OpenAPIV3Schema 'id' is not supported",
 		`{"items":[{}]}`: "OpenAPIV3Schema 'items' must be a schema, but is an array",
 		`{"additionalProperties":{"not":{"x-kubernetes-preserve-unknown-fields":false}}}`: "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined",
+		`{"items":{"allOf":[{}],"anyOf":[{},{"id":"x"}],"oneOf":[{"$schema":"y"}]}}`:      "OpenAPIV3Schema 'id' is not supported",
+		`{"allOf":[{},{"id":"x"}],"anyOf":[{"$schema":"y"}]}`:                             "OpenAPIV3Schema 'id' is not supported",
+		`{"oneOf":[{},{"id":"x"}],"not":{"$schema":"y"}}`:                                 "OpenAPIV3Schema 'id' is not supported",
 		`{"items":{"definitions":{"a":{}}}}`:                                              "OpenAPIV3Schema 'definitions' is not supported",
 	} {
 		if got := ConversionProblem(parse(t, schema)); got != want {

@@ -2,6 +2,7 @@ package exec_test
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -57,6 +58,24 @@ func TestCoerceMetadata(t *testing.T) {
 	}
 }
 
+// TestFillDefaults: nothing else happens to a value than that defaults are filled in. In
+// particular nulls stay, which are dropped from objects.
+func TestFillDefaults(t *testing.T) {
+	for _, c := range []struct{ schema, value, want string }{
+		{`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string","default":"x"}}}`, `{"a":null}`, `{"a":null,"b":"x"}`},
+	} {
+		n := goldenCase{name: "fill", lines: []string{c.schema}}.part(t, false)
+		out, err := exec.FillDefaults(n, []byte(c.value))
+		if err != nil || string(out) != c.want {
+			t.Errorf("%s: %s, %v, want %s", c.value, out, err, c.want)
+		}
+	}
+	n := goldenCase{name: "fill", lines: []string{`{"type":"string"}`}}.part(t, false)
+	if out, err := exec.PrepareDefault(n, []byte(`"`), false); err == nil {
+		t.Errorf("a default that is no JSON becomes %s", out)
+	}
+}
+
 // TestExplanationsAreBounded: there are as many errors as an answer holds, and a count of
 // the rest.
 func TestExplanationsAreBounded(t *testing.T) {
@@ -76,6 +95,22 @@ func TestExplanationsAreBounded(t *testing.T) {
 	r := exec.Validate(n, numbers(20, long).doc(t, 1), exec.ValidateOptions{})
 	if len(r.Errors) != 16 || r.Omitted != 4 {
 		t.Errorf("long values: %d errors, %d omitted", len(r.Errors), r.Omitted)
+	}
+}
+
+// TestDuplicatesAreBounded: there are as many errors about duplicates as about values.
+func TestDuplicatesAreBounded(t *testing.T) {
+	const most = 10_000
+	n := goldenCase{name: "sets", lines: []string{spec(`{"type":"array","x-kubernetes-list-type":"set","items":{"type":"integer"}}`)}}.plan(t, false)
+	for pairs, want := range map[int]int{most - 1: most - 1, most + 5: most} {
+		var items []string
+		for i := range pairs {
+			items = append(items, strconv.Itoa(i), strconv.Itoa(i))
+		}
+		doc := goldenCase{name: "sets", lines: []string{`{"x":[` + strings.Join(items, ",") + `]}`}}.doc(t, 0)
+		if got := count(exec.Validate(n, doc, exec.ValidateOptions{})); got != want {
+			t.Errorf("%d duplicates: %d errors, want %d", pairs, got, want)
+		}
 	}
 }
 

@@ -54,6 +54,7 @@ type Options struct {
 	Record     *Recorder // told of each change, if not nil
 	Keep       bool      // return the document, if the object still says the same
 	kept       bool      // unknown fields at the top of a value that is no resource are preserved
+	at         path      // where a value that is no resource is, for the record
 	Limits     jsondoc.Limits
 	// Quiet are changes that are not worth a record: if there are no others, nothing is recorded, and
 	// what recording takes is saved.
@@ -200,6 +201,7 @@ func run(n *plan.Node, src []byte, steps Steps, o Options, keepNumbers bool) ([]
 	w := newWalker(d, steps, o)
 	defer w.release()
 	w.track = true
+	w.path = append(w.path, o.at...)
 	w.out.KeepNumbers = keepNumbers
 	if err := w.value(jsondoc.Root, n, o.kept); err != nil {
 		return nil, 0, err

@@ -38,6 +38,11 @@ func TestIsTimestamp(t *testing.T) {
 	if canonical < 1000 {
 		t.Errorf("only %d of the times were canonical", canonical)
 	}
+	for _, s := range []string{`"0002-01-01T00:00:00Z"`, `"9999-12-31T23:59:59Z"`} {
+		if !isTimestamp([]byte(s)) {
+			t.Errorf("%s is not taken for canonical", s)
+		}
+	}
 	for day := time.Date(1899, 12, 25, 0, 0, 0, 0, time.UTC); day.Year() < 2105; day = day.AddDate(0, 0, 1) {
 		if s := day.Format(`"2006-01-02T15:04:05Z"`); !isTimestamp([]byte(s)) {
 			t.Fatalf("%s is not taken for canonical", s)

@@ -86,12 +86,8 @@ func (w *walker) embeddedMetadata(v jsondoc.Value, child *plan.Node) error {
 	out := w.d.Raw(v)
 	var err error
 	if w.steps&DropNulls != 0 && w.containsNull(v) {
-		var changes Changes
-		if out, changes, err = run(child, out, DropNulls, o, true); err != nil {
+		if out, err = w.withoutNulls(v, child, o); err != nil {
 			return err
-		}
-		if changes&NullDropped != 0 {
-			w.note(NullDropped, v, nil, "nulls that are not allowed were dropped")
 		}
 	}
 	if out, err = w.derivedMetadata(out, v); err != nil {
@@ -110,6 +106,31 @@ func (w *walker) embeddedMetadata(v jsondoc.Value, child *plan.Node) error {
 		w.out.Bytes(out)
 	}
 	return nil
+}
+
+// withoutNulls drops the nulls of metadata by its schema. What it returns has no duplicate keys
+// either, so they are noted here: the steps that follow do not see them.
+func (w *walker) withoutNulls(v jsondoc.Value, child *plan.Node, o Options) ([]byte, error) {
+	if w.rec != nil {
+		o.Record, o.at = new(Recorder), w.path
+	}
+	out, changes, err := run(child, w.d.Raw(v), DropNulls, o, true)
+	if err != nil {
+		return nil, err
+	}
+	w.changes |= changes & Duplicated
+	if w.rec != nil {
+		for _, x := range o.Record.Changes {
+			if x.What == Duplicated && !w.rec.full() {
+				x.Offset = w.offset(v)
+				w.rec.add(x)
+			}
+		}
+	}
+	if changes&NullDropped != 0 {
+		w.note(NullDropped, v, nil, "nulls that are not allowed were dropped")
+	}
+	return out, nil
 }
 
 // staged reports whether the schema of metadata has anything to do with v.

@@ -161,6 +161,15 @@ func TestRootMetadata(t *testing.T) {
 		}},
 		{`{"metadata":{"name":"a","annotations":{"a":"` + strings.Repeat("x", 256<<10) + `"}}}`, "", true, []string{
 			`metadata.annotations: Too long: may not be more than 262144 bytes`}},
+		{`{"metadata":{"name":"a","annotations":{"a":"` + strings.Repeat("x", 256<<10) + `","a b":""}}}`, "", true, []string{
+			`metadata.annotations: Invalid value: "a b": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`,
+			`metadata.annotations: Too long: may not be more than 262144 bytes`}},
+		{`{"metadata":{"name":"` + strings.Repeat("a", 253) + `"}}`, "", true, nil},
+		{`{"metadata":{"name":"` + strings.Repeat("a", 254) + `"}}`, "", true, []string{
+			`metadata.name: Invalid value: "` + strings.Repeat("a", 254) + `": must be no more than 253 characters`}},
+		{`{"metadata":{"name":"a","managedFields":[{"operation":"Apply","subresource":"` + strings.Repeat("s", 256) + `"}]}}`, "", true, nil},
+		{`{"metadata":{"name":"a","managedFields":[{"operation":"Apply","subresource":"` + strings.Repeat("s", 257) + `"}]}}`, "", true, []string{
+			`metadata.managedFields[0].subresource: Too long: may not be more than 256 bytes`}},
 		{old, old, false, nil},
 		{`{"metadata":{"name":"b","generation":1}}`, old, false, []string{
 			`metadata.resourceVersion: Invalid value: "": must be specified for an update`,
@@ -173,6 +182,9 @@ func TestRootMetadata(t *testing.T) {
 		{`{"metadata":{"resourceVersion":"1","finalizers":["!","b"],"deletionTimestamp":"2024-01-01T00:00:00Z"}}`,
 			`{"metadata":{"deletionTimestamp":"2024-01-01T00:00:00Z","finalizers":["b"]}}`, false, []string{
 				`metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"!"}`}},
+		{`{"metadata":{"name":"b","resourceVersion":"1","finalizers":["b"],"deletionTimestamp":"2024-01-01T00:00:00Z"}}`,
+			`{"metadata":{"name":"b","deletionTimestamp":"2024-01-01T00:00:00Z"}}`, false, []string{
+				`metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"b"}`}},
 		{`{"metadata":{"resourceVersion":"1","finalizers":["!"]}}`, `{"metadata":{}}`, false, nil},
 		{`{"metadata":{"resourceVersion":"1"}}`, `{"metadata":[]}`, false, []string{`metadata: Invalid value: []: expected map[string]interface{}, got []interface {}`}},
 	} {

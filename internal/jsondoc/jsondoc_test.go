@@ -241,6 +241,36 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestInt64: what is no integer of 64 bits reads as 0.
+func TestInt64(t *testing.T) {
+	for src, want := range map[string]int64{
+		`7`: 7, `-9223372036854775808`: -9223372036854775808, `9223372036854775807`: 9223372036854775807,
+		`9223372036854775808`: 0, `-9223372036854775809`: 0, `12345678901234567890`: 0, `1.5`: 0, `1e2`: 0, `"1"`: 0, `true`: 0,
+	} {
+		d, err := Parse([]byte(src), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := d.Int64(Root); got != want || ok != (want != 0) {
+			t.Errorf("%s: %d, %v", src, got, ok)
+		}
+		d.Release()
+	}
+}
+
+// TestIndexes: bytes that are equal, or begin at the same place, are not the very bytes.
+func TestIndexes(t *testing.T) {
+	src := []byte(`[1] `)
+	d, err := Parse(src, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Release()
+	if !d.Indexes(src) || d.Indexes(bytes.Clone(src)) || d.Indexes(src[:3]) {
+		t.Error("a document is taken for one of other bytes, or not for one of its own")
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range samples {
 		f.Add([]byte(s))

@@ -27,6 +27,22 @@ func (p *Pattern) hasTables() bool {
 	return p.ready.Load().general == nil
 }
 
+// TestManyCharacters: a pattern that tells more characters apart than a table has classes is
+// matched without one.
+func TestManyCharacters(t *testing.T) {
+	var text []rune
+	for r := rune(0x100); len(text) < 300; r++ {
+		text = append(text, r)
+	}
+	p := compile(t, "^"+string(text)+"$")
+	if p.hasTables() {
+		t.Error("the pattern has a table")
+	}
+	if !p.Match([]byte(string(text))) || p.Match([]byte(string(text[1:]))) {
+		t.Error("another text matches than that of the pattern")
+	}
+}
+
 func TestMatchIsThatOfRegexp(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	matches := 0

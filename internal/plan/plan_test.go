@@ -208,6 +208,7 @@ func TestDefault(t *testing.T) {
 	}
 }
 
+<<<<<<< HEAD
 // Rules see a resource as its schema describes it only if the schema has all that every resource has.
 func TestSpecifiesMeta(t *testing.T) {
 	text, number := &Node{Type: String}, &Node{Type: Number}
@@ -226,6 +227,33 @@ func TestSpecifiesMeta(t *testing.T) {
 	} {
 		if SpecifiesMeta(n) {
 			t.Errorf("case %d lacks something", i)
+=======
+// TestSpecifiesMeta: a schema that leaves out any of what every resource has, or gives it
+// another type, does not specify it.
+func TestSpecifiesMeta(t *testing.T) {
+	resource := func(kind, version, meta, name, prefix Type) *Node {
+		props := func(list ...Prop) *Props {
+			return NewProps(slices.DeleteFunc(list, func(p Prop) bool { return p.Node.Type == Untyped }))
+		}
+		return &Node{Type: Object, Props: props(Prop{"kind", &Node{Type: kind}}, Prop{"apiVersion", &Node{Type: version}},
+			Prop{"metadata", &Node{Type: meta, Props: props(Prop{"name", &Node{Type: name}}, Prop{"generateName", &Node{Type: prefix}})}})}
+	}
+	for _, c := range []struct {
+		n    *Node
+		want bool
+	}{
+		{resource(String, String, Object, String, String), true},
+		{resource(Integer, String, Object, String, String), false},
+		{resource(String, Untyped, Object, String, String), false},
+		{resource(String, String, Array, String, String), false},
+		{resource(String, String, Untyped, String, String), false},
+		{resource(String, String, Object, Integer, String), false},
+		{resource(String, String, Object, String, Untyped), false},
+		{resource(Untyped, Untyped, Object, Untyped, Untyped), false},
+	} {
+		if got := SpecifiesMeta(c.n); got != c.want {
+			t.Errorf("%+v: %v", c.n, got)
+>>>>>>> n4
 		}
 	}
 }

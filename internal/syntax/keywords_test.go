@@ -25,6 +25,14 @@ func TestKeywordsAreReadAndWritten(t *testing.T) {
 	}
 }
 
+// TestKeywordsWithProblemsAreWritten: what could not be read is null, and the rest is there.
+func TestKeywordsWithProblemsAreWritten(t *testing.T) {
+	s, problems := parse(t, `{"properties":1,"type":"a"}`)
+	if got, want := string(s.AppendJSON([]byte("x "))), `x {"properties":null,"type":"a"}`; len(problems) != 1 || got != want {
+		t.Errorf("%v, written as %s", problems, got)
+	}
+}
+
 // TestMalformedKeywords: what upstream ignores is remembered, with a reason.
 func TestMalformedKeywords(t *testing.T) {
 	for src, want := range map[string]string{

@@ -122,7 +122,7 @@ func TestProblems(t *testing.T) {
 
 func TestPositions(t *testing.T) {
 	src := `{ "type": "object", "x": 1, "properties": {"b": {"enum": [1, null]}, "a": null},
-	  "x-kubernetes-validations": [{"message": "m", "rule": "r"}], "default" : {"q":1}, "format": null }`
+	  "x-kubernetes-validations": [{"message": "m", "rule": "r", "fieldPath": null}], "default" : {"q":1}, "format": null }`
 	s := mustParse(t, src)
 	at := func(what string, offset int, want string) {
 		t.Helper()
@@ -150,7 +150,7 @@ func TestPositions(t *testing.T) {
 	if s.Property("c") != nil || s.ItemSchema() != nil {
 		t.Error("found what is not there")
 	}
-	if r := &s.Validations[0]; !r.Has("rule") || r.Has("reason") {
+	if r := &s.Validations[0]; !r.Has("rule") || r.Has("reason") || r.Has("fieldPath") {
 		t.Error("Rule.Has is wrong")
 	}
 }
