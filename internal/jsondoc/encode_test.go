@@ -60,16 +60,3 @@ func TestNumbersAreKept(t *testing.T) {
 		d.Release()
 	}
 }
-
-// An index is of certain bytes, and not of others that are equal or begin alike.
-func TestIndexes(t *testing.T) {
-	src := []byte(`{"a":1} `)
-	d, err := Parse(src[:7], Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Release()
-	if !d.Indexes(src[:7]) || d.Indexes(src) || d.Indexes([]byte(`{"a":1}`)) {
-		t.Error("the index is of other bytes")
-	}
-}

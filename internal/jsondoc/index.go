@@ -324,7 +324,8 @@ func scanNumber(src []byte, i int) (end int, info uint32, err error) {
 	if integer && i-digits <= 18 && (src[digits] != '0' || digits == start) {
 		return i, 0, nil
 	}
-	return i, info, checkNumber(src, start, i, &info)
+	err = checkNumber(src, start, i, &info)
+	return i, info, err
 }
 
 // checkNumber finds out for a number that is not plainly a small integer

@@ -107,21 +107,6 @@ func TestReplaceMemberKeepsTheStamp(t *testing.T) {
 	}
 }
 
-// TestAnotherKindLosesTheStamp: what has checked the object was the schema of its old kind.
-func TestAnotherKindLosesTheStamp(t *testing.T) {
-	for _, c := range []struct {
-		version, kind string
-		stamped       bool
-	}{{"v1", "K", true}, {"v2", "K", false}, {"v1", "L", false}} {
-		o := parse(t, indexedJSON)
-		o.SetStamp("form")
-		o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Version: c.version, Kind: c.kind})
-		if o.APIVersion() != c.version || o.Kind() != c.kind || (o.Stamp() == "form") != c.stamped {
-			t.Errorf("set to %s %s: %s %s with the stamp %v", c.version, c.kind, o.APIVersion(), o.Kind(), o.Stamp())
-		}
-	}
-}
-
 // TestMetadataAlone: managed fields, which are large, are left out.
 func TestMetadataAlone(t *testing.T) {
 	o := parse(t, `{"kind":"K","metadata":{"labels":{"a":"b"},"managedFields":[{"manager":"m"}],"name":"n"},"spec":{}}`)
@@ -215,14 +200,6 @@ func TestAnotherKindHasNoStamp(t *testing.T) {
 		if kept := o.Stamp() == "form"; kept != c.kept || o.GroupVersionKind() != c.gvk {
 			t.Errorf("%v: stamp %v, kind %v", c.gvk, o.Stamp(), o.GroupVersionKind())
 		}
-	}
-}
-
-func TestMetadataAlone(t *testing.T) {
-	o := parse(t, `{"kind":"K","metadata":{"labels":{"a":"b"},"managedFields":[{"manager":"m"}],"name":"n"},"spec":{}}`)
-	o.SetResourceVersion("7")
-	if got, want := string(o.Metadata()), `{"metadata":{"labels":{"a":"b"},"name":"n","resourceVersion":"7"}}`; got != want {
-		t.Errorf("%s, want %s", got, want)
 	}
 }
 

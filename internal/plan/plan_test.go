@@ -208,26 +208,6 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-<<<<<<< HEAD
-// Rules see a resource as its schema describes it only if the schema has all that every resource has.
-func TestSpecifiesMeta(t *testing.T) {
-	text, number := &Node{Type: String}, &Node{Type: Number}
-	of := func(kind, version, name, generate *Node, meta Type) *Node {
-		return &Node{Type: Object, Props: NewProps([]Prop{
-			{Name: "kind", Node: kind}, {Name: "apiVersion", Node: version},
-			{Name: "metadata", Node: &Node{Type: meta, Props: NewProps([]Prop{{Name: "name", Node: name}, {Name: "generateName", Node: generate}})}},
-		})}
-	}
-	if !SpecifiesMeta(of(text, text, text, text, Object)) {
-		t.Error("it has all")
-	}
-	for i, n := range []*Node{
-		{Type: Object}, of(number, text, text, text, Object), of(text, number, text, text, Object), of(text, text, number, text, Object),
-		of(text, text, text, number, Object), of(text, text, text, text, Untyped),
-	} {
-		if SpecifiesMeta(n) {
-			t.Errorf("case %d lacks something", i)
-=======
 // TestSpecifiesMeta: a schema that leaves out any of what every resource has, or gives it
 // another type, does not specify it.
 func TestSpecifiesMeta(t *testing.T) {
@@ -253,7 +233,6 @@ func TestSpecifiesMeta(t *testing.T) {
 	} {
 		if got := SpecifiesMeta(c.n); got != c.want {
 			t.Errorf("%+v: %v", c.n, got)
->>>>>>> n4
 		}
 	}
 }
