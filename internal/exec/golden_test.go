@@ -115,9 +115,9 @@ func namesOf(changes exec.Changes) string {
 	return strings.Join(names, ",")
 }
 
-// TestNormalize shows what becomes of objects, and what is said about it. Without a report
+// TestGoldenNormalize shows what becomes of objects, and what is said about it. Without a report
 // objects take shorter ways, to the same result.
-func TestNormalize(t *testing.T) {
+func TestGoldenNormalize(t *testing.T) {
 	golden(t, "normalize.txt", 2, func(t *testing.T, c goldenCase) (lines []string) {
 		n := c.plan(t, false)
 		o := exec.Options{Storage: c.has("storage"), NoDefaults: c.has("no defaults")}
@@ -173,8 +173,8 @@ func violations(kind string, list []exec.Violation) (lines []string) {
 	return lines
 }
 
-// TestValidate shows the errors of objects: new ones, and with [ratchet] changed ones.
-func TestValidate(t *testing.T) {
+// TestGoldenValidate shows the errors of objects: new ones, and with [ratchet] changed ones.
+func TestGoldenValidate(t *testing.T) {
 	golden(t, "validate.txt", 3, func(t *testing.T, c goldenCase) []string {
 		n, d := c.plan(t, false), c.doc(t, 1)
 		var o exec.ValidateOptions
@@ -206,7 +206,7 @@ func TestValidate(t *testing.T) {
 }
 
 // TestValidateDefault shows the errors of defaults, and the default as it is filled in.
-func TestValidateDefault(t *testing.T) {
+func TestGoldenValidateDefault(t *testing.T) {
 	golden(t, "default.txt", 2, func(t *testing.T, c goldenCase) (lines []string) {
 		r, err := exec.ValidateDefault(c.part(t, true), []byte(c.lines[1]))
 		if err != nil {
@@ -224,7 +224,7 @@ func TestValidateDefault(t *testing.T) {
 }
 
 // TestValidateMetaDefault shows the errors of a default of metadata.name or .labels.
-func TestValidateMetaDefault(t *testing.T) {
+func TestGoldenValidateMetaDefault(t *testing.T) {
 	golden(t, "meta-default.txt", 3, func(t *testing.T, c goldenCase) (lines []string) {
 		r, err := exec.ValidateMetaDefault(c.part(t, true), []byte(c.lines[1]), []byte(c.lines[2]))
 		if err != nil {
@@ -235,9 +235,9 @@ func TestValidateMetaDefault(t *testing.T) {
 	})
 }
 
-// TestFields shows the fields that the creator of an object owns, and whether a change to
+// TestGoldenFields shows the fields that the creator of an object owns, and whether a change to
 // another object sets any.
-func TestFields(t *testing.T) {
+func TestGoldenFields(t *testing.T) {
 	golden(t, "fields.txt", 3, func(t *testing.T, c goldenCase) []string {
 		n, old, now := c.plan(t, false), c.doc(t, 1), c.doc(t, 2)
 		out, ok := exec.AppendFields(nil, n, old, "status")
@@ -283,8 +283,8 @@ func (v *visitor) Run(run *exec.RuleRun) {
 	})
 }
 
-// TestRuleSites shows where rules apply, and which old values belong to them.
-func TestRuleSites(t *testing.T) {
+// TestGoldenRuleSites shows where rules apply, and which old values belong to them.
+func TestGoldenRuleSites(t *testing.T) {
 	golden(t, "rules.txt", 3, func(t *testing.T, c goldenCase) []string {
 		n, d := c.plan(t, false), c.doc(t, 1)
 		v := &visitor{}
