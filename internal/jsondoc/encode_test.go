@@ -60,3 +60,15 @@ func TestNumbersAreKept(t *testing.T) {
 		d.Release()
 	}
 }
+
+func TestNilsAreNull(t *testing.T) {
+	for _, x := range []any{nil, []any(nil), map[string]any(nil), map[string]any{"a": nil}} {
+		want, err := json.Marshal(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := AppendAny([]byte("x="), x); err != nil || string(got) != "x="+string(want) {
+			t.Errorf("%#v: %s, %v", x, got, err)
+		}
+	}
+}
