@@ -150,7 +150,9 @@ func (p *Resources) restated(q oracle.Operation, ours, theirs *oracle.Answer) st
 	if sameStored(ours, theirs) { // -0.0 is stored as -0, a change of 0 and a new generation, and read as 0
 		was, is := generation.FindString(string(stored.Stored)), generation.FindString(string(ours.Stored))
 		for i, e := range stored.Errors {
-			stored.Errors[i] = strings.ReplaceAll(e, was, is)
+			if was != "" { // nothing is stored of what is refused
+				stored.Errors[i] = strings.ReplaceAll(e, was, is)
+			}
 		}
 		stored.Stored = ours.Stored
 	}
