@@ -16,7 +16,9 @@
 // A function with mutants has a variant for each and begins with a switch over a number from
 // the environment, so that a mutant costs a run of the tests and no compilation. What is not
 // inside a function that can be called like this is compiled alone. Tests that fail for the
-// switch itself, such as those of allocations, are left out and named.
+// switch itself, such as those of allocations, are left out and named. If the tests of a
+// package take long, each runs alone once and writes which of these functions it calls; a
+// mutant then costs the tests that can notice it, and none if no test calls its function.
 //
 // No file of the repository changes: the compiler reads the changed files in place of the
 // originals (go test -overlay).

@@ -75,17 +75,19 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if gone := stale(all, s); len(gone) > 0 {
+	written, err := s.patches(o.root, o.patches)
+	if err != nil {
+		return err
+	}
+	every := slices.Concat(written, s.mutants)
+	if gone := stale(all, s, every); len(gone) > 0 {
 		slices.Sort(gone)
 		return fmt.Errorf("%s has mutants that do not exist any more; remove them:\n%s", o.survivors, strings.Join(gone, "\n"))
 	}
-	var chosen, written []*mutant
+	var chosen []*mutant
 	if o.known {
-		chosen = s.listed(all)
+		chosen, written = listed(all, every), nil
 	} else {
-		if written, err = s.patches(o.root, o.patches); err != nil {
-			return err
-		}
 		chosen = slices.Concat(written, s.sample(o.mutants, o.seed))
 	}
 	if o.list {

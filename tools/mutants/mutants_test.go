@@ -97,6 +97,7 @@ func TestTry(t *testing.T) {
 		}
 		m.number = 0
 	}
+	checkReach(t, r, chosen, i+1)
 	now, err := os.ReadFile(m.File)
 	if err != nil || string(now) != string(s.contents[m.File]) {
 		t.Errorf("%s changed: %v", m.File, err)
@@ -106,6 +107,34 @@ func TestTry(t *testing.T) {
 	}
 	if _, err := os.Stat(r.dir); !os.IsNotExist(err) {
 		t.Errorf("%s is left behind", r.dir)
+	}
+}
+
+// checkReach checks that the tests that call the function of a mutant notice it alone, and
+// that tests that call nothing of the package are not among them.
+func checkReach(t *testing.T, r *runner, chosen []*mutant, number int) {
+	t.Helper()
+	s, err := r.shared.suite(t.Context(), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.reach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tests, err := s.tests(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	reached := s.reached[number]
+	if len(reached) == 0 || len(reached) == len(tests) {
+		t.Errorf("%s: %d of %d tests call its function", chosen[number-1].ID, len(reached), len(tests))
+	}
+	if passed, _, err := s.first(t.Context(), number); err != nil || passed {
+		t.Errorf("%s: passed %t, %v", chosen[number-1].ID, passed, err)
+	}
+	delete(s.reached, number)
+	if passed, _, err := s.first(t.Context(), number); err != nil || !passed {
+		t.Errorf("%s: tests that do not call its function run: %v", chosen[number-1].ID, err)
 	}
 }
 
@@ -125,7 +154,7 @@ func TestKnownSurvivors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if gone := stale(all, s); len(gone) != 1 {
+	if gone := stale(all, s, s.mutants); len(gone) != 1 {
 		t.Errorf("a mutant that does not exist is not reported: %v", gone)
 	}
 	for _, text := range []string{"equivalent | x", "maybe | why | id", "equivalent |  | id", "unnoticed | a | id\nunnoticed | b | id"} {

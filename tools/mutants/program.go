@@ -56,9 +56,10 @@ type suite struct {
 	binary  string
 	dir     string
 	short   bool
-	skipped []string      // tests that fail without a mutant
-	slow    []string      // tests that take long; they run after the others
-	allowed time.Duration // 0 until it is measured
+	skipped []string         // tests that fail without a mutant
+	slow    []string         // tests that take long; they run after the others
+	allowed time.Duration    // 0 until it is measured
+	reached map[int][]string // tests that call the function of a mutant, by its number; nil if that is not known
 }
 
 // suite compiles the tests of a package, once.
@@ -100,8 +101,11 @@ func (s *suite) measure(ctx context.Context, name string) error {
 			return err
 		}
 		if passed {
-			s.allowed = 4*time.Since(began) + 10*time.Second
-			s.slow = slow(output, time.Since(began))
+			all := time.Since(began)
+			s.allowed, s.slow = 4*all+10*time.Second, slow(output, all)
+			if all > worthReach {
+				return s.reach(ctx)
+			}
 			return nil
 		}
 		failed := failure.FindAllSubmatch(output, -1)
@@ -130,14 +134,41 @@ func slow(output []byte, all time.Duration) (names []string) {
 
 // first runs the tests with a mutant until one fails. Most mutants fail a test that is quick.
 func (s *suite) first(ctx context.Context, number int) (passed bool, output []byte, err error) {
+	if s.reached != nil && number > 0 {
+		quick, slow := s.split(s.reached[number])
+		for _, tests := range [][]string{quick, slow} {
+			if len(tests) == 0 {
+				continue
+			}
+			if passed, output, err = s.run(ctx, number, s.allowed, "-test.failfast", "-test.run="+exactly(tests)); err != nil || !passed {
+				return passed, output, err
+			}
+		}
+		return true, nil, nil
+	}
 	if len(s.slow) == 0 {
 		return s.run(ctx, number, s.allowed, "-test.failfast")
 	}
 	if passed, output, err = s.without(s.slow).run(ctx, number, s.allowed, "-test.failfast"); err != nil || !passed {
 		return passed, output, err
 	}
-	return s.run(ctx, number, s.allowed, "-test.failfast", "-test.run=^("+strings.Join(s.slow, "|")+")$")
+	return s.run(ctx, number, s.allowed, "-test.failfast", "-test.run="+exactly(s.slow))
 }
+
+// split parts tests into those that are quick and those that are slow.
+func (s *suite) split(tests []string) (quick, slow []string) {
+	for _, test := range tests {
+		if slices.Contains(s.slow, test) {
+			slow = append(slow, test)
+		} else {
+			quick = append(quick, test)
+		}
+	}
+	return quick, slow
+}
+
+// exactly is a pattern for some tests.
+func exactly(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 
 // without is the suite without some tests.
 func (s *suite) without(names []string) *suite {
@@ -157,10 +188,10 @@ func (s *suite) run(ctx context.Context, number int, allowed time.Duration, flag
 	}
 	args = append(args, flags...)
 	if len(s.skipped) > 0 {
-		args = append(args, "-test.skip=^("+strings.Join(s.skipped, "|")+")$")
+		args = append(args, "-test.skip="+exactly(s.skipped))
 	}
 	cmd := exec.CommandContext(limited, args[0], args[1:]...)
-	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), switchVariable+"="+strconv.Itoa(number))
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), switchVariable+"="+strconv.Itoa(number), reachVariable+"="+s.reachFile())
 	// Servers that a test has started go with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -46,8 +46,8 @@ func readKnown(path string) (map[string]*known, error) {
 }
 
 // listed are the mutants of the list.
-func (s *source) listed(all map[string]*known) (list []*mutant) {
-	for _, m := range s.mutants {
+func listed(all map[string]*known, every []*mutant) (list []*mutant) {
+	for _, m := range every {
 		if all[m.ID] != nil {
 			list = append(list, m)
 		}
@@ -56,9 +56,9 @@ func (s *source) listed(all map[string]*known) (list []*mutant) {
 }
 
 // stale are the entries about mutants that do not exist in packages that were read.
-func stale(all map[string]*known, s *source) (list []string) {
+func stale(all map[string]*known, s *source, every []*mutant) (list []string) {
 	exists := map[string]bool{}
-	for _, m := range s.mutants {
+	for _, m := range every {
 		exists[m.ID] = true
 	}
 	for id := range all {

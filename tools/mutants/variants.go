@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -14,15 +15,37 @@ import (
 // the same, and are compiled once.
 const switchVariable = "ESPALIER_MUTANT"
 
-// chooser is a file of each changed package.
+// reachVariable names the file that a program with number -1 writes to.
+const reachVariable = "ESPALIER_MUTANTS_REACHED"
+
+// chooser is a file of each changed package. With number -1 a program is as it was and
+// writes the numbers of the mutants whose functions it calls.
 const chooser = `package %s
 
 import (
+	"fmt"
 	"os"
 	"strconv"
+	"sync"
 )
 
 var mutantNumber, _ = strconv.Atoi(os.Getenv("` + switchVariable + `"))
+
+var mutantsReached sync.Map
+
+func mutantReached(numbers ...int) {
+	if _, known := mutantsReached.LoadOrStore(numbers[0], true); known {
+		return
+	}
+	file, err := os.OpenFile(os.Getenv("` + reachVariable + `"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintln(file, numbers)
+	}
+	if err != nil {
+		panic(err)
+	}
+	_ = file.Close()
+}
 `
 
 // variants makes files with many mutants in them. A function with mutants has a variant for each, and begins with a
@@ -77,11 +100,13 @@ func variantsOf(path string, content []byte, mutants []*mutant) ([]byte, string,
 			from = at(fn.Type.Func)
 		}
 		var cases strings.Builder
+		var numbers []string
 		for _, m := range mutants {
 			if m.from <= at(fn.Body.Lbrace) || m.to >= to {
 				continue
 			}
 			placed[m] = true
+			numbers = append(numbers, strconv.Itoa(m.number))
 			name := fmt.Sprintf("%s_mutant%d", fn.Name.Name, m.number)
 			result := "return " + name + call
 			if fn.Type.Results == nil {
@@ -102,7 +127,7 @@ func variantsOf(path string, content []byte, mutants []*mutant) ([]byte, string,
 		if cases.Len() > 0 {
 			brace := at(fn.Body.Lbrace) + 1
 			out.Write(content[done:brace])
-			fmt.Fprintf(&out, " switch mutantNumber { %s}; ", cases.String())
+			fmt.Fprintf(&out, " switch mutantNumber { case -1: mutantReached(%s); %s}; ", strings.Join(numbers, ", "), cases.String())
 			done = brace
 		}
 	}
