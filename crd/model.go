@@ -39,8 +39,9 @@ type validation struct {
 	shift int            // to be added to the offsets of tree
 }
 
-// newModel reads what an API server has of a CRD whose shape has been checked.
-func newModel(d *CRD) (*model, error) {
+// newModel reads what an API server has of a CRD whose shape has been checked. With rest
+// it goes on after what no server can decode.
+func newModel(d *CRD, rest func(*espalier.SyntaxError)) (*model, error) {
 	m := &model{
 		CRD: d, versions: make([]version, len(d.Versions)), accepted: d.Status.AcceptedNames, established: d.Status.True("Established"),
 		stored: d.Status.StoredVersions, hasStored: d.Status.hasStored,
@@ -48,7 +49,14 @@ func newModel(d *CRD) (*model, error) {
 	doc := d.index.get()
 	if v, ok := doc.Get(jsondoc.Root, "metadata"); ok {
 		if err := json.UnmarshalCaseSensitivePreserveInts(doc.Raw(v), &m.meta); err != nil {
-			return nil, &espalier.SyntaxError{Offset: doc.Offset(v), Pointer: "/metadata", Msg: err.Error()}
+			err := &espalier.SyntaxError{Offset: doc.Offset(v), Pointer: "/metadata", Msg: err.Error()}
+			if rest == nil {
+				return nil, err
+			}
+			// What its shape shows is reported already.
+			if s := (shaper{doc: doc}); s.check(v, metadataShape) == nil {
+				rest(err)
+			}
 		}
 	}
 	for i := range d.Versions {
@@ -58,9 +66,12 @@ func newModel(d *CRD) (*model, error) {
 			continue
 		}
 		s := v.schema()
-		if len(s.Problems) > 0 {
-			p := s.Problems[0]
-			return nil, &espalier.SyntaxError{Offset: p.Offset + s.Shift, Pointer: v.Pointer + p.Pointer, Msg: p.Message}
+		for _, p := range s.Problems {
+			err := &espalier.SyntaxError{Offset: p.Offset + s.Shift, Pointer: v.Pointer + p.Pointer, Msg: p.Message}
+			if rest == nil {
+				return nil, err
+			}
+			rest(err)
 		}
 		m.versions[i].schema = &validation{raw: v.Schema, tree: s.Tree, shift: s.Shift}
 	}

@@ -112,6 +112,7 @@ var crdShape = objectOf(
 type shaper struct {
 	doc  *jsondoc.Doc
 	note func(check finding.ID, e *field.Error, w where) // of what is unknown or written twice; may be nil
+	rest func(*espalier.SyntaxError)                     // of what no decoder accepts, if the rest is wanted, too; may be nil
 	path []byte
 	at   []byte // the pointer
 }
@@ -246,7 +247,12 @@ func decodeBytes(d *jsondoc.Doc, v jsondoc.Value) ([]byte, bool) {
 }
 
 func (s *shaper) wrong(v jsondoc.Value, want string) *espalier.SyntaxError {
-	return &espalier.SyntaxError{Offset: s.doc.Offset(v), Pointer: string(s.at), Msg: "must be " + want + ", but is " + syntax.Article(s.doc.Kind(v))}
+	err := &espalier.SyntaxError{Offset: s.doc.Offset(v), Pointer: string(s.at), Msg: "must be " + want + ", but is " + syntax.Article(s.doc.Kind(v))}
+	if s.rest != nil {
+		s.rest(err)
+		return nil
+	}
+	return err
 }
 
 // nearest returns the member whose name is most like name, if one is alike

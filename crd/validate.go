@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 )
@@ -25,6 +26,9 @@ type ValidateOptions struct {
 	// CompatibilityVersion is the Kubernetes version, such as "1.36", whose
 	// formats are known and whose functions rules may use; see [cel.CheckOptions].
 	CompatibilityVersion string
+	// Undecodable, if not nil, is called for each value that no server can decode. Servers
+	// stop at the first; Validate then goes on as if these values were left out.
+	Undecodable func(*espalier.SyntaxError)
 }
 
 // Validate reports what an API server reports when the CRD, of apiextensions.k8s.io/v1, is
@@ -41,7 +45,7 @@ func Validate(d *CRD, o ValidateOptions) ([]finding.Finding, error) {
 		return c.sorted(), nil
 	}
 	var err error
-	if c.new, err = load(d, c.note); err != nil {
+	if c.new, err = load(d, c.note, o.Undecodable); err != nil {
 		return nil, err
 	}
 	c.ratchet = newCRD()
@@ -49,7 +53,7 @@ func Validate(d *CRD, o ValidateOptions) ([]finding.Finding, error) {
 		if o.Old.APIVersion == apiVersionV1beta1 {
 			return nil, fmt.Errorf("the old CRD is in %s; use it as the API server returns it, in %s", apiVersionV1beta1, apiVersionV1)
 		}
-		if c.old, err = load(o.Old, nil); err != nil {
+		if c.old, err = load(o.Old, nil, nil); err != nil {
 			return nil, fmt.Errorf("the old CRD: %w", err)
 		}
 	}
@@ -68,12 +72,12 @@ func Validate(d *CRD, o ValidateOptions) ([]finding.Finding, error) {
 }
 
 // load checks the shape of a CRD and reads it.
-func load(d *CRD, note func(finding.ID, *field.Error, where)) (*model, error) {
-	s := shaper{doc: d.index.get(), note: note}
+func load(d *CRD, note func(finding.ID, *field.Error, where), rest func(*espalier.SyntaxError)) (*model, error) {
+	s := shaper{doc: d.index.get(), note: note, rest: rest}
 	if err := s.check(jsondoc.Root, crdShape); err != nil {
 		return nil, err
 	}
-	return newModel(d)
+	return newModel(d, rest)
 }
 
 // checker collects the errors that an API server finds in a CRD.

@@ -403,7 +403,17 @@ func FuzzValidate(f *testing.F) {
 		if len(old) > 0 {
 			before = append(before, old)
 		}
-		found, err := validateWithin(doc, crd.ValidateOptions{Verbatim: verbatim}, espalier.Limits{MaxBytes: 1 << 16}, before...)
+		within := espalier.Limits{MaxBytes: 1 << 16}
+		found, err := validateWithin(doc, crd.ValidateOptions{Verbatim: verbatim}, within, before...)
+		wrong := 0
+		rest, failed := validateWithin(doc, crd.ValidateOptions{Verbatim: verbatim, Undecodable: func(e *espalier.SyntaxError) {
+			if wrong++; e.Offset < 0 || e.Offset >= len(doc) {
+				t.Errorf("undecodable at %d", e.Offset)
+			}
+		}}, within, before...)
+		if (err == nil) != (wrong == 0 && failed == nil) || err == nil && len(rest) != len(found) {
+			t.Errorf("%v, but %d undecodable values, %v", err, wrong, failed)
+		}
 		if err != nil {
 			return
 		}

@@ -55,8 +55,9 @@ func (e *Error) Error() string {
 	return e.Name + ": " + e.Msg
 }
 
-// Parse reads the documents of a file. Empty ones are left out. Together with
-// an error come the documents before it.
+// Parse reads the documents of a file. Empty ones are left out. Together with an
+// error come the documents that can be read: errors of several documents are joined,
+// and [Errors] parts them.
 func Parse(f *File) ([]*Document, error) {
 	if looksLikeJSON(f.Text) {
 		if docs, err := parseJSON(f); err == nil {
@@ -70,7 +71,7 @@ func Parse(f *File) ([]*Document, error) {
 }
 
 // Objects reads the objects of a file: those of its documents, and the items of
-// lists among them. Together with an error come the objects before it.
+// lists among them. Together with an error come the objects that can be read, as of [Parse].
 func Objects(f *File) ([]*Document, error) {
 	docs, err := Parse(f)
 	var all []*Document
@@ -143,22 +144,39 @@ type yamlReader struct {
 	index   int
 }
 
-// chunks reads the documents one by one, which is faster than as a stream.
+// maxErrors bounds the errors of one file.
+const maxErrors = 100
+
+// chunks reads the documents one by one, which is faster than as a stream. A document
+// that cannot be read hides no other.
 func (r *yamlReader) chunks() error {
 	rest, line := r.file.Text, 0
-	for len(rest) > 0 {
+	var errs []error
+	for len(rest) > 0 && len(errs) < maxErrors {
 		end := nextDocument(rest)
 		var node yaml.Node
 		if err := yaml.Unmarshal(rest[:end], &node); err != nil {
-			return r.file.yamlError(err, line)
-		}
-		if err := r.document(&node, end, line); err != nil {
-			return err
+			errs = append(errs, r.file.yamlError(err, rest[:end], line))
+			r.index++
+		} else if err := r.document(&node, end, line); err != nil {
+			errs = append(errs, err)
+			r.index++
 		}
 		line += bytes.Count(rest[:end], []byte{'\n'})
 		rest = rest[end:]
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// Errors returns the errors of [Parse] and [Objects] one by one, in order.
+func Errors(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
 }
 
 func (r *yamlReader) stream() error {
@@ -170,7 +188,7 @@ func (r *yamlReader) stream() error {
 			return nil
 		}
 		if err != nil {
-			return r.file.yamlError(err, 0)
+			return r.file.yamlError(err, r.file.Text, 0)
 		}
 		if err := r.document(&node, len(r.file.Text), 0); err != nil {
 			return err
@@ -206,9 +224,9 @@ var (
 	yamlAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced`)
 )
 
-// yamlError finds the line in the text of the YAML library's error; before is
-// the number of lines before the text that the library has seen.
-func (f *File) yamlError(err error, before int) error {
+// yamlError finds the line in the message of the YAML library's error about a text;
+// before is the number of lines before that text.
+func (f *File) yamlError(err error, text []byte, before int) error {
 	e := &Error{File: f, Name: f.Name, Msg: err.Error()}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		e.Msg = m[2]
@@ -216,16 +234,33 @@ func (f *File) yamlError(err error, before int) error {
 		if anchor := yamlAnchor.FindStringSubmatch(e.Msg); anchor != nil {
 			line, _ = f.place(max(bytes.Index(f.Text, []byte("*"+anchor[1])), 0))
 			before = 0
+		} else if at := unreadable(text); convErr != nil && at < len(text) {
+			line, column := f.place(f.offset(before+1, 1) + at)
+			e.Position = Position{line, column, column + 1}
+			return e
 		} else if convErr != nil {
 			line = 1
 		} else if yamlParser.MatchString(e.Msg) {
 			line++ // the library counts from 0 here
 		}
 		line = min(max(line+before, 1), f.Lines())
-		text := f.Line(line)
-		e.Position = f.token(line, utf8.RuneCountInString(text)-utf8.RuneCountInString(strings.TrimLeft(text, " \t"))+1)
+		shown := f.Line(line)
+		e.Position = f.token(line, utf8.RuneCountInString(shown)-utf8.RuneCountInString(strings.TrimLeft(shown, " \t"))+1)
 	}
 	return e
+}
+
+// unreadable returns the offset of the first byte that is no character of YAML; the length
+// of the text if there is none.
+func unreadable(text []byte) int {
+	for at := 0; at < len(text); {
+		c, n := utf8.DecodeRune(text[at:])
+		if c == utf8.RuneError && n <= 1 || c < ' ' && c != '\t' && c != '\n' && c != '\r' || c >= 0x7f && c < 0xa0 && c != 0x85 {
+			return at
+		}
+		at += n
+	}
+	return len(text)
 }
 
 // Split returns the objects of a document: its items if it is a list, v1 List

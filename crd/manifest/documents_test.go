@@ -1,7 +1,9 @@
 package manifest_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +26,7 @@ func TestIndex(t *testing.T) {
 		"%YAML 1.1\n---\nnull\n---\na: 5\n...\n---\na: 7\n": "1:5 2:8",
 		"{\"a\": 1}\n{\"a\": 2}":                            "0:1 1:2",
 		"--- null\n--- {a: 2}\n":                            "1:2",
-		"a: 1\n---x\n---\na: 4\n":                           "", // not a document's beginning, and not YAML
+		"a: 1\n---x\n---\na: 4\n":                           "1:4!", // not a document's beginning, and not YAML
 	} {
 		docs, err := manifest.Parse(&manifest.File{Name: "a.yaml", Text: []byte(text)})
 		var got []string
@@ -34,7 +36,7 @@ func TestIndex(t *testing.T) {
 				t.Errorf("%q: %s has no a", text, d.JSON)
 			}
 			got = append(got, fmt.Sprintf("%d:%d", d.Index, p.Line))
-			if strings.HasPrefix(text, "{") {
+			if strings.HasPrefix(text, "{") || err != nil {
 				continue
 			}
 			edited, err := splice.Apply([]byte(text), d.Index, []splice.Edit{{Op: splice.Set, Pointer: "/a", Value: []byte("9")}})
@@ -47,9 +49,37 @@ func TestIndex(t *testing.T) {
 				t.Errorf("%q: document %d: the edit is not in line %d:\n%s", text, d.Index, p.Line, edited)
 			}
 		}
-		if strings.Join(got, " ") != want || (err != nil) != (want == "") {
+		want, wrong := strings.CutSuffix(want, "!")
+		if strings.Join(got, " ") != want || (err != nil) != wrong {
 			t.Errorf("%q: %v, not %s: %v", text, got, want, err)
 		}
+	}
+}
+
+// A document that cannot be read hides no other, and its errors have their places.
+func TestErrors(t *testing.T) {
+	const text = "a: [\n---\na: 1\n---\nb: é \xff\n---\na: 2\n---\nb: \x01\n"
+	docs, err := manifest.Parse(&manifest.File{Name: "a.yaml", Text: []byte(text)})
+	if len(docs) != 2 || docs[0].Index != 1 || docs[1].Index != 3 {
+		t.Errorf("%d documents", len(docs))
+	}
+	var got []string
+	for _, err := range manifest.Errors(err) {
+		var placed *manifest.Error
+		if !errors.As(err, &placed) {
+			t.Fatalf("%v has no place", err)
+		}
+		got = append(got, fmt.Sprintf("%d:%d %s", placed.Position.Line, placed.Position.Column, placed.Msg))
+	}
+	want := []string{"2:1 did not find expected node content", "5:6 invalid leading UTF-8 octet", "9:4 control characters are not allowed"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
+	}
+	if list := manifest.Errors(nil); len(list) != 0 {
+		t.Errorf("no error is %v", list)
+	}
+	if _, err := manifest.Parse(&manifest.File{Text: []byte(strings.Repeat("a: [\n---\n", 500))}); len(manifest.Errors(err)) != 100 {
+		t.Errorf("%d errors of one file", len(manifest.Errors(err)))
 	}
 }
 

@@ -214,10 +214,14 @@ func TestExpand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	hidden, err := Expand([]string{filepath.Join(dir, "*/.*.yaml")}, nil)
+	if err != nil || len(hidden) != 1 || filepath.Base(hidden[0]) != ".hidden.yaml" {
+		t.Errorf("a pattern that asks for hidden files: %v %v", hidden, err)
+	}
 	for i := range files {
 		files[i] = strings.TrimPrefix(filepath.ToSlash(files[i]), filepath.ToSlash(dir)+"/")
 	}
-	if got := strings.Join(files, " "); got != "- b.yaml a/c.yml a/d.json .git/f.yaml a/.hidden.yaml skip/g.yaml" {
+	if got := strings.Join(files, " "); got != "- b.yaml a/c.yml a/d.json skip/g.yaml" {
 		t.Error(got)
 	}
 	for _, p := range []string{"nothing.yaml", "nothing/*.yaml", filepath.Join(dir, "a", "e.txt", "x")} {

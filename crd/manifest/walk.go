@@ -22,9 +22,11 @@ const maxFile = 64 << 20
 
 // Expand returns the files that paths name: files, folders with all that is
 // called *.yaml, *.yml or *.json below them, and patterns (with ** for folders
-// of any depth) that the shell has not expanded. Hidden folders are left out.
-// Files keep the order of paths, and are sorted within one; none comes twice.
-// skip leaves out files and folders that are not named themselves.
+// of any depth) that the shell has not expanded. Left out are hidden files and
+// folders, unless a pattern has a name that begins with a dot, and pipes, sockets
+// and devices. Files keep the order of paths, and are sorted within one; none comes
+// twice. skip leaves out files and folders that are not named themselves. A link that
+// leads nowhere and a folder that cannot be read are among the files: [Open] says why.
 func Expand(paths []string, skip func(path string) bool) ([]string, error) {
 	var files []string
 	seen := make(map[string]bool)
@@ -64,7 +66,7 @@ func Expand(paths []string, skip func(path string) bool) ([]string, error) {
 			}
 			slices.Sort(matches)
 			for _, f := range matches {
-				if skip == nil || !skip(f) {
+				if (skip == nil || !skip(f)) && isReadable(f) && !hidden(p, f) {
 					add(f)
 				}
 			}
@@ -78,7 +80,10 @@ func Expand(paths []string, skip func(path string) bool) ([]string, error) {
 func folder(root string, skip func(string) bool) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
+		if err != nil && path != root {
+			files = append(files, path)
+			return nil
+		} else if err != nil {
 			return err
 		}
 		hidden := path != root && strings.HasPrefix(e.Name(), ".")
@@ -88,13 +93,33 @@ func folder(root string, skip func(string) bool) ([]string, error) {
 			}
 			return nil
 		}
-		if hidden || !IsManifest(path) || skip != nil && skip(path) {
+		if hidden || !IsManifest(path) || skip != nil && skip(path) || !isReadable(path) {
 			return nil
 		}
 		files = append(files, path)
 		return nil
 	})
 	return files, err
+}
+
+// isReadable reports whether a file is one that ends: no pipe, and no link to a folder. A
+// link that leads nowhere is a mistake to report, and is not left out.
+func isReadable(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || info.Mode().IsRegular()
+}
+
+// hidden reports whether a match of a pattern has a name that begins with a dot, and the
+// pattern asks for none.
+func hidden(pattern, path string) bool {
+	base, names := doublestar.SplitPattern(filepath.ToSlash(pattern))
+	rel, err := filepath.Rel(filepath.FromSlash(base), path)
+	return err == nil && hasDot(filepath.ToSlash(rel)) && !hasDot(names)
+}
+
+// hasDot reports whether a name in a path begins with a dot.
+func hasDot(path string) bool {
+	return strings.HasPrefix(path, ".") || strings.Contains(path, "/.")
 }
 
 // IsManifest reports whether a file of a folder is one to read, by its name.
