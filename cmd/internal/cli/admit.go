@@ -108,7 +108,7 @@ func (a *App) admit(ctx context.Context, files []string, o admitOptions) error {
 	if run.resources, err = a.resources(ctx, o.crds, files, s); err != nil {
 		return err
 	}
-	expanded, err := manifest.Expand(files, s.excludes)
+	expanded, err := s.expand(ctx, files)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,12 @@ import (
 // idSyntax is the check that files are valid YAML or JSON.
 const idSyntax finding.ID = "syntax"
 
+// idFileUnreadable is the check that files can be read.
+const idFileUnreadable finding.ID = "file-unreadable"
+
+// own is the source of the checks that come from no other document.
+const own = "Espalier"
+
 // checkInfo is an entry of the catalog, which lists all checks of the commands.
 type checkInfo struct {
 	finding.Check
@@ -36,6 +42,9 @@ var catalog = sync.OnceValue(func() []checkInfo {
 		known[c.ID] = true
 	}
 	add("files", finding.New(idSyntax, finding.Error, "Files must be valid YAML or JSON, as kubectl reads them.", "YAML 1.1"), false)
+	add("files", finding.New(idFileUnreadable, finding.Error, "Files must be readable.", own), false)
+	add("files", finding.New(idSuppression, finding.Warning, "A comment that suppresses findings must name checks and a reason.", own), false)
+	add("files", finding.New(idSuppressionUnused, finding.Info, "A comment that suppresses findings must suppress one.", own), false)
 	for _, c := range crd.Checks {
 		add("crd", c, false)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/cmd/internal/report"
@@ -26,6 +27,7 @@ type checkOptions struct {
 	noLint     bool
 	strict     bool
 	ifAny      bool
+	fields     string
 }
 
 func newCheck(a *App) *cobra.Command {
@@ -39,7 +41,10 @@ estimated cost. It also warns of likely mistakes that API servers accept.
 
 With --old it checks updates of existing CRDs, as the API server does: it ratchets
 some errors that the old CRD already had, and reports changes that the API server
-forbids.`,
+forbids.
+
+By default, unknown and duplicate fields are errors: kubectl asks servers to
+refuse them. --field-validation sets what kubectl calls --validate.`,
 		Example: a.Example(`
   # Check the CRDs of a folder
   %[1]s check config/crd
@@ -47,32 +52,41 @@ forbids.`,
   # Check a change as an update
   git show main:crd.yaml | %[1]s check crd.yaml --old -
 
-  # Report only errors, as annotations on GitHub
-  %[1]s check config/crd --severity error -o github`),
+  # Report everything, fail only on errors, as annotations on GitHub
+  %[1]s check config/crd --fail-on error -o github
+
+  # Report only what is new since the baseline was written
+  %[1]s check config/crd --baseline known.json --write-baseline
+  %[1]s check config/crd --baseline known.json`),
 	}
 	takesFiles(cmd, func(ctx context.Context, files []string) error { return a.check(ctx, files, o) })
 	a.reportFlags(cmd)
+	a.gateFlags(cmd)
+	fieldsFlag(cmd, &o.fields)
 	cmd.Flags().StringSliceVar(&o.old, "old", nil, "files or folders with the existing CRDs: check the change as the API server does on update")
 	cmd.Flags().StringVar(&o.kubernetes, "kubernetes", "", "the version of Kubernetes, such as 1.34, whose CEL functions rules may use (default: the newest known)")
 	cmd.Flags().BoolVar(&o.noLint, "no-lint", false, "report only what API servers report, no advice")
-	cmd.Flags().BoolVar(&o.ifAny, "if-any", false, "do not fail if the files contain no CRD, for hooks that pass all changed files")
+	cmd.Flags().BoolVar(&o.ifAny, "if-any", false, "do not fail if the files contain no CRD, and leave out files that are not for Kubernetes; for hooks that pass all changed files")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "also warn where API servers accept more than JSON Schema does; nearly every schema gets such warnings")
 	return cmd
 }
 
 func (a *App) check(ctx context.Context, files []string, o checkOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
 	s, err := a.settings()
 	if err != nil {
 		return err
 	}
 	c := &checker{options: o, lint: lint.Options{CompatibilityVersion: o.kubernetes}}
 	if c.lint.Enable, c.lint.Disable = s.lintChecks(); len(o.old) > 0 {
-		if c.old, err = a.crdsByName(ctx, o.old, s); err != nil {
+		if c.old, err = a.named(ctx, o.old, s); err != nil {
 			return err
 		}
 	}
 	restore := collectRarely()
-	r, err := a.scan(ctx, files, s, c.document)
+	r, err := a.scan(ctx, files, s, o.ifAny, c.document)
 	restore()
 	if err != nil {
 		return err
@@ -82,6 +96,15 @@ func (a *App) check(ctx context.Context, files []string, o checkOptions) error {
 	}
 	r.Noun = "CRD"
 	return a.finish("check", r, s)
+}
+
+func (o *checkOptions) check() error {
+	if o.kubernetes != "" {
+		if _, err := version.ParseMajorMinor(o.kubernetes); err != nil {
+			return fmt.Errorf("--kubernetes must be a version such as 1.34, not %q", o.kubernetes)
+		}
+	}
+	return checkFields(o.fields)
 }
 
 // heapOfCheck is what the YAML tree of the largest CRDs takes, 1.7 MB of
@@ -142,7 +165,11 @@ func (c *checker) document(d *manifest.Document, into *findings) {
 		return
 	}
 	defer parsed.Release()
-	o := crd.ValidateOptions{Strict: c.options.strict, CompatibilityVersion: c.options.kubernetes}
+	refused := false
+	o := crd.ValidateOptions{Strict: c.options.strict, CompatibilityVersion: c.options.kubernetes, Undecodable: func(e *espalier.SyntaxError) {
+		refused = true
+		add(unreadable(d, e))
+	}}
 	if old := c.old[meta.name]; old != nil {
 		if o.Old, err = crd.Parse(old.JSON); err != nil {
 			add(unreadable(d, fmt.Errorf("the old CRD: %w", err)))
@@ -155,13 +182,18 @@ func (c *checker) document(d *manifest.Document, into *findings) {
 		add(unreadable(d, err))
 		return
 	}
+	into.went("crd", "schema", "expressions")
 	for i := range found {
-		add(findingDiagnostic(d, &found[i]))
+		refused = refused || found[i].Severity == finding.Error
+		if x := findingDiagnostic(d, &found[i]); byFieldValidation(&x, c.options.fields) {
+			add(x)
+		}
 	}
 	// Advice on what is refused anyway would be noise.
-	if c.options.noLint || slices.ContainsFunc(found, func(f finding.Finding) bool { return f.Severity == finding.Error }) {
+	if c.options.noLint || refused {
 		return
 	}
+	into.went("advice")
 	advice, err := lint.Check(parsed, c.lint)
 	if err != nil {
 		add(unreadable(d, err))
@@ -227,52 +259,4 @@ func unreadable(d *manifest.Document, err error) report.Diagnostic {
 	}
 	return report.Diagnostic{Check: idSyntax, Severity: finding.Error, Message: message, Pointer: pointer,
 		Why: explanation(idSyntax), Place: report.At(d.File, at)}
-}
-
-// crdsByName reads the CRDs in files, by name. What cannot be read is an
-// error: it is not what the command is about.
-func (a *App) crdsByName(ctx context.Context, files []string, s *settings) (map[string]*manifest.Document, error) {
-	byName := make(map[string]*manifest.Document)
-	list, err := a.objects(ctx, files, s)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range list {
-		meta := typeMetaOf(d)
-		if !meta.isCRD() {
-			continue
-		}
-		if byName[meta.name] != nil {
-			return nil, fmt.Errorf("%s: %s occurs twice", d.File.Name, meta.object())
-		}
-		byName[meta.name] = d
-	}
-	if len(byName) == 0 {
-		return nil, fmt.Errorf("no CustomResourceDefinition in %s", strings.Join(files, ", "))
-	}
-	return byName, nil
-}
-
-// objects reads all objects of files into memory.
-func (a *App) objects(ctx context.Context, files []string, s *settings) ([]*manifest.Document, error) {
-	expanded, err := manifest.Expand(files, s.excludes)
-	if err != nil {
-		return nil, err
-	}
-	var all []*manifest.Document
-	for _, path := range expanded {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		f, err := manifest.Open(path, a.In)
-		if err != nil {
-			return nil, err
-		}
-		objects, err := manifest.Objects(f)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, objects...)
-	}
-	return all, nil
 }

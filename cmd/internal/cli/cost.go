@@ -109,7 +109,7 @@ func (a *App) cost(ctx context.Context, files []string, o costOptions) error {
 		return err
 	}
 	c := &costing{options: o}
-	r, err := a.scan(ctx, files, s, c.document)
+	r, err := a.scan(ctx, files, s, false, c.document)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,10 +23,10 @@ import (
 type diffOptions struct {
 	objects []string
 	failOn  string
+	git     string
+	cluster bool
+	context string
 }
-
-// failNever is the value of --fail-on with which nothing fails.
-const failNever = "never"
 
 // failLevels are the other values of --fail-on, and the least severity that fails.
 var failLevels = map[string]finding.Severity{"breaking": finding.Error, "risky": finding.Warning}
@@ -33,13 +34,19 @@ var failLevels = map[string]finding.Severity{"breaking": finding.Error, "risky":
 func newDiff(a *App) *cobra.Command {
 	var o diffOptions
 	cmd := &cobra.Command{
-		Use:   "diff OLD NEW",
+		Use:   "diff OLD NEW | --git REVISION [NEW...] | --cluster NEW...",
 		Short: "Compare two versions of a CRD, and report breaking changes",
 		Long: `Diff compares CRDs by their effect: which objects that are valid now the API
 server would refuse, prune or change. It says whom a change affects: writers
 (clients that send objects written for OLD), readers (clients that get objects)
-and stored objects. OLD and NEW are files or folders. Diff matches the CRDs of two
-folders by name.
+and stored objects. OLD and NEW are files, folders or Helm charts, which helm
+renders. Diff matches the CRDs of two folders by name.
+
+With --git it compares the files of this folder, or those that are named, with a
+revision of the repository. With --cluster it compares them with the CRDs of a
+live cluster, which kubectl reads.
+
+To accept a change, add a waiver with its path and a reason to ` + settingsName + `.
 
 Errors are breaking changes. Warnings are changes that may break, depending on
 objects or clients, or that diff cannot decide. --severity info also shows
@@ -48,8 +55,14 @@ harmless changes.
 With --objects it validates objects with both CRDs, and lists objects that become
 invalid, lose fields or get new defaults.`,
 		Example: a.Example(`
-  # Find out what a change breaks
-  git show main:crd.yaml | %[1]s diff - crd.yaml
+  # Find out what the changes of a branch break
+  %[1]s diff --git main
+
+  # Compare with the CRDs of the current cluster
+  %[1]s diff --cluster config/crd
+
+  # Compare two files
+  %[1]s diff old.yaml new.yaml
 
   # Compare all CRDs of two folders, including harmless changes
   %[1]s diff old/crds new/crds --severity info
@@ -58,21 +71,31 @@ invalid, lose fields or get new defaults.`,
   kubectl get trees -A -o yaml > trees.yaml
   %[1]s diff old.yaml new.yaml --objects trees.yaml`),
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("diff takes two files or folders, the old and the new\nSee '%s --help'", cmd.CommandPath())
+			switch {
+			case o.git != "" && o.cluster:
+				return errors.New("--git and --cluster both say what to compare with: choose one")
+			case o.git == "" && !o.cluster && len(args) != 2:
+				return fmt.Errorf("diff takes two files or folders, the old and the new, or --git or --cluster\nSee '%s --help'", cmd.CommandPath())
+			case o.cluster && len(args) == 0:
+				return fmt.Errorf("name the files or folders to compare with the cluster\nSee '%s --help'", cmd.CommandPath())
+			case o.context != "" && !o.cluster:
+				return errors.New("--context needs --cluster")
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.diff(cmd.Context(), args[0], args[1], o) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.diff(cmd.Context(), args, o) },
 	}
 	a.reportFlags(cmd)
 	cmd.Flags().StringSliceVar(&o.objects, "objects", nil, "files or folders with objects to validate with both CRDs")
+	cmd.Flags().StringVar(&o.git, "git", "", "compare with this revision of the git repository, such as main or HEAD~1")
+	cmd.Flags().BoolVar(&o.cluster, "cluster", false, "compare with the CRDs of the cluster that kubectl uses")
+	cmd.Flags().StringVar(&o.context, "context", "", "the context of the kubeconfig for --cluster")
 	cmd.Flags().StringVar(&o.failOn, "fail-on", "breaking", "exit with 1 if a reported change is at least this severe: breaking or risky; never: always exit with 0")
 	Must(cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"breaking", "risky", "never"}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
-func (a *App) diff(ctx context.Context, old, now string, o diffOptions) error {
+func (a *App) diff(ctx context.Context, args []string, o diffOptions) error {
 	least, ok := failLevels[o.failOn]
 	if !ok && o.failOn != failNever {
 		return fmt.Errorf("--fail-on must be breaking, risky or never, not %q", o.failOn)
@@ -81,14 +104,7 @@ func (a *App) diff(ctx context.Context, old, now string, o diffOptions) error {
 	if err != nil {
 		return err
 	}
-	if old == manifest.Stdin && now == manifest.Stdin || slices.Contains(o.objects, manifest.Stdin) && (old == manifest.Stdin || now == manifest.Stdin) {
-		return errors.New("standard input can be read only once: give a file for the others")
-	}
-	before, err := a.crdsByName(ctx, []string{old}, s)
-	if err != nil {
-		return err
-	}
-	after, err := a.crdsByName(ctx, []string{now}, s)
+	before, after, err := a.sides(ctx, args, s, o)
 	if err != nil {
 		return err
 	}
@@ -98,9 +114,12 @@ func (a *App) diff(ctx context.Context, old, now string, o diffOptions) error {
 			return err
 		}
 	}
-	r, err := compared(ctx, before, after, objects)
+	r, err := compared(ctx, before, after, objects, o.git == "" && !o.cluster)
 	if err != nil {
 		return err
+	}
+	if n := s.waive(r, time.Now()); n > 0 {
+		fmt.Fprintf(a.Err, "%s accepted by waivers of %s\n", report.Counted(n, "change"), settingsName)
 	}
 	err = a.finish("diff", r, s)
 	if errors.Is(err, errFindings) && (o.failOn == failNever || !slices.ContainsFunc(r.Diagnostics, func(d report.Diagnostic) bool { return d.Severity.AtLeast(least) })) {
@@ -109,18 +128,60 @@ func (a *App) diff(ctx context.Context, old, now string, o diffOptions) error {
 	return err
 }
 
+// sides reads the CRDs before and after.
+func (a *App) sides(ctx context.Context, args []string, s *settings, o diffOptions) (before, after map[string]*manifest.Document, err error) {
+	stdin := 0
+	for _, p := range append(slices.Clone(args), o.objects...) {
+		if p == manifest.Stdin {
+			stdin++
+		}
+	}
+	if stdin > 1 {
+		return nil, nil, errors.New("standard input can be read only once: give a file for the others")
+	}
+	var files []*manifest.File
+	switch {
+	case o.git != "":
+		if len(args) == 0 {
+			args = []string{"."}
+		}
+		files, err = atRevision(ctx, o.git, args)
+	case o.cluster:
+		files, err = ofCluster(ctx, o.context)
+	default:
+		if before, err = a.named(ctx, args[:1], s); err == nil {
+			after, err = a.named(ctx, args[1:], s)
+		}
+		return before, after, err
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if before, err = a.crdsByName(files); err != nil {
+		return nil, nil, err
+	}
+	if after, err = a.named(ctx, args, s); err != nil {
+		return nil, nil, err
+	}
+	if o.cluster {
+		// What the cluster has beyond these files is not theirs to delete.
+		maps.DeleteFunc(before, func(name string, _ *manifest.Document) bool { return after[name] == nil })
+	}
+	return before, after, nil
+}
+
 // change is a CRD before and after.
 type change struct {
 	old, now *manifest.Document
 	object   string
 }
 
-// compared compares CRDs of the same name; if there is one on each side,
-// these two.
-func compared(ctx context.Context, before, after map[string]*manifest.Document, objects []*manifest.Document) (*report.Report, error) {
+// compared compares CRDs of the same name; with pair, if there is one on each side, these
+// two.
+func compared(ctx context.Context, before, after map[string]*manifest.Document, objects []*manifest.Document, pair bool) (*report.Report, error) {
 	r := &report.Report{Noun: "CRD"}
 	var evaluated findings
-	only := len(before) == 1 && len(after) == 1
+	only := pair && len(before) == 1 && len(after) == 1
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -73,7 +73,7 @@ func (a *App) fix(ctx context.Context, files []string, o fixOptions) error {
 	if err != nil {
 		return err
 	}
-	expanded, err := manifest.Expand(files, s.excludes)
+	expanded, err := s.expand(ctx, files)
 	if err != nil {
 		return err
 	}
@@ -112,10 +112,12 @@ type fixing struct {
 func (r *fixing) file(path string) error {
 	f, err := manifest.Open(path, r.In)
 	if err != nil {
-		return err
+		r.found.add(unreadableFile(path, err))
+		r.failed = true
+		return nil
 	}
 	objects, err := manifest.Objects(f)
-	if err != nil {
+	for _, err := range manifest.Errors(err) {
 		r.found.add(SyntaxDiagnostic(f, err))
 		r.failed = true
 	}
@@ -289,6 +291,8 @@ func (r *fixing) text(rep *report.Report) error {
 	switch {
 	case r.changed > 0 && r.options.write:
 		fmt.Fprintf(r.Err, "fixed %s in %s\n", count(r.changed, "CRD"), count(r.files, "file"))
+	case r.changed > 0 && !r.options.diff:
+		fmt.Fprintf(r.Err, "%s in %s to fix: --write changes the files\n", count(r.changed, "CRD"), count(r.files, "file"))
 	case r.changed == 0 && !r.failed:
 		fmt.Fprintf(r.Err, "nothing to fix in %s\n", count(len(rep.Subjects), "CRD"))
 	}

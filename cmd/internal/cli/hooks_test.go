@@ -41,6 +41,18 @@ func TestPreCommitHooks(t *testing.T) {
 		"config/crd/a.yaml": `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: as.example.com},
 			spec: {group: example.com, names: {plural: as, kind: A}, scope: Cluster,
 			versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}`,
+		"docker-compose.yml":        "services:\n  web:\n    image: nginx\n",
+		".github/workflows/ci.yaml": "on: [push]\njobs: {}\n",
+		"chart/values.yaml":         "replicas: 1\n",
+		"kustomization.yaml":        "resources: [a.yaml]\n",
+		"list.yaml":                 "- a\n- b\n",
+		"chart/templates/d.yaml":    "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ .Release.Name }}\n  {{- if .Values.a }}\n  labels: {}\n  {{- end }}\n",
+		"tsconfig.json":             "{\n  // strict\n  \"compilerOptions\": {\"strict\": true,},\n}\n",
+		"third.yaml":                "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec: {}\n",
+		"empty.yaml":                "# nothing\n",
+		"a/wrong.yaml":              "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A_B}\n",
+		"a/wrong-crd.yaml":          "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: A_B}\n",
+		"a/broken.yaml":             "apiVersion: v1\nkind: [\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
@@ -54,9 +66,30 @@ func TestPreCommitHooks(t *testing.T) {
 		if words[0] != "espalier" || h.Language != "golang" || !regexp.MustCompile(h.Files).MatchString("config/crd/a.yaml") {
 			t.Errorf("%+v", h)
 		}
-		var out bytes.Buffer
-		if code := Main(t.Context(), "espalier", slices.Concat(words[1:], h.Args, []string{"object.yaml"}), nil, &out, &out); code != ExitNothing {
-			t.Errorf("%s: exit code %d for a file that is none of its business: %s", h.ID, code, &out)
+		run := func(want int, files ...string) {
+			var out bytes.Buffer
+			if code := Main(t.Context(), "espalier", slices.Concat(words[1:], h.Args, files), nil, &out, &out); code != want {
+				t.Errorf("%s: exit code %d for %v: %s", h.ID, code, files, &out)
+			}
+		}
+		// Files that are none of its business: one by one, and together.
+		ordinary := []string{"object.yaml", "config/crd/a.yaml", "docker-compose.yml", ".github/workflows/ci.yaml", "chart/values.yaml",
+			"kustomization.yaml", "list.yaml", "chart/templates/d.yaml", "tsconfig.json", "third.yaml", "empty.yaml"}
+		for _, file := range ordinary {
+			run(ExitNothing, file)
+		}
+		run(ExitNothing, ordinary...)
+		// Mistakes in files that are.
+		run(ExitFindings, append(ordinary, "a/broken.yaml")...)
+		wrong := map[string]string{"espalier-check": "a/wrong-crd.yaml", "espalier-validate": "a/wrong.yaml"}[h.ID]
+		run(ExitFindings, append(ordinary, wrong)...)
+		// A repository without the folder of CRDs.
+		if err := os.Rename("config", "config-away"); err != nil {
+			t.Fatal(err)
+		}
+		run(ExitNothing, "object.yaml")
+		if err := os.Rename("config-away", "config"); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

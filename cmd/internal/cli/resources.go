@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -76,13 +77,16 @@ func (a *App) foundCRDs(ctx context.Context, crds, objects []string, s *settings
 	if slices.Contains(crds, manifest.Stdin) && slices.Contains(objects, manifest.Stdin) {
 		return nil, errors.New("standard input can be read only once: give a file for --crd or for the objects")
 	}
+	if len(crds) == 0 {
+		crds = s.crds()
+	}
 	if len(crds) > 0 {
 		docs, err := a.objects(ctx, crds, s)
 		if err != nil {
 			return nil, err
 		}
 		for _, d := range docs {
-			if err := all.add(d); err != nil {
+			if err := all.add(d, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -90,16 +94,17 @@ func (a *App) foundCRDs(ctx context.Context, crds, objects []string, s *settings
 			return nil, fmt.Errorf("no CustomResourceDefinition in %s", strings.Join(crds, ", "))
 		}
 	}
-	return all, a.among(objects, s, all)
+	return all, a.among(ctx, objects, s, all)
 }
 
-// among adds the CRDs in files of objects. Standard input is kept, to
-// be read again. What cannot be parsed is reported when the objects are read.
-func (a *App) among(objects []string, s *settings, all resources) error {
-	files, err := manifest.Expand(objects, s.excludes)
+// among adds the CRDs in files of objects that --crd does not name. Standard input is kept,
+// to be read again. What cannot be read or parsed is reported when the objects are read.
+func (a *App) among(ctx context.Context, objects []string, s *settings, all resources) error {
+	files, err := s.expand(ctx, objects)
 	if err != nil {
 		return err
 	}
+	named := maps.Clone(all)
 	for _, path := range files {
 		if path == manifest.Stdin {
 			text, err := io.ReadAll(a.In)
@@ -110,15 +115,12 @@ func (a *App) among(objects []string, s *settings, all resources) error {
 			defer func() { a.In = bytes.NewReader(text) }()
 		}
 		f, err := manifest.Open(path, a.In)
-		if err != nil {
-			return err
-		}
-		if !bytes.Contains(f.Text, []byte("CustomResourceDefinition")) {
+		if err != nil || !bytes.Contains(f.Text, []byte("CustomResourceDefinition")) {
 			continue
 		}
 		found, _ := manifest.Objects(f)
 		for _, object := range found {
-			if err := all.add(object); err != nil {
+			if err := all.add(object, named); err != nil {
 				return err
 			}
 		}
@@ -126,8 +128,9 @@ func (a *App) among(objects []string, s *settings, all resources) error {
 	return nil
 }
 
-// add adds the CRD that a document is, if it is one.
-func (all resources) add(d *manifest.Document) error {
+// add adds the CRD that a document is, if it is one and not among those that are known to be
+// the right ones.
+func (all resources) add(d *manifest.Document, right resources) error {
 	if !typeMetaOf(d).isCRD() {
 		return nil
 	}
@@ -141,7 +144,7 @@ func (all resources) add(d *manifest.Document) error {
 	}
 	key := groupKind{parsed.Group, parsed.Kind}
 	if before, ok := all[key]; ok {
-		if sameJSON(before.document.JSON, d.JSON) {
+		if right[key] != nil || sameJSON(before.document.JSON, d.JSON) {
 			return nil
 		}
 		return fmt.Errorf("%s is in %s and, otherwise, in %s: leave one out", parsed.Name, before.document.File.Name, d.File.Name)

@@ -38,6 +38,7 @@ type App struct {
 	color    string
 	severity string
 	config   string
+	gate     gate
 
 	oneLarge sync.Mutex // held while a large file is worked on
 }
@@ -147,7 +148,8 @@ func (a *App) complete(root *cobra.Command, commands []Command) {
 	root.Use = a.Name
 	root.Version = Version()
 	root.SilenceUsage, root.SilenceErrors = true, true
-	root.Args = cobra.NoArgs
+	root.Args = knownCommand
+	root.SuggestionsMinimumDistance = 2
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	if strings.Contains(a.Name, " ") {
 		root.Use = "kubectl-espalier"
@@ -168,6 +170,18 @@ func (a *App) complete(root *cobra.Command, commands []Command) {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w\nSee '%s --help'", err, cmd.CommandPath())
 	})
+}
+
+// knownCommand refuses arguments of the program itself: they are mistyped commands.
+func knownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = ": did you mean " + near[0] + "?"
+	}
+	return fmt.Errorf("there is no command %q%s\nSee '%s --help'", args[0], hint, root.CommandPath())
 }
 
 // Must is for errors that a mistake in this package alone can cause.

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -17,6 +20,17 @@ import (
 type findings struct {
 	diagnostics []report.Diagnostic
 	subjects    []report.Subject
+	ran         map[string]bool // groups of checks, by name, that an object went through
+}
+
+// went notes that the checks of some groups looked at an object.
+func (f *findings) went(groups ...string) {
+	if f.ran == nil {
+		f.ran = map[string]bool{}
+	}
+	for _, g := range groups {
+		f.ran[g] = true
+	}
 }
 
 func (f *findings) add(d report.Diagnostic) { f.diagnostics = append(f.diagnostics, d) }
@@ -28,14 +42,14 @@ func (f *findings) subject(d *manifest.Document, object string) {
 
 // scan calls each for every object in the files that paths name, from several
 // goroutines but for the objects of a file in order, and collects what they
-// find in the order of the files. What cannot be parsed is a finding.
-func (a *App) scan(ctx context.Context, paths []string, s *settings, each func(*manifest.Document, *findings)) (*report.Report, error) {
-	files, err := manifest.Expand(paths, s.excludes)
+// find in the order of the files. What cannot be read or parsed is a finding. With ours,
+// files that are not for Kubernetes are left out.
+func (a *App) scan(ctx context.Context, paths []string, s *settings, ours bool, each func(*manifest.Document, *findings)) (*report.Report, error) {
+	files, err := s.expand(ctx, paths)
 	if err != nil {
 		return nil, err
 	}
 	results := make([]findings, len(files))
-	failures := make([]error, len(files))
 	bar := a.progress(len(files))
 	defer bar.stop()
 	var next atomic.Int64
@@ -47,13 +61,13 @@ func (a *App) scan(ctx context.Context, paths []string, s *settings, each func(*
 				if i >= len(files) || ctx.Err() != nil {
 					return
 				}
-				failures[i] = a.scanFile(files[i], &results[i], each)
+				a.scanFile(files[i], &results[i], ours, each)
 				bar.add()
 			}
 		})
 	}
 	workers.Wait()
-	if err := errors.Join(append(failures, ctx.Err())...); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	r := &report.Report{}
@@ -68,10 +82,11 @@ func (a *App) scan(ctx context.Context, paths []string, s *settings, each func(*
 // about ten times the space of its text.
 const large = 256 << 10
 
-func (a *App) scanFile(path string, into *findings, each func(*manifest.Document, *findings)) error {
+func (a *App) scanFile(path string, into *findings, ours bool, each func(*manifest.Document, *findings)) {
 	f, err := manifest.Open(path, a.In)
 	if err != nil {
-		return err
+		into.add(unreadableFile(path, err))
+		return
 	}
 	if len(f.Text) > large {
 		a.oneLarge.Lock()
@@ -79,12 +94,31 @@ func (a *App) scanFile(path string, into *findings, each func(*manifest.Document
 	}
 	objects, err := manifest.Objects(f)
 	for _, object := range objects {
-		each(object, into)
+		if !ours || object.Kind != "" || object.APIVersion != "" {
+			each(object, into)
+		}
 	}
-	if err != nil {
-		into.add(SyntaxDiagnostic(f, err))
+	for _, err := range manifest.Errors(err) {
+		if !ours || isOurs(f) {
+			into.add(SyntaxDiagnostic(f, err))
+		}
 	}
-	return nil
+	into.suppress(suppressions(f, into))
+}
+
+// unreadableFile shows an error of reading a file.
+func unreadableFile(path string, err error) report.Diagnostic {
+	return report.Diagnostic{Check: idFileUnreadable, Severity: finding.Error, Message: "read the file: " + err.Error(), Why: explanation(idFileUnreadable),
+		Fix: fix(idFileUnreadable), Place: report.Place{File: filepath.ToSlash(path)}}
+}
+
+// typed is a line of YAML or JSON that every object of Kubernetes has.
+var typed = regexp.MustCompile(`(?m)^\s*"?apiVersion"?\s*:`)
+
+// isOurs reports whether a file that cannot be parsed is meant for Kubernetes. Templates
+// become YAML only when they are rendered.
+func isOurs(f *manifest.File) bool {
+	return typed.Match(f.Text) && !bytes.Contains(f.Text, []byte("{{"))
 }
 
 // SyntaxDiagnostic shows an error of parsing a file.

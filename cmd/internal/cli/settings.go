@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier/cmd/internal/report"
+	"github.com/espalier-dev/espalier/crd/manifest"
 	"github.com/espalier-dev/espalier/finding"
 )
 
@@ -32,6 +34,14 @@ type settings struct {
 	// Exclude lists patterns of files that are not read unless they are named
 	// themselves, and of files for which some checks are turned off.
 	Exclude []exclusion `json:"exclude,omitempty"`
+	// CRDs lists files, folders and patterns with CRDs, as --crd does.
+	CRDs []string `json:"crds,omitempty"`
+	// FailOn is the least severity of findings with which check and validate exit with 1, or never.
+	FailOn string `json:"failOn,omitempty"`
+	// Baseline is the file with findings that are known.
+	Baseline string `json:"baseline,omitempty"`
+	// Waivers lists changes that diff does not report.
+	Waivers []waiver `json:"waivers,omitempty"`
 
 	dir string // of the file: patterns are relative to it
 }
@@ -83,6 +93,14 @@ func (a *App) settings() (*settings, error) {
 		}
 		if _, err := finding.ParseSeverity(severity); err != nil && severity != off {
 			return nil, fmt.Errorf("%s: check %s: use error, warning, info or off, not %q", path, id, severity)
+		}
+	}
+	if _, err := failLevel(s.FailOn); err != nil {
+		return nil, fmt.Errorf("%s: failOn: %w", path, err)
+	}
+	for i := range s.Waivers {
+		if err := s.Waivers[i].check(); err != nil {
+			return nil, fmt.Errorf("%s: waivers: %w", path, err)
 		}
 	}
 	for _, e := range s.Exclude {
@@ -151,6 +169,21 @@ func nearestSettings() string {
 	}
 }
 
+// expand returns the files that paths name, without those that the settings exclude or that
+// git ignores.
+func (s *settings) expand(ctx context.Context, paths []string) ([]string, error) {
+	ignored := ignored(ctx, paths)
+	return manifest.Expand(paths, func(path string) bool { return s.excludes(path) || ignored(path) })
+}
+
+// crds are the files, folders and patterns with CRDs that the settings name.
+func (s *settings) crds() (paths []string) {
+	for _, p := range s.CRDs {
+		paths = append(paths, filepath.Join(s.dir, filepath.FromSlash(p)))
+	}
+	return paths
+}
+
 // excludes reports whether a file or folder is not to be read.
 func (s *settings) excludes(path string) bool {
 	return slices.ContainsFunc(s.Exclude, func(e exclusion) bool { return len(e.Checks) == 0 && s.matches(e.Path, path) })
@@ -201,26 +234,4 @@ func (s *settings) choose(r *report.Report, least finding.Severity) {
 	}
 	r.Diagnostics = kept
 	r.Sort()
-}
-
-// finish applies the settings to a report, writes it, and says whether there
-// was anything in it.
-func (a *App) finish(command string, r *report.Report, s *settings) error {
-	least, err := finding.ParseSeverity(a.severity)
-	if err != nil {
-		return err
-	}
-	color, err := a.Colored()
-	if err != nil {
-		return err
-	}
-	s.choose(r, least)
-	r.Checks = checksOf(r.Diagnostics)
-	if err := r.Write(a.Out, a.format, report.Options{Color: color, Version: Version(), Command: command}); err != nil {
-		return err
-	}
-	if len(r.Diagnostics) > 0 {
-		return errFindings
-	}
-	return nil
 }

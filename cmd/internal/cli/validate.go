@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 
@@ -19,20 +20,13 @@ import (
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
-// The ways to treat fields that are unknown or appear twice, as kubectl calls
-// them.
-const (
-	fieldsStrict = "strict"
-	fieldsWarn   = "warn"
-	fieldsIgnore = "ignore"
-)
-
 type validateOptions struct {
 	crds          []string
 	old           []string
 	fields        string
 	subresource   string
 	ignoreMissing bool
+	ifAny         bool
 	kubernetes    string          // as given
 	version       offline.Version // of kubernetes
 }
@@ -79,14 +73,15 @@ conversion webhook.`,
 	}
 	takesFiles(cmd, func(ctx context.Context, files []string) error { return a.validate(ctx, files, o) })
 	a.reportFlags(cmd)
+	a.gateFlags(cmd)
 	crdFlag(cmd, &o.crds)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.old, "old", nil, "files or folders with the old objects: validate the change as the API server does on update")
-	flags.StringVar(&o.fields, "field-validation", fieldsStrict, "unknown and duplicate fields: strict (errors), warn (warnings) or ignore")
+	fieldsFlag(cmd, &o.fields)
 	flags.StringVar(&o.subresource, "subresource", "", "validate an update of this subresource, with --old: status")
 	flags.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip objects whose CRD is not given")
+	flags.BoolVar(&o.ifAny, "if-any", false, "do not fail if there is no object to validate or no folder of --crd, and leave out files that are not for Kubernetes; for hooks that pass all changed files")
 	flags.StringVar(&o.kubernetes, "kubernetes-version", offline.Latest.String(), "version whose built-in kinds and fields the objects may have: "+offline.Oldest.String()+" to "+offline.Latest.String())
-	Must(cmd.RegisterFlagCompletionFunc("field-validation", cobra.FixedCompletions([]string{fieldsStrict, fieldsWarn, fieldsIgnore}, cobra.ShellCompDirectiveNoFileComp)))
 	Must(cmd.RegisterFlagCompletionFunc("subresource", cobra.FixedCompletions([]string{"status"}, cobra.ShellCompDirectiveNoFileComp)))
 	Must(cmd.RegisterFlagCompletionFunc("kubernetes-version", cobra.FixedCompletions(offline.Versions(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
@@ -101,6 +96,9 @@ func (a *App) validate(ctx context.Context, files []string, o validateOptions) e
 		return err
 	}
 	v := &validator{options: o}
+	if o.ifAny {
+		o.crds = existing(o.crds)
+	}
 	if v.resources, err = a.foundCRDs(ctx, o.crds, files, s); err != nil {
 		return err
 	}
@@ -109,14 +107,14 @@ func (a *App) validate(ctx context.Context, files []string, o validateOptions) e
 			return err
 		}
 	}
-	r, err := a.scan(ctx, files, s, v.document)
+	r, err := a.scan(ctx, files, s, o.ifAny, v.document)
 	if err != nil {
 		return err
 	}
-	if len(v.resources) == 0 && len(r.Subjects) > 0 && !v.known.Load() && !o.ignoreMissing {
+	if len(v.resources) == 0 && len(r.Subjects) > 0 && !v.known.Load() && !o.ignoreMissing && !o.ifAny {
 		return noCRDs(files)
 	}
-	if len(r.Subjects) == 0 && len(r.Diagnostics) == 0 && !o.ignoreMissing {
+	if len(r.Subjects) == 0 && len(r.Diagnostics) == 0 && !o.ignoreMissing && !o.ifAny {
 		return fmt.Errorf("no custom resource and no object of a built-in kind in %s", strings.Join(files, ", "))
 	}
 	r.Noun = "object"
@@ -124,10 +122,8 @@ func (a *App) validate(ctx context.Context, files []string, o validateOptions) e
 }
 
 func (o *validateOptions) check() error {
-	switch o.fields {
-	case fieldsStrict, fieldsWarn, fieldsIgnore:
-	default:
-		return fmt.Errorf("--field-validation must be strict, warn or ignore, not %q", o.fields)
+	if err := checkFields(o.fields); err != nil {
+		return err
 	}
 	var err error
 	if o.version, err = offline.ParseVersion(o.kubernetes); err != nil {
@@ -140,6 +136,16 @@ func (o *validateOptions) check() error {
 		return errors.New("status can only be updated: give the old objects with --old")
 	}
 	return nil
+}
+
+// existing returns the paths that exist, and patterns.
+func existing(paths []string) (list []string) {
+	for _, p := range paths {
+		if _, err := os.Stat(p); err == nil || p == manifest.Stdin || strings.ContainsAny(p, "*?[{") {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // identity is what makes an object the same as another one.
@@ -237,6 +243,7 @@ func (v *validator) document(d *manifest.Document, into *findings) {
 	if meta.isCRD() {
 		return
 	}
+	into.went("objects")
 	out := &result{document: d, object: meta.object(), into: into}
 	version, unknown := v.resources.find(meta)
 	if version == nil {

@@ -182,7 +182,7 @@ func scenario(t testing.TB, script, file string) []byte {
 func scenarioResources(t testing.TB) resources {
 	t.Helper()
 	all := make(resources)
-	if err := all.add(documentOf(t, string(scenario(t, "validate.txtar", "crd.yaml")))); err != nil {
+	if err := all.add(documentOf(t, string(scenario(t, "validate.txtar", "crd.yaml"))), nil); err != nil {
 		t.Fatal(err)
 	}
 	return all

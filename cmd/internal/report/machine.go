@@ -147,9 +147,9 @@ type junitSuite struct {
 }
 
 type junitCase struct {
-	Name     string         `xml:"name,attr"`
-	Class    string         `xml:"classname,attr"`
-	Failures []junitFailure `xml:"failure"`
+	Name    string        `xml:"name,attr"`
+	Class   string        `xml:"classname,attr"`
+	Failure *junitFailure `xml:"failure"` // readers of JUnit expect one
 }
 
 type junitFailure struct {
@@ -192,12 +192,14 @@ func (r *Report) junit(w io.Writer, o Options) error {
 	for i := range r.Diagnostics {
 		d := &r.Diagnostics[i]
 		c := place(Subject{File: d.File, Object: d.Object})
-		if len(c.Failures) == 0 {
+		text := fmt.Sprintf("%s: %s: %s [%s]\n%s", d.Place, d.Severity, d.Message, d.Check, strings.Join([]string{d.Why, d.Fix}, "\n"))
+		if c.Failure == nil {
 			out.Failures++
 			out.Suites[suites[d.File]].Failures++
+			c.Failure = &junitFailure{Type: string(d.Check), Message: d.Message, Text: text}
+			continue
 		}
-		c.Failures = append(c.Failures, junitFailure{Type: string(d.Check), Message: d.Message,
-			Text: fmt.Sprintf("%s: %s: %s\n%s", d.Place, d.Severity, d.Message, strings.Join([]string{d.Why, d.Fix}, "\n"))})
+		c.Failure.Text += "\n\n" + text
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err

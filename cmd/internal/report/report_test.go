@@ -150,7 +150,7 @@ func TestJUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Three subjects, and the file that a diagnostic without one is about.
-	if out.Tests != 4 || out.Failures != 2 || len(out.Suites) != 2 || out.Suites[0].Name != "b.yaml" || len(out.Suites[0].Cases[0].Failures) != 2 {
+	if out.Tests != 4 || out.Failures != 2 || len(out.Suites) != 2 || out.Suites[0].Name != "b.yaml" || strings.Count(out.Suites[0].Cases[0].Failure.Text, "b.yaml:") != 2 {
 		t.Errorf("%s", text)
 	}
 }

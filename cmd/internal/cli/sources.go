@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/espalier-dev/espalier/crd/manifest"
+)
+
+// crdMark is in every file with a CRD.
+const crdMark = "CustomResourceDefinition"
+
+// output runs a program and returns what it prints. What it says on failure is the error.
+func output(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	text, err := cmd.Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, fmt.Errorf("%s is not installed, or not in PATH", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", strings.Join(append([]string{name}, args...), " "), orError(strings.TrimSpace(said.String()), err))
+	}
+	return text, nil
+}
+
+func orError(text string, err error) string {
+	if text != "" {
+		return text
+	}
+	return err.Error()
+}
+
+// git runs git. A repository may come from anywhere: git must run no program of its
+// configuration.
+func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	return output(ctx, dir, "git", append([]string{"-c", "core.fsmonitor=false"}, args...)...)
+}
+
+// atRevision reads the CRDs that files and folders had at a revision.
+func atRevision(ctx context.Context, revision string, paths []string) ([]*manifest.File, error) {
+	commit, err := git(ctx, "", "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
+	if err != nil {
+		return nil, fmt.Errorf("there is no revision %q in this repository", revision)
+	}
+	hash := strings.TrimSpace(string(commit))
+	var files []*manifest.File
+	for _, p := range paths {
+		if isChart(p) {
+			rendered, err := chartAt(ctx, hash, revision, p)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, rendered)
+			continue
+		}
+		list, err := git(ctx, "", "grep", "-z", "-l", "-F", "--full-name", crdMark, hash, "--", filepath.ToSlash(p))
+		if err != nil && len(list) == 0 {
+			continue // git grep fails if nothing matches
+		}
+		for entry := range bytes.SplitSeq(list, []byte{0}) {
+			_, name, found := strings.Cut(string(entry), ":")
+			if !found || !manifest.IsManifest(name) {
+				continue
+			}
+			text, err := git(ctx, "", "cat-file", "blob", hash+":"+name)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, &manifest.File{Name: revision + ":" + name, Text: text})
+		}
+	}
+	return files, nil
+}
+
+// isChart reports whether a folder is a chart of Helm.
+func isChart(path string) bool {
+	_, err := os.Stat(filepath.Join(path, "Chart.yaml"))
+	return err == nil
+}
+
+// rendered is what a chart installs. Helm itself renders it.
+func rendered(ctx context.Context, name, dir string) (*manifest.File, error) {
+	text, err := output(ctx, "", "helm", "template", "--include-crds", "release", dir)
+	if err != nil {
+		return nil, fmt.Errorf("render the chart %s: %w", name, err)
+	}
+	return &manifest.File{Name: name, Text: text}, nil
+}
+
+// chartAt renders a chart as it was at a commit.
+func chartAt(ctx context.Context, hash, revision, path string) (*manifest.File, error) {
+	packed, err := git(ctx, path, "archive", "--format=tar", hash, ".")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "espalier-chart-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := unpack(bytes.NewReader(packed), dir); err != nil {
+		return nil, fmt.Errorf("unpack %s of %s: %w", path, revision, err)
+	}
+	return rendered(ctx, revision+":"+filepath.ToSlash(path), dir)
+}
+
+// unpack writes the files of an archive below a folder, and no links.
+func unpack(archive io.Reader, dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for reader := tar.NewReader(archive); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch header.Typeflag {
+		case tar.TypeDir:
+			err = root.MkdirAll(filepath.Clean(header.Name), 0o755)
+		case tar.TypeReg:
+			var text []byte
+			if text, err = io.ReadAll(reader); err == nil {
+				err = root.WriteFile(filepath.Clean(header.Name), text, 0o644)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// ofCluster reads the CRDs of a live cluster as kubectl gets them.
+func ofCluster(ctx context.Context, kubeContext string) ([]*manifest.File, error) {
+	args := []string{"get", "customresourcedefinitions.v1.apiextensions.k8s.io", "-o", "json"}
+	name := "<cluster>"
+	if kubeContext != "" {
+		args = append(args, "--context", kubeContext)
+		name = "<cluster " + kubeContext + ">"
+	}
+	text, err := output(ctx, "", "kubectl", args...)
+	if err != nil {
+		return nil, fmt.Errorf("read the CRDs of the cluster: %w", err)
+	}
+	return []*manifest.File{{Name: name, Text: text}}, nil
+}
+
+// withCharts opens the files that paths name. Charts are rendered.
+func (a *App) withCharts(ctx context.Context, paths []string, s *settings) ([]*manifest.File, error) {
+	var files []*manifest.File
+	for _, p := range paths {
+		var more []*manifest.File
+		var err error
+		if isChart(p) {
+			more = make([]*manifest.File, 1)
+			more[0], err = rendered(ctx, filepath.ToSlash(p), p)
+		} else {
+			more, err = a.open(ctx, []string{p}, s)
+		}
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, more...)
+	}
+	return files, nil
+}
+
+// open reads the files that paths name.
+func (a *App) open(ctx context.Context, paths []string, s *settings) ([]*manifest.File, error) {
+	expanded, err := s.expand(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	files := make([]*manifest.File, 0, len(expanded))
+	for _, path := range expanded {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		f, err := manifest.Open(path, a.In)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// objects reads all objects of files into memory.
+func (a *App) objects(ctx context.Context, paths []string, s *settings) ([]*manifest.Document, error) {
+	files, err := a.open(ctx, paths, s)
+	if err != nil {
+		return nil, err
+	}
+	var all []*manifest.Document
+	for _, f := range files {
+		objects, err := manifest.Objects(f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
+
+// crdsByName returns the CRDs in files, by name. What cannot be read is an error, because it
+// is not what the command is about; templates are left out, with a note.
+func (a *App) crdsByName(files []*manifest.File) (map[string]*manifest.Document, error) {
+	byName := make(map[string]*manifest.Document)
+	for _, f := range files {
+		if !bytes.Contains(f.Text, []byte(crdMark)) {
+			continue
+		}
+		list, err := manifest.Objects(f)
+		if err != nil && bytes.Contains(f.Text, []byte("{{")) {
+			fmt.Fprintf(a.Err, "%s is a template and is left out: name the folder of the chart to render it\n", f.Name)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range list {
+			meta := typeMetaOf(d)
+			if !meta.isCRD() {
+				continue
+			}
+			if before := byName[meta.name]; before != nil && !sameJSON(before.JSON, d.JSON) {
+				return nil, fmt.Errorf("%s: %s is also in %s, and differs", d.File.Name, meta.object(), before.File.Name)
+			}
+			byName[meta.name] = d
+		}
+	}
+	return byName, nil
+}
+
+// named returns the CRDs in the files that paths name. There must be one.
+func (a *App) named(ctx context.Context, paths []string, s *settings) (map[string]*manifest.Document, error) {
+	files, err := a.withCharts(ctx, paths, s)
+	if err != nil {
+		return nil, err
+	}
+	byName, err := a.crdsByName(files)
+	if err == nil && len(byName) == 0 {
+		err = fmt.Errorf("no CustomResourceDefinition in %s", strings.Join(paths, ", "))
+	}
+	return byName, err
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/espalier-dev/espalier/cmd/internal/report"
+	"github.com/espalier-dev/espalier/crd/manifest"
+	"github.com/espalier-dev/espalier/finding"
+)
+
+// The checks of suppressions.
+const (
+	idSuppression       finding.ID = "suppression"
+	idSuppressionUnused finding.ID = "suppression-unused"
+)
+
+// suppressionMark is what a comment contains that suppresses findings.
+const suppressionMark = "espalier:ignore"
+
+// suppressionForm is a comment that suppresses findings of some checks: those of its line, of
+// the next line if it has a line of its own, or of the file.
+//
+//	maxLength: 5 # espalier:ignore pattern-and-length the API is frozen
+var suppressionForm = regexp.MustCompile(`(?:^|\s)#\s*` + suppressionMark + `(-file)?(?:\s+([^\s]*)(?:\s+(.*))?)?$`)
+
+// suppression is one comment and what it is about.
+type suppression struct {
+	checks []finding.ID
+	used   []bool // by check
+	line   int    // of the findings; 0 for the file
+	place  report.Place
+}
+
+// suppressions reads the comments of a file, and reports those that say too little.
+func suppressions(f *manifest.File, into *findings) []*suppression {
+	if !bytes.Contains(f.Text, []byte(suppressionMark)) {
+		return nil
+	}
+	var all []*suppression
+	for n := 1; n <= f.Lines(); n++ {
+		line := f.Line(n)
+		if !strings.Contains(line, suppressionMark) {
+			continue
+		}
+		m := suppressionForm.FindStringSubmatchIndex(line)
+		if m == nil {
+			continue
+		}
+		text := func(i int) string {
+			if m[2*i] < 0 {
+				return ""
+			}
+			return line[m[2*i]:m[2*i+1]]
+		}
+		column := utf8.RuneCountInString(line[:strings.Index(line, suppressionMark)]) + 1
+		s := &suppression{line: n, place: report.At(f, manifest.Position{Line: n, Column: column, EndColumn: column + len(suppressionMark)})}
+		switch {
+		case text(1) != "":
+			s.line = 0
+		case strings.HasPrefix(strings.TrimSpace(line), "#"):
+			s.line = contentAfter(f, n)
+		}
+		for id := range strings.SplitSeq(text(2), ",") {
+			if _, known := checkByID(finding.ID(id)); !known {
+				into.add(s.wrong(fmt.Sprintf("there is no check %q", id)))
+				continue
+			}
+			s.checks = append(s.checks, finding.ID(id))
+		}
+		if strings.TrimSpace(text(3)) == "" {
+			into.add(s.wrong("a suppression needs a reason"))
+			continue
+		}
+		s.used = make([]bool, len(s.checks))
+		all = append(all, s)
+	}
+	return all
+}
+
+// wrong reports a comment that suppresses nothing because it says too little.
+func (s *suppression) wrong(message string) report.Diagnostic {
+	return report.Diagnostic{Check: idSuppression, Severity: finding.Warning, Message: message, Place: s.place,
+		Why: explanation(idSuppression), Fix: fix(idSuppression)}
+}
+
+// contentAfter is the next line after n that is neither empty nor a comment.
+func contentAfter(f *manifest.File, n int) int {
+	for n++; n <= f.Lines(); n++ {
+		if text := strings.TrimSpace(f.Line(n)); text != "" && text[0] != '#' {
+			break
+		}
+	}
+	return n
+}
+
+// suppress removes the findings that comments of the file suppress, and reports comments that
+// suppress nothing, of checks that have run.
+func (f *findings) suppress(all []*suppression) {
+	if len(all) == 0 {
+		return
+	}
+	kept := f.diagnostics[:0]
+	for _, d := range f.diagnostics {
+		if !suppressed(all, &d) {
+			kept = append(kept, d)
+		}
+	}
+	f.diagnostics = kept
+	for _, s := range all {
+		for i, id := range s.checks {
+			if r, _ := checkByID(id); !s.used[i] && f.ran[r.Group] && !r.Off {
+				f.add(report.Diagnostic{Check: idSuppressionUnused, Severity: finding.Info, Place: s.place,
+					Message: fmt.Sprintf("the comment suppresses nothing: there is no finding of %s", id),
+					Why:     explanation(idSuppressionUnused), Fix: fix(idSuppressionUnused)})
+			}
+		}
+	}
+}
+
+// suppressed reports whether a comment suppresses a finding. A finding may be at the place of
+// several comments: all of them are used.
+func suppressed(all []*suppression, d *report.Diagnostic) (found bool) {
+	for _, s := range all {
+		for i, id := range s.checks {
+			if id == d.Check && (s.line == 0 || s.line == d.Line) {
+				s.used[i], found = true, true
+			}
+		}
+	}
+	return found
+}
