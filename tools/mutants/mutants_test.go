@@ -129,11 +129,11 @@ func checkReach(t *testing.T, r *runner, chosen []*mutant, number int) {
 	if len(reached) == 0 || len(reached) == len(tests) {
 		t.Errorf("%s: %d of %d tests call its function", chosen[number-1].ID, len(reached), len(tests))
 	}
-	if passed, _, err := s.first(t.Context(), number); err != nil || passed {
+	if passed, _, err := s.first(t.Context(), number, true); err != nil || passed {
 		t.Errorf("%s: passed %t, %v", chosen[number-1].ID, passed, err)
 	}
 	delete(s.reached, number)
-	if passed, _, err := s.first(t.Context(), number); err != nil || !passed {
+	if passed, _, err := s.first(t.Context(), number, true); err != nil || !passed {
 		t.Errorf("%s: tests that do not call its function run: %v", chosen[number-1].ID, err)
 	}
 }

@@ -133,26 +133,33 @@ func slow(output []byte, all time.Duration) (names []string) {
 }
 
 // first runs the tests with a mutant until one fails. Most mutants fail a test that is quick.
-func (s *suite) first(ctx context.Context, number int) (passed bool, output []byte, err error) {
+// Of another package, and if it is known which tests call the function, it leaves out those
+// that take long: they wait for faults of machines, minutes for each mutant.
+func (s *suite) first(ctx context.Context, number int, own bool) (passed bool, output []byte, err error) {
+	rounds := [][]string{nil, s.slow}
 	if s.reached != nil && number > 0 {
 		quick, slow := s.split(s.reached[number])
-		for _, tests := range [][]string{quick, slow} {
-			if len(tests) == 0 {
-				continue
-			}
-			if passed, output, err = s.run(ctx, number, s.allowed, "-test.failfast", "-test.run="+exactly(tests)); err != nil || !passed {
-				return passed, output, err
-			}
+		if !own {
+			slow = nil
 		}
-		return true, nil, nil
+		rounds = [][]string{quick, slow}
 	}
-	if len(s.slow) == 0 {
-		return s.run(ctx, number, s.allowed, "-test.failfast")
+	for i, tests := range rounds {
+		all := i == 0 && (s.reached == nil || number == 0)
+		if len(tests) == 0 && !all {
+			continue
+		}
+		run, flags := s, []string{"-test.failfast"}
+		if all {
+			run = s.without(s.slow)
+		} else {
+			flags = append(flags, "-test.run="+exactly(tests))
+		}
+		if passed, output, err = run.run(ctx, number, s.allowed, flags...); err != nil || !passed {
+			return passed, output, err
+		}
 	}
-	if passed, output, err = s.without(s.slow).run(ctx, number, s.allowed, "-test.failfast"); err != nil || !passed {
-		return passed, output, err
-	}
-	return s.run(ctx, number, s.allowed, "-test.failfast", "-test.run="+exactly(s.slow))
+	return true, output, nil
 }
 
 // split parts tests into those that are quick and those that are slow.

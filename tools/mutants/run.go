@@ -104,11 +104,13 @@ func (r *runner) test(ctx context.Context, p *program, name string, number int, 
 		}
 		s.skipped, s.slow, s.allowed = usual.skipped, usual.slow, usual.allowed
 	}
-	run := s.first
+	var passed bool
+	var output []byte
 	if r.all && own {
-		run = func(ctx context.Context, number int) (bool, []byte, error) { return s.run(ctx, number, s.allowed) }
+		passed, output, err = s.run(ctx, number, s.allowed)
+	} else {
+		passed, output, err = s.first(ctx, number, own)
 	}
-	passed, output, err := run(ctx, number)
 	if !passed && own {
 		r.note(name, output)
 	}

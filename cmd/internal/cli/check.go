@@ -240,7 +240,7 @@ func CheckFile(f *manifest.File, old func(name string) []byte) ([]Checked, error
 // findingDiagnostic shows a finding of the library.
 func findingDiagnostic(d *manifest.Document, f *finding.Finding) report.Diagnostic {
 	return report.Diagnostic{
-		Check: f.Check, Severity: f.Severity, Message: f.Error(), Summary: f.Summary, Why: explanation(f.Check), Fix: cmp.Or(f.Fix, fix(f.Check)),
+		Check: f.Check, Severity: f.Severity, Message: f.Error(), Summary: headline(f), Complete: f.Summary != "", Why: explanation(f.Check), Fix: cmp.Or(f.Fix, fix(f.Check)),
 		Path: f.Path, Pointer: f.Pointer, Place: report.At(d.File, d.Of(f.Offset)),
 	}
 }
@@ -248,15 +248,15 @@ func findingDiagnostic(d *manifest.Document, f *finding.Finding) report.Diagnost
 // unreadable shows an error for a document that the library cannot read.
 func unreadable(d *manifest.Document, err error) report.Diagnostic {
 	at := d.Of(0)
-	message := err.Error()
-	pointer := ""
+	message, summary, pointer := err.Error(), "", ""
 	var syntax *espalier.SyntaxError
 	if errors.As(err, &syntax) {
 		at, message, pointer = d.Of(syntax.Offset), syntax.Msg, syntax.Pointer
 		if pointer != "" {
+			summary = strings.TrimPrefix(fieldOf(pointer)+": "+message, ": ")
 			message = pointer + ": " + message
 		}
 	}
-	return report.Diagnostic{Check: idSyntax, Severity: finding.Error, Message: message, Pointer: pointer,
+	return report.Diagnostic{Check: idSyntax, Severity: finding.Error, Message: message, Summary: summary, Pointer: pointer,
 		Why: explanation(idSyntax), Place: report.At(d.File, at)}
 }

@@ -217,6 +217,9 @@ func (v *result) add(d report.Diagnostic) {
 		}
 	}
 	d.Object = v.object
+	if _, words, ok := strings.Cut(d.Message, d.Path+" in body "); ok && d.Summary == "" && d.Path != "" {
+		d.Summary = d.Path + ": " + words // without the value, and the path twice
+	}
 	v.into.add(d)
 }
 

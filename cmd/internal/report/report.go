@@ -15,7 +15,8 @@ type Diagnostic struct {
 	Check    finding.ID       `json:"rule"` // as listed by `espalier checks`
 	Severity finding.Severity `json:"severity"`
 	Message  string           `json:"message"`          // what is wrong; a server's words where it has some
-	Summary  string           `json:"-"`                // what the text output shows instead, if not empty
+	Summary  string           `json:"-"`                // what the text output shows first, if not empty
+	Complete bool             `json:"-"`                // the summary says all that the message does, for people
 	Why      string           `json:"why,omitempty"`    // one sentence
 	Fix      string           `json:"fix,omitempty"`    // what to do, where that can be said
 	Object   string           `json:"object,omitempty"` // such as CustomResourceDefinition/foos.example.com

@@ -43,8 +43,9 @@ func write(t *testing.T, r *Report, format string, o Options) string {
 }
 
 func TestText(t *testing.T) {
-	want := `b.yaml:1: warning: 100%, yes:
-no [early]
+	want := `b.yaml:1: warning: 100%, yes: [early]
+    text: 100%, yes:
+          no
 
 b.yaml:2:9: error: spec.type: Unsupported value: "objekt" [type-unknown]
  2 |   type: objekt # no

@@ -2,7 +2,6 @@ package report
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -42,27 +41,34 @@ func (p *printer) in(s style, text string) string {
 
 // text writes, for each diagnostic,
 //
-//	file:line:column: severity: message [check]
+//	file:line:column: severity: what is wrong [check]
 //	   12 |   type: objekt
 //	      |         ^^^^^^
+//	      text: …
 //	      why: …
 //	      fix: …
+//	      also: 20:5 …
 //
-// and a summary.
+// and a summary. The text is the whole message, if the first line is not.
 func (r *Report) text(w io.Writer, o Options) error {
 	p := &printer{bufio.NewWriter(w), o.Color}
-	for i := range r.Diagnostics {
-		p.diagnostic(&r.Diagnostics[i])
+	for _, g := range r.grouped() {
+		p.also(p.diagnostic(g.Diagnostic), g.also)
 		fmt.Fprintln(p)
 	}
 	fmt.Fprintln(p, r.Summary())
 	return p.Flush()
 }
 
-func (p *printer) diagnostic(d *Diagnostic) {
+// diagnostic shows one finding and returns the margin.
+func (p *printer) diagnostic(d *Diagnostic) (margin string) {
+	text, whole := d.headline()
 	fmt.Fprintf(p, "%s %s %s %s\n", p.in(bold, d.Place.String()+":"),
-		p.in(severityStyles[d.Severity], d.Severity.String()+":"), printable(cmp.Or(d.Summary, d.Message)), p.in(dim, "["+string(d.Check)+"]"))
-	margin := p.excerpt(&d.Place, d.Severity)
+		p.in(severityStyles[d.Severity], d.Severity.String()+":"), printable(text), p.in(dim, "["+string(d.Check)+"]"))
+	margin = p.excerpt(&d.Place, d.Severity)
+	if !whole {
+		p.more(margin, "text", d.Message, plain)
+	}
 	p.more(margin, "why", d.Why, plain)
 	for _, n := range d.Notes {
 		if n.File == "" {
@@ -73,6 +79,7 @@ func (p *printer) diagnostic(d *Diagnostic) {
 		p.excerpt(&n.Place, finding.Info)
 	}
 	p.more(margin, "fix", d.Fix, green)
+	return margin
 }
 
 func (p *printer) more(margin, label, text string, s style) {
