@@ -18,7 +18,7 @@ func TestPortable(t *testing.T) {
 		{`(?s).`, `[\s\S]`},
 		{`\x{e9}.`, `é[^\n]`},
 		{`\x01`, `\x01`},
-		{`\ba\B`, `\ba\B`},
+		{`(?i)\ba\B`, `\b[Aa]\B`},
 		{`(?m)^a$`, ``},
 		{`(`, ``},
 		{strings.Repeat(`\pL`, 30), ``},
