@@ -133,14 +133,16 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCheckPointsIntoTheExpression(t *testing.T) {
-	schema := specWith(`"a":{"type":"integer"}`, `{"rule":"self.a == 1 \u0026\u0026\n 'ä\ud83d\ude00' == self.b","message":"m"},{"rule":"true","messageExpression":"string(self.nope)"}`)
+	schema := specWith(`"a":{"type":"integer"}`, `{"rule":"self.a == 1 \u0026\u0026\n 'ä\ud83d\ude00' == self.b","message":"m"},{"rule":"true","messageExpression":"string(self.nope)"},{"rule":"self.a =="}`)
 	found := checked(t, schema, CheckOptions{Path: "spec.schema"})
-	if len(found) != 2 {
+	if len(found) != 3 {
 		t.Fatal(found)
 	}
 	for i, want := range []struct{ pointer, path, text string }{
 		{"/properties/spec/x-kubernetes-validations/0/rule", "spec.schema.properties[spec].x-kubernetes-validations[0].rule", ".b\""},
 		{"/properties/spec/x-kubernetes-validations/1/messageExpression", "spec.schema.properties[spec].x-kubernetes-validations[1].messageExpression", ".nope"},
+		// The error is behind the end of the text.
+		{"/properties/spec/x-kubernetes-validations/2/rule", "spec.schema.properties[spec].x-kubernetes-validations[2].rule", `"self.a =="`},
 	} {
 		f := found[i]
 		if f.Pointer != want.pointer || f.Path != want.path || !strings.HasPrefix(schema[f.Offset:], want.text) {

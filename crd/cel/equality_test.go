@@ -134,6 +134,7 @@ func TestEquality(t *testing.T) {
 		{`dyn(1) in self.ls`, overload},
 		{`dyn(1) in dyn([self.set + ['c']])`, "no"},
 		{`dyn(1) in dyn(self.lo)`, overload},
+		{`dyn(self.lo[0]) == {'z': 1, 'y': 1}`, overload}, // a member that rules cannot see
 		{`dyn(self.emb)['a__b'] == 1`, "no such key: a__b"},
 		{`self.l[-1] == 1`, "index out of bounds: -1"},
 		{`self.l[3] == 1`, "index out of bounds: 3"},

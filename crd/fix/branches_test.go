@@ -99,6 +99,8 @@ func TestReduced(t *testing.T) {
 		{`{"type":"integer","not":{"type":"number","minimum":3}}`, `{"type":"integer","not":{"minimum":3}}`, ""},
 		{`{"type":"integer","not":{"type":"integer","format":"int32"}}`, `{"type":"integer"}`, "wider /not junctor-type"},
 		{`{"type":"integer","format":"int32","not":{"type":"integer","format":"int32","minimum":3}}`, `{"type":"integer","format":"int32","not":{"format":"int32","minimum":3}}`, ""},
+		{`{"type":"number","not":{"type":"number","format":"float","minimum":3}}`, `{"type":"number"}`, "wider /not junctor-type"},
+		{`{"type":"string","not":{"type":"string","format":"date","enum":["x"]}}`, `{"type":"string","not":{"format":"date","enum":["x"]}}`, ""},
 		// Clusters accept arrays where a string has a format that they know.
 		{`{"type":"string","format":"date","not":{"type":"string","enum":["x"]}}`, `{"type":"string","format":"date"}`, "wider /not junctor-type"},
 		{`{"type":"string","format":"date","not":{"type":"string","format":"date","enum":["x"]}}`, `{"type":"string","format":"date","not":{"format":"date","enum":["x"]}}`, ""},
@@ -127,6 +129,8 @@ func TestReduced(t *testing.T) {
 			`{"type":"object","properties":{"metadata":{"type":"object"}},"anyOf":[{"minProperties":2},{"maxProperties":1}]}`, "wider /anyOf/0/properties/metadata junctor-metadata"},
 		{`{"type":"object","properties":{"metadata":{"type":"object"}},"not":{"properties":{"metadata":{"required":["a"]}},"minProperties":2}}`,
 			`{"type":"object","properties":{"metadata":{"type":"object"}}}`, "wider /not junctor-type"},
+		{`{"type":"object","properties":{"metadata":{"type":"object"}},"not":{"properties":{"metadata":{"type":"object"}},"minProperties":2}}`,
+			`{"type":"object","properties":{"metadata":{"type":"object"}},"not":{"minProperties":2}}`, ""},
 
 		{`{"type":"object","anyOf":[{"properties":{"metadata":{"type":"object"}},"minProperties":2},{"maxProperties":1}]}`,
 			`{"type":"object","properties":{"metadata":{"type":"object"}},"anyOf":[{"minProperties":2},{"maxProperties":1}]}`, "narrower /properties/metadata/type type-required"},
@@ -193,6 +197,8 @@ func TestResources(t *testing.T) {
 		{`{"type":"object","properties":{"metadata":{"type":"object"}},"anyOf":[{"properties":{"metadata":{"properties":{"labels":{"type":"object"}}}}},{"minProperties":4}]}`,
 			`{"type":"object","properties":{"metadata":{"type":"object"}}}`, "wider /anyOf/0/properties/metadata junctor-metadata"},
 		{`{"type":"object","properties":{"a":1}}`, `{"type":"object","properties":{"a":1}}`, "cannot /properties/a syntax"},
+		{`{"type":"object","properties":{"a":1},"anyOf":[{"properties":{"a":{"properties":{"b":{"type":"string"}}}}}]}`,
+			`{"type":"object","properties":{"a":1},"anyOf":[{"properties":{"a":{"properties":{"b":{"type":"string"}}}}}]}`, "cannot /properties/a syntax"},
 	})
 }
 

@@ -60,6 +60,7 @@ func TestPlainKeywords(t *testing.T) {
 		{`{"type":"object","allOf":[{"minProperties":1}],"dependencies":{"a":["b"],"b":["a"]}}`,
 			`{"type":"object","allOf":[{"minProperties":1},{"anyOf":[{"not":{"required":["a"]}},{"required":["b"]}]},{"anyOf":[{"not":{"required":["b"]}},{"required":["a"]}]}]}`, ""},
 		{`{"type":"object","dependencies":null,"id":"x"}`, `{"type":"object"}`, ""},
+		{`{"type":"object","allOf":{"minProperties":2},"dependencies":{"a":["b"]}}`, `{"type":"object","allOf":{"minProperties":2},"dependencies":{"a":["b"]}}`, "cannot /allOf syntax"},
 
 		{`{"type":"string","id":"x","$schema":"http://json-schema.org/schema#"}`, `{"type":"string"}`, ""},
 		{`{"type":"object","x-kubernetes-preserve-unknown-fields":false}`, `{"type":"object"}`, ""},

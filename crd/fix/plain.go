@@ -281,14 +281,15 @@ func (f *fixer) dependencies(s *node) {
 	}
 }
 
-// alsoAllOf adds a branch to allOf.
+// alsoAllOf adds a branch to allOf. One that is no array stays: the schema cannot be read.
 func (n *node) alsoAllOf(branch *node, why reason) {
-	if list := n.get("allOf"); list != nil && list.kind == jsondoc.Array {
+	switch list := n.get("allOf"); {
+	case list == nil:
+		n.set("allOf", array(branch), why)
+	case list.kind == jsondoc.Array:
 		list.kids = append(list.kids, branch)
 		n.because("allOf", why)
-		return
 	}
-	n.set("allOf", array(branch), why)
 }
 
 // remarks are keywords without a condition: what is nearer to the value counts.

@@ -25,13 +25,13 @@ func read(t *testing.T, text string) []*Document {
 var scalarsOfYAML = strings.Fields(`yes no on off y n Y N true True TRUE tRue false null Null NULL ~ 0 1 -1 +1 007 0o7 0x1F 0b11
 	1_000 1.5 .5 5. 1e3 1E+3 .inf -.inf .nan 12:30:45 2001-12-14 2001-12-14t21:59:43.10-05:00 << = 9223372036854775807
 	9223372036854775808 18446744073709551616 -9223372036854775809 1.0 0.1 a-b ../x 1.2.3 v1 foo@bar !x !!str !!int,5 1k tru
-	Yes NO oN ON oFF 0644 089 1. -0 -0.0 +.inf 1e400`)
+	Yes NO oN ON oFF 0644 089 1. -0 -0.0 +.inf 1e400 1- 2+ aGk=`)
 
 func TestScalarsAsKubectl(t *testing.T) {
 	for _, s := range scalarsOfYAML {
 		for _, text := range []string{
 			"a: " + s + "\n", "a: '" + s + "'\n", "- " + s + "\n", "? " + s + "\n: 1\n", "a: !!str " + s + "\n", "a: !!int " + s + "\n",
-			"a: !!float " + s + "\n", "a: !!bool " + s + "\n", "a: !!null " + s + "\n", "a: !!binary " + s + "\n",
+			"a: !!float " + s + "\n", "a: !!bool " + s + "\n", "a: !!null " + s + "\n", "a: !!binary " + s + "\n", "? !!binary " + s + "\n: 1\n",
 		} {
 			compare(t, text)
 		}

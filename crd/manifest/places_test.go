@@ -49,6 +49,8 @@ func TestTokens(t *testing.T) {
 		`a: "b \\" # c`: `"b \\"`,
 		`a: 'b '' c'`:   `'b '`, // the first part of the text
 		`a: "b: c"`:     `"b: c"`,
+		"a: \"b\n  c\"": `"b`, // what is on the first line
+		"a: 'b\n  c'":   `'b`,
 		"a: [b, c]":     "[",
 		"a: {b: c}":     "{",
 		"a: |\n  x":     "|",
@@ -197,6 +199,18 @@ items:
 		if p, ok := o.Locate("/kind"); !ok || p.Line != []int{5, 6, 7, 9}[i] {
 			t.Errorf("object %d is at %v", i, p)
 		}
+	}
+}
+
+// A caller may append to the JSON of an object, and the others stay as they are.
+func TestAppendToObjects(t *testing.T) {
+	objects, err := Objects(&File{Name: "a.yaml", Text: []byte("kind: List\nitems: [{a: 1}, {b: 2}]\n")})
+	if err != nil || len(objects) != 2 {
+		t.Fatalf("%d objects, %v", len(objects), err)
+	}
+	_ = append(objects[0].JSON, "1234567"...)
+	if got := string(objects[1].JSON); got != `{"b":2}` {
+		t.Errorf("the second object is %s", got)
 	}
 }
 

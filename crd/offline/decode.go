@@ -141,9 +141,10 @@ func nearest(t reflect.Type, path string) string {
 	})
 }
 
-// splitPath splits a path of the decoder, such as spec.containers[0].name.
+// splitPath splits a path of the decoder, such as spec.containers[0].name. Indexes keep a
+// bracket, because nothing reads them.
 func splitPath(path string) []string {
-	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' })
 }
 
 // decodeError finds where an error of the decoder is.

@@ -102,6 +102,10 @@ func TestUpdates(t *testing.T) {
 			"data: Forbidden: field is immutable when `immutable` is set"},
 		{"", "ConfigMap", `{"metadata":{"name":"a","namespace":"n","resourceVersion":"1"}}`, `{"metadata":{"name":"a","namespace":"n","resourceVersion":"1","finalizers":["x"]}}`, "",
 			`metadata.finalizers[0]: Invalid value: "x"`},
+		{"apps", "Deployment", `{"metadata":{"name":"a","namespace":"n","resourceVersion":"1"},` + spec + `}`, `{"metadata":{"name":"a","namespace":"n","resourceVersion":"1","finalizers":["x"]},` + spec + `}`, "",
+			`metadata.finalizers[0]: Invalid value: "x"`},
+		// A status is written beside finalizers that may be older than the rule.
+		{"", "ResourceQuota", `{"metadata":{"name":"a","namespace":"n","resourceVersion":"1","finalizers":["x"]}}`, `{"metadata":{"name":"a","namespace":"n","resourceVersion":"1","finalizers":["x"]},"status":{}}`, "status", ""},
 	} {
 		k := mustFind(t, c.group, "v1", c.kind)
 		got := told(k.Update(decoded(t, k, c.now), decoded(t, k, c.old), c.subresource, "n"))

@@ -196,6 +196,11 @@ func TestCreate(t *testing.T) {
 			"", `"status":{}`},
 		{"apps", "Deployment", "n", `{"metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"a":"x"}},"template":{"metadata":{"labels":{"a":"x"}},"spec":{"containers":[{"name":"a","image":"b"}]}}}}`,
 			"", `"replicas":1`},
+		// Objects that are refused have no warnings of their rules.
+		{"networking.k8s.io", "Ingress", "n", `{"metadata":{"name":"a","annotations":{"kubernetes.io/ingress.class":"x"}},"spec":{"defaultBackend":{"service":{"name":"s","port":{"number":80}}}}}`,
+			` | annotation "kubernetes.io/ingress.class" is deprecated, please use 'spec.ingressClassName' instead`, ""},
+		{"networking.k8s.io", "Ingress", "n", `{"metadata":{"name":"a","annotations":{"kubernetes.io/ingress.class":"x"}},"spec":{}}`,
+			"spec: Invalid value: null: either `defaultBackend` or `rules` must be specified", ""},
 	} {
 		k := mustFind(t, c.group, "v1", c.kind)
 		obj := decoded(t, k, c.text)

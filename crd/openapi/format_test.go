@@ -24,6 +24,7 @@ func TestAppendModels(t *testing.T) {
 		"a":{"type":"object","required":["b","c"],"properties":{"b":{"type":"string","default":"x"},"c":{"type":"array","nullable":true,"items":{"type":"string"}}}},
 		"d":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"x-kubernetes-embedded-resource":true,"properties":{"e":{"type":"string"}}},
 		"f":{"x-kubernetes-int-or-string":true},
+		"k":{"x-kubernetes-int-or-string":true,"allOf":[{"maxLength":4}]},
 		"g":{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"spec":{"type":"object"}}},
 		"h":{"type":"object","required":["i"],"additionalProperties":{"type":"string","nullable":true}},
 		"j":{"type":"integer","anyOf":[{"minimum":1},{"maximum":-1}]}}}}}]}}`))
@@ -34,6 +35,7 @@ func TestAppendModels(t *testing.T) {
 		V3: {
 			"a": `{"type":"object","required":["b","c"],"properties":{"b":{"type":"string","default":"x"},"c":{"type":"array","nullable":true,"items":{"type":"string"}}}}`,
 			"f": `{"anyOf":[{"type":"integer"},{"type":"string"}],"x-kubernetes-int-or-string":true}`,
+			"k": `{"allOf":[{"maxLength":4}],"anyOf":[{"type":"integer"},{"type":"string"}],"x-kubernetes-int-or-string":true}`,
 			"j": `{"type":"integer","anyOf":[{"minimum":1},{"maximum":-1}]}`,
 		},
 		V2: {
@@ -63,12 +65,18 @@ func TestAppendModels(t *testing.T) {
 		}
 	}
 	d.PreserveUnknownFields = true
-	data, err := AppendModels(nil, d, &d.Versions[0], V2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := string(members(t, data)["example.orchard.v1.Tree"]); !strings.HasPrefix(got, `{"type":"object","x-kubernetes-group-version-kind"`) {
-		t.Errorf("with unknown fields: %s", got)
+	open, v := version(t, `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{"type":"string"}}}`)
+	for _, c := range []struct {
+		d *crd.CRD
+		v *crd.Version
+	}{{d, &d.Versions[0]}, {open, v}} {
+		data, err := AppendModels(nil, c.d, c.v, V2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(members(t, data)["example.orchard.v1.Tree"]); !strings.HasPrefix(got, `{"type":"object","x-kubernetes-group-version-kind"`) {
+			t.Errorf("with unknown fields: %s", got)
+		}
 	}
 }
 

@@ -93,6 +93,7 @@ func TestDraft(t *testing.T) {
 		{"inclusive bounds", `{"type":"number","minimum":1,"exclusiveMinimum":false}`, `{"type":["number","null"],"minimum":1}`, `{"type":"number","minimum":1}`},
 		{"closed", `{"type":"object","properties":{"a":{"type":"boolean"}}}`, `{"type":["object","null"],"properties":{"a":{"type":["boolean","null"]}}}`, `{"type":"object","properties":{"a":{"type":"boolean"}},"additionalProperties":false}`},
 		{"open", `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`, `{"type":["object","null"]}`, `{"type":"object"}`},
+		{"closed, and said so", `{"type":"object","x-kubernetes-preserve-unknown-fields":false}`, `{"type":["object","null"]}`, `{"type":"object","additionalProperties":false}`},
 		{"closed below open", `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{"type":"object"}}}`, `{"type":["object","null"],"properties":{"a":{"type":["object","null"]}}}`, `{"type":"object","properties":{"a":{"type":"object","additionalProperties":false}}}`},
 		{"anything", `{"x-kubernetes-preserve-unknown-fields":true}`, `{}`, `{}`},
 		{"map", `{"type":"object","additionalProperties":{"type":"integer"}}`, `{"type":["object","null"],"additionalProperties":{"type":["integer","null"]}}`, `{"type":"object","additionalProperties":{"type":"integer"}}`},

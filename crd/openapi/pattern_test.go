@@ -18,6 +18,7 @@ func TestPortable(t *testing.T) {
 		{`(?s).`, `[\s\S]`},
 		{`\x{e9}.`, `é[^\n]`},
 		{`\x01`, `\x01`},
+		{`(?i)\ba\B`, `\b[Aa]\B`},
 		{`(?m)^a$`, ``},
 		{`(`, ``},
 		{strings.Repeat(`\pL`, 30), ``},

@@ -125,6 +125,12 @@ func TestStatus(t *testing.T) {
 	if err != nil || len(errs) < 2 {
 		t.Errorf("mistyped: %v, %v", errs, err)
 	}
+	o = decoded(t, s, `"spec":{"size":"x"}`)
+	o.SetName("A") // metadata is looked at later
+	errs, err = r.Mistyped(s, o, request.Options{})
+	if err != nil || len(errs) != 1 || errs[0].Field != "spec.size" {
+		t.Errorf("mistyped: %v, %v", errs, err)
+	}
 }
 
 func TestUpdate(t *testing.T) {

@@ -45,6 +45,7 @@ func TestValidateFlowSchemas(t *testing.T) {
 			at + `subjects[5].serviceAccount.namespace: Invalid value: "a.b": …`,
 		}},
 		{"resources", resourceRule(`verbs: [get, list], apiGroups: ["*"], resources: ["*"], clusterScope: true, namespaces: ["*"]`), nil},
+		{"without namespaces", resourceRule(`verbs: [get], apiGroups: [a], resources: [a], clusterScope: true`), nil},
 		{"no resources", resourceRule(""), []string{
 			at + "resourceRules[0].verbs: Required value: verbs must contain at least one value",
 			at + "resourceRules[0].apiGroups: Required value: resource rules must supply at least one api group",
@@ -106,7 +107,7 @@ func TestValidatePriorityLevels(t *testing.T) {
 			"spec.limited.borrowingLimitPercent: Invalid value: -1: if specified, must be a non-negative integer",
 			`spec.limited.limitResponse.type: Unsupported value: "Wait": supported values: "Queue", "Reject"`,
 		}},
-		{"rejects no queue", limited("limitResponse: {type: Reject, queuing: {}}"), []string{"spec.limited.limitResponse.queuing: Forbidden"}},
+		{"rejects no queue", limited("limitResponse: {type: Reject, queuing: {queues: -1}}"), []string{"spec.limited.limitResponse.queuing: Forbidden"}},
 		{"queues nowhere", limited("limitResponse: {type: Queue}"), []string{"spec.limited.limitResponse.queuing: Required value"}},
 		{"negative queues", queuing("queues: -1, handSize: -1, queueLengthLimit: -1"), []string{
 			"spec.limited.limitResponse.queuing.queueLengthLimit: Invalid value: -1: must be positive",
@@ -129,6 +130,8 @@ func TestFixedObjects(t *testing.T) {
 	complain(t, FlowSchema.Validate(schema, nil), "spec: Invalid value: …")
 	level := bootstrap.MandatoryPriorityLevelConfigurationExempt.DeepCopy()
 	*level.Spec.Exempt.LendablePercent = 50
+	complain(t, PriorityLevelConfiguration.Validate(level, nil))
+	level.Spec.Exempt = nil
 	complain(t, PriorityLevelConfiguration.Validate(level, nil))
 	level = bootstrap.MandatoryPriorityLevelConfigurationCatchAll.DeepCopy()
 	*level.Spec.Limited.NominalConcurrencyShares = 6

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 const (
@@ -43,6 +44,7 @@ func TestValidatePolicies(t *testing.T) {
 				`spec.paramKind.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c`,
 				`spec.paramKind.kind: Invalid value: "1x": may have mixed case, but should otherwise match: a DNS-1035 label…`,
 			}},
+			{"a wrong version", of(goodConstraints, "paramKind: {apiVersion: a/V1, kind: Limit}"), []string{`spec.paramKind.apiVersion: Invalid value: "V1": a DNS-1035 label…`}},
 			{"no kind", of(goodConstraints, "paramKind: {apiVersion: A/}"), []string{
 				`spec.paramKind.apiVersion: Invalid value: "A": a lowercase RFC 1123 subdomain…`,
 				`spec.paramKind.apiVersion: Invalid value: "A/": version must be specified`, "spec.paramKind.kind: Required value",
@@ -120,6 +122,9 @@ func TestValidateMutations(t *testing.T) {
 			at + "applyConfiguration: Required value: must be specified when patchType is ApplyConfiguration",
 		}},
 		{"blank", of(`{patchType: JSONPatch, jsonPatch: {expression: " "}}`), []string{at + "jsonPatch.expression: Required value"}},
+		{"what is applied", of(`{patchType: ApplyConfiguration, applyConfiguration: {expression: "1"}}`), []string{
+			at + `applyConfiguration.expression: Invalid value: "1": must evaluate to Object but got int`,
+		}},
 		{"type", of(`{patchType: JSONPatch, jsonPatch: {expression: "Object{}"}}`), []string{
 			at + `jsonPatch.expression: Invalid value: "Object{}": must evaluate to list(JSONPatch) but got Object`,
 		}},
@@ -149,6 +154,8 @@ func TestValidatePolicyBindings(t *testing.T) {
 				"spec.paramRef.selector: Forbidden: name and selector are mutually exclusive",
 				`spec.paramRef.parameterNotFoundAction: Unsupported value: "Maybe": supported values: "Deny", "Allow"`,
 			}},
+			{"a wrong selector", of(`policyName: p, paramRef: {selector: {matchLabels: {"a b": c}}, parameterNotFoundAction: Deny}`),
+				[]string{`spec.paramRef.selector.matchLabels: Invalid value: "a b": name part…`}},
 			{"a wrong rule", of("policyName: p, matchResources: {excludeResourceRules: [{operations: [CREATE], apiVersions: [v1], resources: [a]}]}"),
 				[]string{"spec.matchResources.excludeResourceRules[0].apiGroups: Required value"}},
 		})
@@ -161,6 +168,12 @@ func TestValidatePolicyBindings(t *testing.T) {
 		}},
 		{"deny and warn", "{spec: {policyName: p, validationActions: [Deny, Warn]}}", []string{`spec.validationActions: Invalid value: ["Deny","Warn"]: must not contain both Deny and Warn…`}},
 	})
+}
+
+// Defaulting fills in what decides which objects match; an object without it is not valid.
+func TestWhatMatchesIsSaid(t *testing.T) {
+	complain(t, validateMatchResources(field.NewPath("x"), &admissionv1.MatchResources{}, operations),
+		"x.matchPolicy: Required value", "x.namespaceSelector: Required value", "x.objectSelector: Required value")
 }
 
 func TestPoliciesKeepTheirConditions(t *testing.T) {

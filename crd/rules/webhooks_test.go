@@ -75,6 +75,7 @@ func ruleCases() []validationCase {
 	}
 	return []validationCase{
 		{"rule", resources(`[pods, pods/status, "*/scale"]`), nil},
+		{"all resources", resources(`["*/*"]`), nil},
 		{"nothing in a rule", rule(""), []string{
 			at + "operations: Required value", at + "apiGroups: Required value", at + "apiVersions: Required value", at + "resources: Required value",
 		}},
@@ -119,10 +120,10 @@ func conditionCases() []validationCase {
 
 func TestWebhooksKeepWhatTheyHad(t *testing.T) {
 	old := read(t, &ValidatingWebhookConfiguration, webhooksOf(
-		hookWith("sideEffects", "Some")+`, matchConditions: [{name: a, expression: "no such thing"}]`,
+		hookWith("sideEffects", "Some")+`, matchConditions: [{name: a, expression: "no such thing"}], objectSelector: {matchExpressions: [{key: a, operator: In, values: [b c]}]}`,
 		strings.Replace(goodHook, "[v1]", "[v9]", 1))).(*admissionv1.ValidatingWebhookConfiguration)
 	validate := ValidatingWebhookConfiguration.Validate
-	if errs := validate(old, nil); len(errs) != 4 {
+	if errs := validate(old, nil); len(errs) != 5 {
 		t.Errorf("a new one: %v", errs)
 	}
 	complain(t, validate(old, old))
@@ -147,6 +148,9 @@ func TestReservedNames(t *testing.T) {
 		t.Error("a client may take a name that is for files")
 	}
 	if wrong := admissionName("static.k8s.io.a", false); wrong != nil {
+		t.Error(wrong)
+	}
+	if wrong := admissionName("a.static.k8s.io", true); wrong != nil { // more follows
 		t.Error(wrong)
 	}
 }

@@ -12,6 +12,8 @@ func TestRewriteIndentation(t *testing.T) {
 		{"as many of both", "a:\n    b: 1\nc:\n  d: 1\ne: 1\n", "set /e {\"x\":1}", "a:\n    b: 1\nc:\n  d: 1\ne:\n  x: 1\n"},
 		{"eight columns", "a:\n        b: 1\ne: 1\n", "set /e {\"x\":1}", "a:\n        b: 1\ne:\n        x: 1\n"},
 		{"nine columns", "a:\n         b: 1\ne: 1\n", "set /e {\"x\":1}", "a:\n         b: 1\ne:\n  x: 1\n"},
+		{"nine columns in flow", "a: {\n         b: 1\n}\ne: 1\n", "set /e {\"x\":1}", "a: {\n         b: 1\n}\ne:\n  x: 1\n"},
+		{"far from its key in flow", "a: {b:\n              1}\ne: 1\n", "set /e {\"x\":1}", "a: {b:\n              1}\ne:\n  x: 1\n"},
 		{"one column", "a:\n b: 1\ne: 1\n", "set /e {\"x\":[1]}", "a:\n b: 1\ne:\n x:\n - 1\n"},
 		{"items indented by one", "a:\n - 1\nb: 1\n", "set /b [1]", "a:\n - 1\nb:\n  - 1\n"},
 		{"items indented", "a:\n  - 1\nb: 1\n", "set /b [1,{\"c\":[2]}]", "a:\n  - 1\nb:\n  - 1\n  - c:\n      - 2\n"},
