@@ -290,6 +290,54 @@ func TestInt64(t *testing.T) {
 	}
 }
 
+func TestKindNames(t *testing.T) {
+	for src, want := range map[string]string{`null`: "null", `true`: "boolean", `false`: "boolean", `1`: "number", `""`: "string", `[]`: "array", `{}`: "object"} {
+		d, err := Parse([]byte(src), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Kind(Root).String(); got != want {
+			t.Errorf("%s: %s", src, got)
+		}
+		d.Release()
+	}
+	if got := (Object + 1).String(); got != "invalid" {
+		t.Errorf("what is no kind is called %q", got)
+	}
+}
+
+// TestLenBeyondTheCount: more children than an index counts are counted once more. Documents
+// that have so many take too much memory for a test.
+func TestLenBeyondTheCount(t *testing.T) {
+	for src, want := range map[string]int{`[1,[2,3],{"a":4}]`: 3, `{"a":[1,2],"b":{"c":3}}`: 2, `[[]]`: 1, `{"a":{}}`: 1} {
+		d, err := Parse([]byte(src), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.tape[Root].info |= countMax << countShift
+		if got := d.Len(Root); got != want {
+			t.Errorf("%s: %d", src, got)
+		}
+		d.Release()
+	}
+}
+
+// TestSettled: only the float -0 says something else once it is canonical.
+func TestSettled(t *testing.T) {
+	for src, want := range map[string]bool{
+		`[0.0]`: true, `[0e5]`: true, `[-0]`: true, `[-1.0]`: true, `[1.50]`: true, `[-0.0]`: false, `[-0e5]`: false, `{"a":[1.0,-0.0,1.0]}`: false,
+	} {
+		d, err := Parse([]byte(src), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Settled(); got != want {
+			t.Errorf("%s: %v", src, got)
+		}
+		d.Release()
+	}
+}
+
 // TestIndexes: bytes that are equal, or begin at the same place, are not the very bytes.
 func TestIndexes(t *testing.T) {
 	src := []byte(`[1] `)
