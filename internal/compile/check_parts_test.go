@@ -67,3 +67,18 @@ func TestNonStructuralSchemas(t *testing.T) {
 		}
 	}
 }
+
+// TestFindingsAreInOrder: what is alike to read comes in the order in which it was found.
+func TestFindingsAreInOrder(t *testing.T) {
+	f := findings{room: [2]int{maxRendered, maxRendered}, list: []finding.Finding{
+		{Check: "f", Path: "b"}, {Check: "e", Path: "a", Detail: "z"}, {Check: "d", Path: "a", Detail: "y", Offset: 2},
+		{Check: "c", Path: "a", Detail: "y", Offset: 1}, {Check: "b", Path: "a", Detail: "y", Offset: 1}, {Check: "a", Path: "a", Detail: "y", Offset: 1},
+	}}
+	var got []string
+	for _, x := range f.sorted() {
+		got = append(got, string(x.Check))
+	}
+	if want := []string{"c", "b", "a", "d", "e", "f"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -38,7 +38,7 @@ func (c *checker) values(s *syntax.Schema) {
 }
 
 func (c *checker) format(s *syntax.Schema) {
-	if !formatKnown(s) || c.older && (s.Type == "" || s.Type == "string") && format.Lookup(s.Format).Since134() {
+	if !formatKnown(s) || c.older && format.Lookup(s.Format).Since134() {
 		c.invalid(formatUnrecognized, s, "format", s.Format, fmt.Sprintf("unrecognized format %q", s.Format))
 		return
 	}

@@ -114,6 +114,18 @@ func TestDuplicatesAreBounded(t *testing.T) {
 	}
 }
 
+// TestErrorsOfResourcesAreBounded: of many embedded resources only some are explained.
+func TestErrorsOfResourcesAreBounded(t *testing.T) {
+	const most = 10_000
+	n := goldenCase{name: "resources", lines: []string{spec(`{"type":"array","items":{"type":"object","x-kubernetes-embedded-resource":true}}`)}}.plan(t, false)
+	for resources, want := range map[int]int{most/2 - 1: most - 2, most / 2: most, most/2 + 5: most} { // each lacks apiVersion and kind
+		doc := goldenCase{name: "resources", lines: []string{`{"x":[` + strings.TrimSuffix(strings.Repeat(`{},`, resources), ",") + `]}`}}.doc(t, 0)
+		if got := count(exec.Validate(n, doc, exec.ValidateOptions{})); got != want {
+			t.Errorf("%d resources: %d errors, want %d", resources, got, want)
+		}
+	}
+}
+
 // TestBranchesAreBounded: logical keywords keep what their branches have found, up to a bound.
 func TestBranchesAreBounded(t *testing.T) {
 	schema := spec(`{"type":"array","items":{"type":"string"},"anyOf":[{"items":{"minLength":1}}]}`)

@@ -68,6 +68,16 @@ func TestNearest(t *testing.T) {
 	if got := r.nearest("replica", props); got != "" {
 		t.Errorf("the search goes on after its bound: %q", got)
 	}
+	r = &Recorder{}
+	for range maxComparisons / props.Len() {
+		r.nearest("replica", props)
+	}
+	if got := r.nearest("replica", props); got != "replicas" {
+		t.Errorf("the search ends before its bound: %q", got)
+	}
+	if got := r.nearest("replica", props); got != "" {
+		t.Errorf("the search goes on though %d names were compared: %q", r.comparisons, got)
+	}
 }
 
 func TestPath(t *testing.T) {

@@ -215,7 +215,7 @@ func (m *metaFields) rootNames(namespaced bool) bool {
 	}
 	// What is generated is appended to the prefix, so it may end in a dash.
 	prefix = bytes.TrimSuffix(prefix, dash)
-	return len(prefix) == 0 && m.at[generateNameField] == 0 || isSubdomain(prefix, lowerAlnum)
+	return m.at[generateNameField] == 0 || isSubdomain(prefix, lowerAlnum)
 }
 
 // follows reports whether the fields that cannot change have not, and those

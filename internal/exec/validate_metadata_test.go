@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/operation"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/espalier-dev/espalier/internal/jsondoc"
@@ -252,6 +253,55 @@ func TestMetadataErrorsAreBounded(t *testing.T) {
 			if len(list) == 0 || size > 8*maxViolationBytes {
 				t.Errorf("%s: %d errors of %d bytes", name, len(list), size)
 			}
+		}
+	}
+}
+
+// TestFewControllers: each error about a second controller repeats the names of the first, so
+// apimachinery is shown fewer of them the longer those are.
+func TestFewControllers(t *testing.T) {
+	const most = 8
+	const long = maxViolationBytes/most - 128
+	yes, no := true, false
+	for others := range most + 3 {
+		meta := &metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+			{Kind: "NoController", Controller: &no}, {Kind: strings.Repeat("K", long/4), Name: strings.Repeat("n", long-long/4), Controller: &yes}, {Kind: "Other"},
+		}}
+		for range others {
+			meta.OwnerReferences = append(meta.OwnerReferences, metav1.OwnerReference{Kind: "K", Name: "n", Controller: &yes})
+		}
+		fewControllers(meta)
+		got := 0
+		for _, owner := range meta.OwnerReferences {
+			if owner.Controller == &yes {
+				got++
+			}
+		}
+		if want := 1 + min(others, most); got != want {
+			t.Errorf("%d more controllers: %d are left, want %d", others, got, want)
+		}
+	}
+}
+
+// TestOneErrorIsKept: an error that is longer than the bound is said nevertheless.
+func TestOneErrorIsKept(t *testing.T) {
+	at := path{{kind: keyStep, key: []byte(strings.Repeat("k", maxViolationBytes))}}
+	list := embeddedErrors(parse(t, `{}`), jsondoc.Root, at)
+	if len(list) != 1 || !strings.HasSuffix(list[0].Path, ".apiVersion") {
+		t.Errorf("%d errors", len(list))
+	}
+}
+
+// TestErrorsOfMapsAreInOrder: apimachinery ranges over maps, in another order each time.
+func TestErrorsOfMapsAreInOrder(t *testing.T) {
+	for name, pair := range map[string]string{"labels": `"k%c":"!%c"`, "annotations": `"!%c%c":""`} {
+		var pairs []string
+		for c := 'a'; c <= 'z'; c++ {
+			pairs = append(pairs, fmt.Sprintf(pair, c, c))
+		}
+		texts := render(RootMetadata(parse(t, resource(`{"name":"n","`+name+`":{`+strings.Join(pairs, ",")+`}}`)), nil, false))
+		if len(texts) != len(pairs) || !slices.IsSorted(texts) {
+			t.Errorf("%s: %d errors:\n%s", name, len(texts), strings.Join(texts, "\n"))
 		}
 	}
 }

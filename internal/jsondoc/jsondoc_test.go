@@ -23,7 +23,7 @@ var samples = []string{
 	`[0,-0,0.0,-0.0,1.0,1e3,1E+3,1e-7,0.000001,1e20,1e21,123456789012345678]`,
 	`[9223372036854775807,9223372036854775808,-9223372036854775808,-9223372036854775809]`,
 	`[9007199254740991,9007199254740993,1e308,4.9e-324,0.1e-400,100000000000000000000000]`,
-	`1e400`, `-1e400`, `{"a":1,"a":1e999}`, `01`, `-`, `1.`, `1e`, `.5`, `+1`, `1e+`, `-01`, `00`,
+	`1e400`, `-1e400`, `{"a":1,"a":1e999}`, `01`, `-`, `1.`, `1e`, `.5`, `+1`, `1e+`, `-01`, `00`, `1:`, `[1:2]`, `[1.5:2]`, `[1e2:3]`,
 	`"\u003c\u003e\u0026<>&"`, `"\u2028\u2029` + "\u2028\u2029" + `"`, `"\u0000\u001f\u007f` + "\x7f" + `"`,
 	`"\b\f\n\r\t\/\"\\"`, `"\u0008\u000c\u000A\u000d\u0009"`, `"\u003C"`,
 	`"\ud800"`, `"\udc00"`, `"\ud83d\ude00"`, `"\ud83dx"`, `"\ud83d\u0041"`, `"\ud83d\ud83d\ude00"`,
@@ -241,11 +241,43 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestSyntaxErrors: an error names the first byte that is wrong.
+func TestSyntaxErrors(t *testing.T) {
+	for src, want := range map[string]string{
+		`[01]`:       `invalid JSON at byte 2: unexpected '1' after a leading zero`,
+		`[-]`:        `invalid JSON at byte 2: unexpected ']' in a number; a digit was expected`,
+		`[1.x]`:      `invalid JSON at byte 3: unexpected 'x' after a decimal point; a digit was expected`,
+		`[1e]`:       `invalid JSON at byte 3: unexpected ']' in an exponent; a digit was expected`,
+		`[1:2]`:      `invalid JSON at byte 2: unexpected ':' after a value; a comma or the end of its container was expected`,
+		`[x]`:        `invalid JSON at byte 1: unexpected 'x' looking for a value`,
+		`[nul]`:      `invalid JSON at byte 1: unexpected 'n' looking for a value`,
+		`{"a" 1}`:    `invalid JSON at byte 5: unexpected '1' after a key; a colon was expected`,
+		`{1}`:        `invalid JSON at byte 1: unexpected '1' looking for a key`,
+		`["\x"]`:     `invalid JSON at byte 2: invalid escape in a string`,
+		`["\u12"]`:   `invalid JSON at byte 2: invalid escape in a string`,
+		`"\`:         `invalid JSON at byte 2: unexpected end of the document`,
+		`"a`:         `invalid JSON at byte 2: unexpected end of the document`,
+		"\"\x01\"":   `invalid JSON at byte 1: control character '\x01' in a string`,
+		`[1e400]`:    `invalid JSON at byte 1: the number is out of the range of a 64-bit float`,
+		`[[[1]]]`:    `invalid JSON at byte 2: nested deeper than the limit of 2`,
+		`[é]`:        `invalid JSON at byte 1: unexpected '\u00e9' looking for a value`,
+		`[1, 2, 345`: `invalid JSON at byte 10: unexpected end of the document`,
+	} {
+		d, err := Parse([]byte(src), Limits{MaxDepth: 2})
+		if err == nil {
+			d.Release()
+			t.Errorf("%s is accepted", src)
+		} else if err.Error() != want {
+			t.Errorf("%s: %v, want %s", src, err, want)
+		}
+	}
+}
+
 // TestInt64: what is no integer of 64 bits reads as 0.
 func TestInt64(t *testing.T) {
 	for src, want := range map[string]int64{
 		`7`: 7, `-9223372036854775808`: -9223372036854775808, `9223372036854775807`: 9223372036854775807,
-		`9223372036854775808`: 0, `-9223372036854775809`: 0, `12345678901234567890`: 0, `1.5`: 0, `1e2`: 0, `"1"`: 0, `true`: 0,
+		`9223372036854775808`: 0, `-9223372036854775809`: 0, `12345678901234567890`: 0, `18446744073709551617`: 0, `1.5`: 0, `1e2`: 0, `"1"`: 0, `true`: 0,
 	} {
 		d, err := Parse([]byte(src), Limits{})
 		if err != nil {
@@ -253,6 +285,54 @@ func TestInt64(t *testing.T) {
 		}
 		if got, ok := d.Int64(Root); got != want || ok != (want != 0) {
 			t.Errorf("%s: %d, %v", src, got, ok)
+		}
+		d.Release()
+	}
+}
+
+func TestKindNames(t *testing.T) {
+	for src, want := range map[string]string{`null`: "null", `true`: "boolean", `false`: "boolean", `1`: "number", `""`: "string", `[]`: "array", `{}`: "object"} {
+		d, err := Parse([]byte(src), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Kind(Root).String(); got != want {
+			t.Errorf("%s: %s", src, got)
+		}
+		d.Release()
+	}
+	if got := (Object + 1).String(); got != "invalid" {
+		t.Errorf("what is no kind is called %q", got)
+	}
+}
+
+// TestLenBeyondTheCount: more children than an index counts are counted once more. Documents
+// that have so many take too much memory for a test.
+func TestLenBeyondTheCount(t *testing.T) {
+	for src, want := range map[string]int{`[1,[2,3],{"a":4}]`: 3, `{"a":[1,2],"b":{"c":3}}`: 2, `[[]]`: 1, `{"a":{}}`: 1} {
+		d, err := Parse([]byte(src), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.tape[Root].info |= countMax << countShift
+		if got := d.Len(Root); got != want {
+			t.Errorf("%s: %d", src, got)
+		}
+		d.Release()
+	}
+}
+
+// TestSettled: only the float -0 says something else once it is canonical.
+func TestSettled(t *testing.T) {
+	for src, want := range map[string]bool{
+		`[0.0]`: true, `[0e5]`: true, `[-0]`: true, `[-1.0]`: true, `[1.50]`: true, `[-0.0]`: false, `[-0e5]`: false, `{"a":[1.0,-0.0,1.0]}`: false,
+	} {
+		d, err := Parse([]byte(src), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Settled(); got != want {
+			t.Errorf("%s: %v", src, got)
 		}
 		d.Release()
 	}

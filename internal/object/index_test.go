@@ -42,6 +42,11 @@ func TestIndexFollowsChanges(t *testing.T) {
 			o.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "L"})
 			o.SetMember("spec", []byte(`{}`))
 		}, false, nil, nil},
+		{"spec while it is of another kind", func(o *Object) {
+			o.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "L"})
+			o.SetMember("spec", []byte(`{}`))
+			o.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "K"})
+		}, false, nil, nil},
 		{"spec", func(o *Object) { o.SetMember("spec", []byte(`{"b":"c"}`)) }, true, nil, nil},
 		{"no status", func(o *Object) { o.SetMember("status", nil) }, true, "types", nil},
 		{"a number that canonical JSON changes", func(o *Object) { o.SetMember("spec", []byte(`-0`)) }, false, nil, nil},
@@ -104,6 +109,16 @@ func TestReplaceMemberKeepsTheStamp(t *testing.T) {
 	same(t, o, `{"apiVersion":"v1","kind":"K","metadata":{"name":"n"},"spec":{"b":2}}`)
 	if o.Stamp() != "form" {
 		t.Errorf("the stamp is %v", o.Stamp())
+	}
+}
+
+// TestReadMetadata: fields are found before, at and after the name.
+func TestReadMetadata(t *testing.T) {
+	o := parse(t, `{"metadata":{"labels":{},"name":"n","namespace":"s","uid":"u"}}`)
+	for name, want := range map[string]string{"annotations": "", "labels": "{}", "name": `"n"`, "namespace": `"s"`, "resourceVersion": "", "uid": `"u"`} {
+		if got := string(o.ReadMetadata(name)); got != want {
+			t.Errorf("%s is %s", name, got)
+		}
 	}
 }
 

@@ -144,6 +144,7 @@ var hostile = map[string]string{
 	"every category":  `^[\pL\pN\pS\pP\pM\pZ]\pL\pN\pS\pP\pM\pZ\p{Greek}\p{Han}\p{Latin}\p{Cyrillic}$`,
 	"alternatives":    strings.Repeat("ab|ba|", 6000),
 	"many runes":      string(manyRunes()),
+	"long":            "^" + strings.Repeat("[ab]", maxExpr/4) + "$",
 }
 
 func manyRunes() []rune {
@@ -170,8 +171,10 @@ func TestHostileExpressionsAreBounded(t *testing.T) {
 			re, p := regexp.MustCompile(expr), compile(t, expr)
 			for i := range 8 {
 				text := sample(expr, slices.Repeat([]byte{byte(3*i + 1), byte(i)}, 200))
-				if got, want := p.Match(text), re.Match(text); got != want {
-					t.Errorf("%q: %v, want %v", text, got, want)
+				for _, text := range [][]byte{text, text[:len(text)/2], nil} {
+					if got, want := p.Match(text), re.Match(text); got != want {
+						t.Errorf("%q: %v, want %v", text, got, want)
+					}
 				}
 			}
 		})

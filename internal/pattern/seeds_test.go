@@ -84,6 +84,8 @@ var varied = []string{
 	`\C`,
 	`(?U)a+b`,
 	`[[:alpha:]]+[[:^digit:]]`,
+	`^[\x01-\x1f]$`,
+	`^[a-b][a-c]$`,
 }
 
 // texts are what every pattern is tried with, besides samples of itself.
@@ -91,4 +93,5 @@ var texts = []string{
 	"", "a", "b", "0", "-", ".", "\n", "a\n", "\na", "\n\n", "a\nb", "foo", "a foo b", "xfoo", "fo o", "_", "é", "ü", "aé", "éa",
 	"K", "ſ", "KELVIN", "elvin", "\x80", "\xff", "a\xffb", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\uFFFD", "\U0010FFFF", "日本", "abb", "aaab",
 	"my-name", "my-name.", "-x", "a.b.c", "a..b", "10Gi", "1.5", "http://x", "https://x/y", "trace", "TRACE", "^$.", "1µs", "/a/vm/b",
+	"\x00", "\x01", "ac", "cc",
 }

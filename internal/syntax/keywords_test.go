@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"fmt"
 	"testing"
 )
 
@@ -35,21 +34,18 @@ func TestKeywordsWithProblemsAreWritten(t *testing.T) {
 
 // TestMalformedKeywords: what upstream ignores is remembered, with a reason.
 func TestMalformedKeywords(t *testing.T) {
-	for src, want := range map[string]string{
-		`{"x-kubernetes-unions":{}}`:                    "x-kubernetes-unions must be an array",
-		`{"x-kubernetes-unions":[1]}`:                   "x-kubernetes-unions entries must be objects",
-		`{"x-kubernetes-unions":[{"discriminator":1}]}`: "x-kubernetes-unions discriminator must be a string",
-		`{"x-kubernetes-unions":[{"fields":[]}]}`:       "x-kubernetes-unions fields must be an object of strings",
-		`{"x-kubernetes-unions":[{"fields":{"a":1}}]}`:  "x-kubernetes-unions discriminator values must be strings",
-		`{"x-kubernetes-unions":[{"other":1}]}`:         "x-kubernetes-unions entries may have only discriminator and fields",
-		`{"readOnly":1}`:                                "readOnly must be a boolean",
+	for _, c := range []struct{ before, value, after, want string }{
+		{`{"x-kubernetes-unions":`, `{}`, `}`, "x-kubernetes-unions must be an array"},
+		{`{"x-kubernetes-unions":[`, `1`, `]}`, "x-kubernetes-unions entries must be objects"},
+		{`{"x-kubernetes-unions":[{"discriminator":`, `1`, `}]}`, "x-kubernetes-unions discriminator must be a string"},
+		{`{"x-kubernetes-unions":[{"fields":`, `[]`, `}]}`, "x-kubernetes-unions fields must be an object of strings"},
+		{`{"x-kubernetes-unions":[{"fields":{"a":`, `1`, `}}]}`, "x-kubernetes-unions discriminator values must be strings"},
+		{`{"x-kubernetes-unions":[{`, `"other"`, `:1}]}`, "x-kubernetes-unions entries may have only discriminator and fields"},
+		{`{"readOnly":`, `1`, `}`, "readOnly must be a boolean"},
 	} {
-		got := ""
-		for _, m := range parseSchema(t, src).Rare().Malformed {
-			got += fmt.Sprint(m.Keyword, " ", m.Detail)
-		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", src, got, want)
+		list := parseSchema(t, c.before+c.value+c.after).Rare().Malformed
+		if len(list) != 1 || list[0].Keyword+" "+list[0].Detail != c.want || list[0].Offset != len(c.before) {
+			t.Errorf("%s: %+v, want %s at byte %d", c.before+c.value+c.after, list, c.want, len(c.before))
 		}
 	}
 }

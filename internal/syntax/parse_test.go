@@ -96,6 +96,7 @@ func TestProblems(t *testing.T) {
 		{`{"items":[3]}`, `/items/0`, `must be a schema, but is a number`},
 		{`{"dependencies":[]}`, `/dependencies`, `must be an object of schemas or arrays of strings, but is an array`},
 		{`{"dependencies":{"a":[1]}}`, `/dependencies/a/0`, `must be a string, but is a number`},
+		{`{"dependencies":{"a":[],"b":{"type":1}}}`, `/dependencies/b/type`, `must be a string, but is a number`},
 		{`{"externalDocs":"x"}`, `/externalDocs`, `must be an object, but is a string`},
 		{`{"externalDocs":{"url":1}}`, `/externalDocs/url`, `must be a string, but is a number`},
 		{`{"x-kubernetes-validations":{}}`, `/x-kubernetes-validations`, `must be an array of rules, but is an object`},
