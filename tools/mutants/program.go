@@ -52,14 +52,15 @@ func (p *program) close() { _ = os.RemoveAll(p.dir) }
 
 // A suite is the compiled tests of a package.
 type suite struct {
-	mu      sync.Mutex // held while it is compiled and measured
-	binary  string
-	dir     string
-	short   bool
-	skipped []string         // tests that fail without a mutant
-	slow    []string         // tests that take long; they run after the others
-	allowed time.Duration    // 0 until it is measured
-	reached map[int][]string // tests that call the function of a mutant, by its number; nil if that is not known
+	mu        sync.Mutex // held while it is compiled and measured
+	binary    string
+	dir       string
+	short     bool
+	skipped   []string         // tests that fail without a mutant
+	slow      []string         // tests that take long; they run after the others
+	allowed   time.Duration    // 0 until it is measured
+	reachFile string           // where tests write the mutants that they reach
+	reached   map[int][]string // tests that call the function of a mutant, by its number; nil if that is not known
 }
 
 // suite compiles the tests of a package, once.
@@ -198,7 +199,7 @@ func (s *suite) run(ctx context.Context, number int, allowed time.Duration, flag
 		args = append(args, "-test.skip="+exactly(s.skipped))
 	}
 	cmd := exec.CommandContext(limited, args[0], args[1:]...)
-	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), switchVariable+"="+strconv.Itoa(number), reachVariable+"="+s.reachFile())
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), switchVariable+"="+strconv.Itoa(number), reachVariable+"="+s.reachFile)
 	// Servers that a test has started go with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
