@@ -43,7 +43,7 @@ type options struct {
 	mutants, workers                   int
 	seed                               uint64
 	least, leastOwn                    float64
-	list, known, idle                  bool
+	list, known, idle, own             bool
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -61,6 +61,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.BoolVar(&o.list, "list", false, "print the mutants and do not test them")
 	flags.BoolVar(&o.known, "known", false, "test the mutants of the list of survivors, and no others")
 	flags.BoolVar(&o.idle, "idle", false, "also list the tests that fail for no mutant of their package; takes longer")
+	flags.BoolVar(&o.own, "own", false, "run only the tests of the package itself, which is quick; for those who write them")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func test(ctx context.Context, o options, s *source, chosen []*mutant, all map[s
 		return nil, err
 	}
 	defer r.close()
-	r.all = o.idle
+	r.all, r.own = o.idle, o.own
 	began := time.Now()
 	areas, total := map[string]*score{}, &score{}
 	var wrong []string // entries of the list of survivors

@@ -40,6 +40,7 @@ type runner struct {
 	source    *source
 	shared    *program // with all mutants that can be chosen by number
 	all       bool     // tests go on after a failure
+	own       bool     // only tests of the package itself
 	mu        sync.Mutex
 	failed    map[string]map[string]bool // tests that failed for a mutant, by package
 }
@@ -74,7 +75,11 @@ func (r *runner) try(ctx context.Context, m *mutant) (fate, error) {
 		}
 		defer p.close()
 	}
-	for i, name := range append([]string{m.Package}, near(m.Package)...) {
+	names := []string{m.Package}
+	if !r.own {
+		names = append(names, near(m.Package)...)
+	}
+	for i, name := range names {
 		passed, err := r.test(ctx, p, name, m.number, i == 0)
 		switch {
 		case err != nil:
