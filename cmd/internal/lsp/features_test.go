@@ -133,7 +133,9 @@ func TestCompletionInCRDs(t *testing.T) {
 
 func TestCompletionInRules(t *testing.T) {
 	c := start(t, nil, nil)
-	rule := func(text string) string { return strings.Replace(crontabs, "self.replicas <= self.maxReplicas", text, 1) }
+	rule := func(text string) string {
+		return strings.Replace(crontabs, "self.replicas <= self.maxReplicas", text, 1)
+	}
 	for _, tt := range []struct{ name, text, begin, has, without string }{
 		{"variables", rule("s█"), "self", "size", "startsWith"},
 		{"fields", rule("self.█"), "maxReplicas", "schedule", "startsWith"},
