@@ -22,7 +22,7 @@ import (
 
 // client is an editor that talks to the real command through pipes.
 type client struct {
-	t     *testing.T
+	t     testing.TB
 	conn  *jsonrpc2.Conn
 	dir   string
 	ended chan int
@@ -67,7 +67,7 @@ func (b *lockedBuffer) String() string {
 }
 
 // start runs the server in a folder with some files, and initializes it.
-func start(t *testing.T, files map[string]string, options any) *client {
+func start(t testing.TB, files map[string]string, options any) *client {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -85,7 +85,7 @@ func start(t *testing.T, files map[string]string, options any) *client {
 	return startIn(t, dir, options)
 }
 
-func startIn(t *testing.T, dir string, options any) *client {
+func startIn(t testing.TB, dir string, options any) *client {
 	t.Helper()
 	c := &client{t: t, dir: dir, ended: make(chan int, 1), published: make(map[string][]published), err: &lockedBuffer{}}
 	c.cond = sync.NewCond(&c.mu)

@@ -112,6 +112,10 @@ func (s *Server) completeKey(v *view) []CompletionItem {
 	for to < len(content) && isKeyByte(content[to]) {
 		to++
 	}
+	quoted := from > 0 && content[from-1] == '"' && to < len(content) && content[to] == '"'
+	if quoted {
+		from, to = from-1, to+1
+	}
 	o := newOutline(content[:from] + cursorKey + ": " + afterKey(content[to:]))
 	e, _ := o.at(from + 1)
 	if e == nil || e.parent == nil {
@@ -136,6 +140,15 @@ func (s *Server) completeKey(v *view) []CompletionItem {
 		return nil
 	}
 	items := memberItems(n, e.parent, keysOf(root, around), edit, colon)
+	after := ": "
+	if colon {
+		after = ""
+	}
+	for i := range items {
+		if quoted { // JSON
+			items[i].TextEdit.NewText = strconv.Quote(items[i].Label) + after
+		}
+	}
 	if e.parent.item && len(e.parent.children) == 1 {
 		items = append(items, valueItems(n, edit)...) // a list of values
 	}

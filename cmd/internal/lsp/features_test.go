@@ -9,7 +9,7 @@ import (
 )
 
 // cursor returns a text without the mark |, and where the mark was.
-func cursor(t *testing.T, text string) (string, lsp.Position) {
+func cursor(t testing.TB, text string) (string, lsp.Position) {
 	t.Helper()
 	before, after, ok := strings.Cut(text, "█")
 	if !ok {
@@ -100,6 +100,11 @@ func TestCompletionEdits(t *testing.T) {
 	}
 	if doc := items[i].Documentation; doc == nil || !strings.Contains(doc.Value, "`\"Forbid\"`") {
 		t.Errorf("the documentation is %+v", doc)
+	}
+	json := c.complete(`{"apiVersion": "stable.example.com/v1", "kind": "CronTab", "spec": {"schedule": "x", "po█"}}`)
+	j := slices.IndexFunc(json, func(i lsp.CompletionItem) bool { return i.Label == "policy" })
+	if j < 0 || json[j].TextEdit.NewText != `"policy": ` || json[j].TextEdit.Range.End.Character-json[j].TextEdit.Range.Start.Character != 4 {
+		t.Errorf("proposed in JSON: %+v", json)
 	}
 	i = slices.IndexFunc(items, func(i lsp.CompletionItem) bool { return i.Label == "ports" })
 	if edit := items[i].TextEdit; edit.NewText != "ports:" {

@@ -79,9 +79,7 @@ func (w *workspace) read(path string) {
 }
 
 func (w *workspace) set(path string, found []*stored) {
-	for _, s := range w.disk[path] {
-		s.crd = nil
-	}
+	w.resident = slices.DeleteFunc(w.resident, func(s *stored) bool { return s.path == path })
 	delete(w.disk, path)
 	if len(found) > 0 {
 		w.disk[path] = found
