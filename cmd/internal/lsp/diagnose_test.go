@@ -176,6 +176,7 @@ func TestEditorSettings(t *testing.T) {
 	elsewhere := start(t, map[string]string{"crd.yaml": crontabs}, nil).dir
 	c := start(t, nil, map[string]any{"espalier": map[string]any{"crds": []string{elsewhere}}})
 	c.open("a.yaml", crontab)
+	c.notify("workspace/didChangeConfiguration", map[string]any{"settings": map[string]any{"yaml": map[string]any{"validate": true}}})
 	c.diagnostics("a.yaml", 1, has("value-enum"))
 	c.notify("workspace/didChangeConfiguration", map[string]any{"settings": map[string]any{"espalier": map[string]any{"ignoreMissing": true}}})
 	c.diagnostics("a.yaml", 1, has(""))

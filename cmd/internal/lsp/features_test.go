@@ -120,6 +120,13 @@ func TestCompletionOfBuiltinKinds(t *testing.T) {
 	}
 }
 
+func TestCompletionOfValuesOfBuiltinKinds(t *testing.T) {
+	c := start(t, nil, nil)
+	if got := labels(c.complete("apiVersion: v1\nkind: Pod\nspec:\n  restartPolicy: █\n")); got != "Always OnFailure Never" {
+		t.Errorf("proposed: %s", got)
+	}
+}
+
 func TestCompletionInCRDs(t *testing.T) {
 	c := start(t, nil, nil)
 	got := labels(c.complete(strings.Replace(crontabs, "maxLength: 64", "█", 1)))

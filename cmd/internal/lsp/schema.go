@@ -2,6 +2,7 @@ package lsp
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/espalier-dev/espalier/crd/kinds"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 )
 
@@ -185,6 +187,7 @@ func (n schemaNode) facts() facts {
 type goNode struct {
 	t     reflect.Type
 	about string
+	known *kinds.Facts // nil if nothing is
 }
 
 // documented types describe their fields.
@@ -250,7 +253,7 @@ func (n goNode) member(name string) node {
 	var found node
 	walkFields(t, func(candidate string, field reflect.StructField, docs map[string]string) bool {
 		if candidate == name {
-			found = goNode{t: field.Type, about: docs[name]}
+			found = goNode{t: field.Type, about: docs[name], known: kinds.Describe(typeName(t), name)}
 			if about := keywordDocs[name]; about != "" && t == reflect.TypeFor[apiextensions.JSONSchemaProps]() {
 				found = goNode{t: field.Type, about: about}
 			}
@@ -263,13 +266,26 @@ func (n goNode) member(name string) node {
 
 func (n goNode) item() node {
 	if t := n.base(); t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 {
-		return goNode{t: t.Elem()}
+		n := goNode{t: t.Elem(), known: n.known}
+		if n.known != nil {
+			n.known = n.known.Items
+		}
+		return n
 	}
 	return nil
 }
 
+// typeName is the name of a type in the data of built-in kinds, such as core/v1.Container.
+func typeName(t reflect.Type) string {
+	path := strings.TrimPrefix(strings.TrimPrefix(t.PkgPath(), "k8s.io/api/"), "k8s.io/apimachinery/pkg/apis/")
+	return path + "." + t.Name()
+}
+
 // hidden are fields that servers set, or that schemas of CRDs may not have.
-var hidden = map[string]bool{"managedFields": true, "selfLink": true, "$ref": true, "$schema": true, "id": true, "definitions": true, "dependencies": true, "patternProperties": true, "additionalItems": true}
+var hidden = map[reflect.Type]map[string]bool{
+	reflect.TypeFor[metav1.ObjectMeta]():             {"managedFields": true, "selfLink": true},
+	reflect.TypeFor[apiextensions.JSONSchemaProps](): {"$ref": true, "$schema": true, "id": true, "definitions": true, "dependencies": true, "patternProperties": true, "additionalItems": true},
+}
 
 func (n goNode) members() []member {
 	t := n.base()
@@ -278,7 +294,7 @@ func (n goNode) members() []member {
 	}
 	var all []member
 	walkFields(t, func(name string, field reflect.StructField, _ map[string]string) bool {
-		if hidden[name] {
+		if hidden[t][name] {
 			return false
 		}
 		options := field.Tag.Get("json")
@@ -290,7 +306,32 @@ func (n goNode) members() []member {
 }
 
 func (n goNode) facts() facts {
-	return facts{typ: goType(n.base()), description: n.about, enum: enumOf(n.base())}
+	f := facts{typ: goType(n.base()), description: n.about, enum: enumOf(n.base())}
+	k := n.known
+	if k == nil {
+		return f
+	}
+	for _, value := range k.Enum {
+		f.enum = append(f.enum, strconv.Quote(value))
+	}
+	if text, err := json.Marshal(k.Default); err == nil && k.Default != nil {
+		f.value = string(text)
+	}
+	bound := func(name string, set bool, value any) {
+		if set {
+			f.constraints = append(f.constraints, fmt.Sprintf("%s: %v", name, value))
+		}
+	}
+	bound("format", k.Format != "", k.Format)
+	bound("maxLength", k.MaxLength > 0, k.MaxLength)
+	bound("maxItems", k.MaxItems > 0, k.MaxItems)
+	if k.Minimum != nil {
+		bound("minimum", true, *k.Minimum)
+	}
+	if k.Maximum != nil {
+		bound("maximum", true, *k.Maximum)
+	}
+	return f
 }
 
 func goType(t reflect.Type) string {

@@ -74,6 +74,8 @@ func (s *Server) configure(raw json.RawMessage) error {
 	f := &outer.fields
 	if outer.Espalier != nil {
 		f = outer.Espalier
+	} else if f.CRDs == nil && f.Severity == "" && !f.IgnoreMissing && f.Kubernetes == "" {
+		return nil // editors also send settings of other servers
 	}
 	next := options{Options: Options{Severity: finding.Warning, IgnoreMissing: f.IgnoreMissing, Kubernetes: f.Kubernetes}, crds: f.CRDs}
 	if f.Severity != "" {
