@@ -6,6 +6,10 @@ import (
 	"github.com/espalier-dev/espalier/crd/cel"
 )
 
+// maxExpression bounds what is read before the cursor. Finding what a call is made on takes time in proportion to
+// the calls before it.
+const maxExpression = 4096
+
 // completeCEL proposes fields, variables and functions in an expression.
 func (s *Server) completeCEL(v *view, e *entry, sub *subject) []CompletionItem {
 	content := v.chunk.content
@@ -21,7 +25,7 @@ func (s *Server) completeCEL(v *view, e *entry, sub *subject) []CompletionItem {
 		from--
 	}
 	edit := v.span(from, v.offset)
-	before := strings.TrimRight(content[begin:from], " \t\r\n")
+	before := strings.TrimRight(content[max(begin, from-maxExpression):from], " \t\r\n")
 	var self node
 	if schema, at, _ := schemaOf(v, sub); schema != nil {
 		if root, ok := newSchemaNode(schema); ok {
