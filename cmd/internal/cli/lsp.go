@@ -42,7 +42,7 @@ editor's setting espalier.crds. It reads ` + settingsName + ` like the other com
 
 // heapOfLSP is what memory of the language server may reach before the garbage collector runs more often. With 300 CRDs
 // in use it needs less.
-const heapOfLSP = 112 << 20
+const heapOfLSP = 124 << 20
 
 func (a *App) serveLSP(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
