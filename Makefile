@@ -247,6 +247,18 @@ bench-cli: ## Measure time and memory of `espalier check` and of upstream's vali
 	$(call step,measure espalier check and a minimal program around upstream)
 	@cd conformance && $(GO) run ./cmd/bench-cli
 
+.PHONY: bench-lsp
+bench-lsp: ## Measure the time from a key to diagnostics, and memory, of the language server with 300 CRDs; LSPFLAGS='-compare 2000 -edits 10m' also compares with espalier validate
+	$(call step,type in a file of 200 KB in a workspace of 300 CRDs)
+	@cd tools && $(GO) run ./benchlsp $(LSPFLAGS)
+
+# Not part of verify: it needs Neovim.
+.PHONY: editor
+editor: ## Run a session with the language server in Neovim without a screen and compare it with the recorded one
+	$(call step,run the language server in Neovim)
+	@command -v nvim > /dev/null || { echo "nvim is missing: install Neovim"; exit 1; }
+	@mkdir -p $(BIN) && $(WORKSPACE) $(GO) build -o $(BIN)/espalier ./cmd/espalier && sh editors/neovim/run.sh $(BIN)/espalier
+
 .PHONY: bench-server
 bench-server: tools ## Measure rates, CPU and memory of the server, of upstream's and of bare etcd (about 15 minutes)
 	$(call step,measure the server and upstream and bare etcd in turns on one etcd)

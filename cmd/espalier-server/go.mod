@@ -29,6 +29,7 @@ require (
 	github.com/owenrumney/go-sarif/v3 v3.3.1 // indirect
 	github.com/prometheus/client_golang v1.24.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
+	github.com/sourcegraph/jsonrpc2 v0.2.3 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect

@@ -59,6 +59,7 @@ var commands = []Command{
 	newCost,
 	newSchema,
 	newChecks,
+	newLSP,
 	serverCommand("dev", DevShort),
 	serverCommand("serve", ServeShort),
 	serverCommand("envtest", EnvtestShort),

@@ -154,6 +154,11 @@ func nearestSettings() string {
 	if err != nil {
 		return ""
 	}
+	return settingsAbove(dir)
+}
+
+// settingsAbove looks in a folder and above it.
+func settingsAbove(dir string) string {
 	for {
 		path := filepath.Join(dir, settingsName)
 		if _, err := os.Stat(path); err == nil {

@@ -14,13 +14,13 @@ import (
 type Diagnostic struct {
 	Check    finding.ID       `json:"rule"` // as listed by `espalier checks`
 	Severity finding.Severity `json:"severity"`
-	Message  string           `json:"message"`          // what is wrong; a server's words where it has some
-	Summary  string           `json:"-"`                // what the text output shows first, if not empty
-	Complete bool             `json:"-"`                // the summary says all that the message does, for people
-	Why      string           `json:"why,omitempty"`    // one sentence
-	Fix      string           `json:"fix,omitempty"`    // what to do, where that can be said
-	Object   string           `json:"object,omitempty"` // such as CustomResourceDefinition/foos.example.com
-	Path     string           `json:"path,omitempty"`   // field path in the object
+	Message  string           `json:"message"`           // what is wrong; a server's words where it has some
+	Summary  string           `json:"summary,omitempty"` // what the text output shows first, if not empty
+	Complete bool             `json:"-"`                 // the summary says all that the message does, for people
+	Why      string           `json:"why,omitempty"`     // one sentence
+	Fix      string           `json:"fix,omitempty"`     // what to do, where that can be said
+	Object   string           `json:"object,omitempty"`  // such as CustomResourceDefinition/foos.example.com
+	Path     string           `json:"path,omitempty"`    // field path in the object
 	Pointer  string           `json:"pointer,omitempty"`
 	Place
 	Notes []Note `json:"notes,omitempty"` // more about it: the branches of allOf, anyOf and oneOf, the other side of a comparison
