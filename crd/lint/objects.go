@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/espalier-dev/espalier/internal/evidence"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
@@ -168,5 +169,16 @@ func (c *checker) unbounded(n *node) {
 	if n.keyword == "properties" && n.parent.resource() && typeMeta(n.name) {
 		return
 	}
-	c.at("unbounded", n, "", fmt.Sprintf("%s has no %s: only the size of a request limits it, and the API server estimates the cost of CEL rules with that size", n.what(), keyword), keyword+": 64")
+	size := evidence.Of(keyword, n.field(), s)
+	found := c.at("unbounded", n, "", fmt.Sprintf("%s has no %s: only the size of a request limits it, and the API server estimates the cost of CEL rules with that size", n.what(), keyword),
+		fmt.Sprintf("Add %s, larger than any real value.", keyword))
+	c.propose(found, fmt.Sprintf("%s: %d # %s", keyword, size.Most, size.Why), insertInto(s.Offset, fmt.Sprintf("%q:%d,", keyword, size.Most)))
+}
+
+// field returns the name of the property that n is, or that it is part of.
+func (n *node) field() string {
+	for n.parent != nil && n.keyword != "properties" {
+		n = n.parent
+	}
+	return n.name
 }
