@@ -3,6 +3,7 @@ package lint
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/cel"
@@ -37,6 +38,12 @@ func jsonString(text string) string {
 // insertInto adds members, in JSON with a comma at the end, to the object at an offset,
 // which is not empty.
 func insertInto(at int, members string) edit { return edit{at + 1, 0, members} }
+
+// sameMember reports whether two edits add the same member.
+func (e edit) sameMember(other edit) bool {
+	name, _, _ := strings.Cut(e.text, ":")
+	return e.from == other.from && e.length == 0 && other.length == 0 && strings.HasPrefix(other.text, name+":")
+}
 
 // propose offers code for the fix of a finding.
 func (c *checker) propose(found int, code string, edits ...edit) {
@@ -107,7 +114,10 @@ func (c *checker) edited(list []proposal) ([]byte, bool) {
 	old := c.version.Schema
 	var schema []byte
 	at := 0
-	for _, e := range edits {
+	for i, e := range edits {
+		if i > 0 && e.sameMember(edits[i-1]) {
+			continue // two findings propose the same
+		}
 		if e.from < at || e.from >= len(old) {
 			return nil, false
 		}
