@@ -22,8 +22,10 @@ func (c *checker) objects(n *node) {
 	}
 	if s.Type == "array" && s.ListType == nil && c.on["list-type-missing"] {
 		if key := listKey(s.ItemSchema()); key != "" {
-			c.at("list-type-missing", n, "", fmt.Sprintf("items are objects with a required %s; without a list type, server-side apply replaces the whole list", key),
-				"x-kubernetes-list-type: map\nx-kubernetes-list-map-keys: ["+key+"]")
+			found := c.at("list-type-missing", n, "", fmt.Sprintf("items are objects with a required %s; without a list type, server-side apply replaces the whole list", key),
+				fmt.Sprintf("Make it a map with the key %s, if no two items have the same.", key))
+			c.propose(found, fmt.Sprintf("# Lists with two items of the same %s are refused then.\nx-kubernetes-list-type: map\nx-kubernetes-list-map-keys: [%[1]s]", key),
+				insertInto(s.Offset, fmt.Sprintf(`"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":[%q],`, key)))
 		}
 	}
 	if n.keyword == "properties" && s.Description == "" && !(n.parent.resource() && typeMeta(n.name)) {
