@@ -93,7 +93,7 @@ const maxCandidates = 24
 
 // maxEffort bounds the search in one schema: the length of all expressions that are
 // estimated. Hostile schemas can have any number of expensive rules.
-const maxEffort = 4 << 20
+const maxEffort = 1 << 20
 
 // boundSearch looks for the smallest set of bounds with which expressions keep limits.
 type boundSearch struct {

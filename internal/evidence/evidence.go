@@ -161,13 +161,19 @@ func distinct(s *syntax.Schema) (uint64, string) {
 	if item == nil || len(item.Enum) == 0 {
 		return 0, ""
 	}
-	return uint64(len(item.Enum)), fmt.Sprintf("there are %d different values", len(item.Enum))
+	return uint64(len(item.Enum)), fmt.Sprintf("items are distinct, and the enum has %d", len(item.Enum))
 }
 
 // A limit in a description: "at most 63 characters", "between 1 and 63 items".
 var (
 	characters = regexp.MustCompile(`(?i)(?:at most|maximum(?: length)?(?: of| is)?|up to|(?:no|not be|cannot be) (?:more|longer|greater) than|not exceed|limited to|limit of|and|to|-|–) ?(\d[\d,]{0,8}) (?:\w+ )?(?:characters|chars|letters|bytes)\b`)
-	entries    = regexp.MustCompile(`(?i)(?:at most|maximum(?: number)?(?: of| is)?|up to|no more than|not exceed|limited to|limit of|between \d+ and) (\d[\d,]{0,8}) (?:\w+ )?(?:items|entries|elements|values|members|keys|of them)\b`)
+	entries    = regexp.MustCompile(`(?i)(?:at most|maximum(?: number)?(?: of| is)?|up to|no more than|not exceed|limited to|limit of|between \d+ and) (\d[\d,]{0,8}) (?:\w+ )?(\w+s)\b`)
+
+	sentences = regexp.MustCompile(`[.!?;]\s|\n\s*\n`)
+	// A limit of a part is none of the whole.
+	ofPart = regexp.MustCompile(`(?i)\b(each|every|per|segments?|labels?|parts?|components?|prefix|suffix|first|last)\b`)
+	// What a list does not consist of.
+	units = regexp.MustCompile(`(?i)^(milliseconds|seconds|minutes|hours|days|weeks|months|years|characters|chars|letters|digits|bytes|times|retries|attempts|replicas|megabytes|gigabytes|has|is|was|alphanumerics)$`)
 )
 
 // maxDescription is how much of a description is read.
@@ -176,7 +182,11 @@ const maxDescription = 8 << 10
 // stated returns the limit that a description states, the largest if there are several.
 func stated(description string, limit *regexp.Regexp) Size {
 	var most uint64
-	for _, m := range limit.FindAllStringSubmatch(head(description), -1) {
+	for _, sentence := range sentences.Split(head(description), -1) {
+		m := limit.FindStringSubmatch(sentence)
+		if m == nil || ofPart.MatchString(sentence) || len(m) > 2 && units.MatchString(m[2]) {
+			continue
+		}
 		if n, err := strconv.ParseUint(strings.ReplaceAll(m[1], ",", ""), 10, 32); err == nil {
 			most = max(most, n)
 		}

@@ -86,7 +86,7 @@ func (v *versionCost) remedy(b *strings.Builder) {
 	switch {
 	case !v.exceeds:
 	case len(v.Bounds) == 0:
-		b.WriteString("  bounds alone do not bring it below the limits without refusing real values: simplify the rules\n")
+		b.WriteString("  no bounds that allow real values bring it below the limits: simplify the rules\n")
 	default:
 		verb := "bring"
 		if len(v.Bounds) == 1 {
