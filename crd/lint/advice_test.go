@@ -195,10 +195,19 @@ func lacksPath(value any, path string) bool {
 // result for every object for which it has one, and the text names what changes for the
 // others.
 func TestAdviceForRules(t *testing.T) {
+	for stream := range uint64(5) {
+		t.Run(fmt.Sprint(stream), func(t *testing.T) {
+			t.Parallel()
+			adviceForRules(t, stream, *advised/5)
+		})
+	}
+}
+
+func adviceForRules(t *testing.T, stream uint64, enough int) {
 	const objects = 60
 	rules, fixes, evaluations, failed, changed := 0, 0, 0, 0, 0
-	for seed := uint64(1); fixes < *advised; seed++ {
-		r := ruleMaker{rand.New(rand.NewPCG(seed, 20))}
+	for seed := uint64(1); fixes < enough; seed++ {
+		r := ruleMaker{rand.New(rand.NewPCG(seed, 20+stream))}
 		rule := r.rule(1+r.IntN(4), false)
 		found, err := Check(mustParse(t, withRule(rule)), Options{})
 		if err != nil {
@@ -238,7 +247,7 @@ func TestAdviceForRules(t *testing.T) {
 		}
 	}
 	t.Logf("advice: %d rules, %d fixes, %d evaluations: 0 other results; %d of %d failures accepted, as the text says", rules, fixes, evaluations, changed, failed)
-	if changed == 0 || failed == 0 {
+	if enough > 0 && (changed == 0 || failed == 0) {
 		t.Error("no object shows what fixes are for")
 	}
 }
