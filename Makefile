@@ -55,7 +55,7 @@ verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run ev
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline controllers deploy-check envtest search-diff soak explore robustness mutants ## Run every suite that verify leaves out (hours)
+nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline controllers deploy-check envtest search-diff soak explore advice robustness mutants ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -364,6 +364,12 @@ envtest: ## Run a project that uses envtest on our binaries and with espaliertes
 soak: tools ## Run mixed load and schema changes for MINUTES; fail if memory grows or a watcher misses an event
 	$(call step,run mixed load for $(MINUTES) minutes)
 	@cd conformance && $(GO) run ./cmd/soak -minutes $(MINUTES)
+
+# Not part of verify, which applies a few hundred.
+.PHONY: advice
+advice: ## Apply 10,000 fixes of generated CEL rules, and sets of bounds, and compare what is accepted (about ten minutes)
+	$(call step,apply generated fixes and compare results)
+	@$(WORKSPACE) $(TEST) -count=1 -timeout 60m -v -run TestAdvice ./crd/lint -advice 10000
 
 .PHONY: explore
 explore: ## Run 100 fault schedules against the guide's controller, and one of them 50 times (about two minutes)

@@ -75,14 +75,14 @@ const (
 // the texts here it is selfType.
 func Check(schema []byte, o CheckOptions) ([]finding.Finding, error) {
 	c := check{schema: schema, path: o.Path, unlimited: o.Unlimited}
-	return c.finish(inspect(schema, o, c.rule))
+	return c.finish(inspect(schema, o, c.rule, nil))
 }
 
 // checkParsed is [Check] for a schema in a larger document: s, as it was parsed,
 // and what is known of it. Pointers start at the schema, offsets at the document.
 func checkParsed(document []byte, s *syntax.Schema, known *compile.Result, o CheckOptions) ([]finding.Finding, error) {
 	c := check{schema: document, path: o.Path, unlimited: o.Unlimited}
-	return c.finish(examine(s, known, o, c.rule))
+	return c.finish(examine(s, known, o, c.rule, nil))
 }
 
 func init() {

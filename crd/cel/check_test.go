@@ -200,9 +200,10 @@ func TestCosts(t *testing.T) {
 	}
 	want := []string{
 		"properties[spec].properties[l].items.properties[s].x-kubernetes-validations[0].rule cost 2 times 1048576 total 2097152",
-		"  maxItems 64 at properties[spec].properties[l] (/properties/spec/properties/l): 128",
+		"  maxItems 1024 at properties[spec].properties[l] (/properties/spec/properties/l): 2048",
 		"properties[spec].x-kubernetes-validations[0].rule cost 659712009828 times 1 total 659712009828",
-		"  maxItems 15 at properties[spec].properties[l] (/properties/spec/properties/l): 9437268",
+		"  maxItems 1024 at properties[spec].properties[l] (/properties/spec/properties/l): 644250627",
+		"  maxLength 4096 at properties[spec].properties[l].items.properties[s] (/properties/spec/properties/l/items/properties/s): 3361795",
 		"properties[spec].x-kubernetes-validations[1].rule cost 53 times 1 total 53",
 		"properties[spec].x-kubernetes-validations[1].messageExpression cost 3 times 1 total 3",
 	}

@@ -1,16 +1,12 @@
 package cel
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
-
-	"github.com/espalier-dev/espalier/internal/plan"
-	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
 // Cost is what a rule or a messageExpression may cost, as the API server
@@ -24,8 +20,12 @@ type Cost struct {
 	Times uint64 // evaluations for one object, at most; 1 for a messageExpression, which is how the API server counts it
 	Total uint64 // of both; what is held against MaxRuleCost, and added up against MaxSchemaCost
 
-	Parts  []Part  // of the expression, from the outside in; at most 256
-	Bounds []Bound // what would make the expression cheaper, if it is expensive
+	Parts []Part // of the expression, from the outside in; at most 256
+	// Bounds is the smallest set of bounds with which Total is within MaxRuleCost; for a
+	// Total from half the limit to the limit, the smallest set that gets it below the
+	// half; for smaller ones, one bound that at least halves it. It is empty if there is no
+	// such set: values that are real cost more.
+	Bounds []Bound
 }
 
 // Part is a part of an expression and its share of the cost.
@@ -42,8 +42,10 @@ type Bound struct {
 	Keyword string // maxItems, maxProperties or maxLength
 	Path    string // the API server's field path of the schema that lacks it
 	Pointer string // RFC 6901 pointer to that schema
-	Value   uint64 // with this value the estimate is within MaxRuleCost; or still above, if the next bound is needed too
-	Total   uint64 // what the estimate is then
+	Offset  int    // of that schema in the schema document
+	Value   uint64 // no real value is larger, as far as the schema shows
+	Why     string // what shows it
+	Total   uint64 // what the estimate is with this bound and those before it
 }
 
 // expensiveTotal is the cost from which bounds are looked for: the share of a
@@ -54,19 +56,20 @@ const expensiveTotal = MaxSchemaCost / 100
 // that Check has errors for other than about cost are not among them.
 func Costs(schema []byte, o CheckOptions) ([]Cost, error) {
 	var list []Cost
+	effort := maxEffort
 	_, err := inspect(schema, o, func(r *inspected) {
 		if r.test == nil || r.problem != nil {
 			return
 		}
-		list = append(list, r.costOf(schema, "rule", r.rule.Rule, r.test, r.times))
+		list = append(list, r.costOf(schema, "rule", r.rule.Rule, r.test, r.times, &effort))
 		if r.message != nil && r.messageProblem == nil {
-			list = append(list, r.costOf(schema, "messageExpression", r.rule.MessageExpression, r.message, 1))
+			list = append(list, r.costOf(schema, "messageExpression", r.rule.MessageExpression, r.message, 1, &effort))
 		}
-	})
+	}, nil)
 	return list, err
 }
 
-func (r *inspected) costOf(schema []byte, part, text string, e *expression, times uint64) Cost {
+func (r *inspected) costOf(schema []byte, part, text string, e *expression, times uint64, effort *int) Cost {
 	c := Cost{Offset: r.rule.At(part), Cost: r.cost, Times: times}
 	if part != "rule" {
 		c.Cost = r.messageCost
@@ -79,7 +82,7 @@ func (r *inspected) costOf(schema []byte, part, text string, e *expression, time
 		p.Offset = offsetIn(schema, c.Offset, characters(text, p.Line, p.Column-1))
 	}
 	if c.Total >= expensiveTotal {
-		c.Bounds = r.missingBounds(e, part == "rule")
+		c.Bounds = missingBounds(&estimated{r: r, e: e, times: part == "rule", size: len(text)}, effort)
 	}
 	return c
 }
@@ -237,230 +240,4 @@ func (a *around) wrap(e ast.Expr) ast.Expr {
 		}
 	}
 	return e
-}
-
-// candidate is a schema without a bound that a cost depends on.
-type candidate struct {
-	Bound
-	key  string // of what the expression looks at; empty for a loop around the rule
-	loop *loop
-}
-
-// maxBounds is how many bounds are proposed.
-const maxBounds = 4
-
-// missingBounds finds the bounds that would reduce the cost of e, the most
-// effective one first, until the cost is within the limit.
-func (r *inspected) missingBounds(e *expression, times bool) []Bound {
-	search := boundSearch{r: r, e: e, times: times, trial: trial{bounds: map[string]int64{}}, loops: map[*loop]uint64{}}
-	candidates := search.candidates()
-	var list []Bound
-	for len(list) < maxBounds && len(candidates) > 0 && search.total() > MaxRuleCost {
-		i := search.best(candidates)
-		c := candidates[i]
-		candidates = slices.Delete(candidates, i, i+1)
-		if search.settle(&c) {
-			list = append(list, c.Bound)
-		}
-	}
-	if len(list) > 0 || len(candidates) == 0 {
-		return list
-	}
-	// It is within the limit. Say what it depends on most.
-	c := candidates[search.best(candidates)]
-	if search.settle(&c) {
-		list = append(list, c.Bound)
-	}
-	return list
-}
-
-// boundSearch estimates the cost of an expression for other bounds.
-type boundSearch struct {
-	r     *inspected
-	e     *expression
-	times bool // the number of evaluations counts
-	trial trial
-	loops map[*loop]uint64
-}
-
-// candidates returns what has no bound and matters: the lists and maps around
-// the rule, and what its expression looks at.
-func (s *boundSearch) candidates() []candidate {
-	var list []candidate
-	if s.times && !s.r.bounded {
-		for l := s.r.loops; l != nil; l = l.parent {
-			if keyword := lacking(l.schema); keyword != "" {
-				list = append(list, candidate{Bound: Bound{Keyword: keyword, Path: l.field, Pointer: l.pointer}, loop: l})
-			}
-		}
-	}
-	seen := map[string]bool{}
-	s.trial.asked = func(key string, at place) {
-		if seen[key] {
-			return
-		}
-		seen[key] = true
-		if keyword := unboundedBy(at.node); keyword != "" {
-			field, pointer := s.r.locate(key)
-			list = append(list, candidate{Bound: Bound{Keyword: keyword, Path: field, Pointer: pointer}, key: key})
-		}
-	}
-	_, _ = s.e.cost(s.r.scope, &s.trial) // it has been estimated before
-	s.trial.asked = nil
-	return list
-}
-
-// lacking returns the keyword that would bound the elements of a list or map.
-func lacking(s *syntax.Schema) string {
-	switch {
-	case s.Type == "array" && s.MaxItems == nil:
-		return "maxItems"
-	case s.Type == "object" && s.AdditionalProperties != nil && s.MaxProperties == nil:
-		return "maxProperties"
-	}
-	return ""
-}
-
-// unboundedBy returns the keyword that would bound what is in values of n, ""
-// if there is a bound or nothing in them.
-func unboundedBy(n *plan.Node) string {
-	keyword, op := "", plan.MaxLength
-	switch {
-	case n.Flags&plan.IntOrString != 0:
-		keyword = "maxLength"
-	case n.Type == plan.Array:
-		keyword, op = "maxItems", plan.MaxItems
-	case n.Type == plan.Object && n.Additional != nil:
-		keyword, op = "maxProperties", plan.MaxProperties
-	case n.Type == plan.String && maxString(n) == maxText:
-		keyword = "maxLength"
-	}
-	if keyword == "" || assertion(n, op) != nil {
-		return ""
-	}
-	return keyword
-}
-
-// locate returns the field path and the pointer of what an expression of r looks
-// at.
-func (r *inspected) locate(key string) (field, pointer string) {
-	f, p := []byte(r.field), []byte(r.pointer)
-	n := r.scope.sizes.seen(r.declared, r.resource)
-	for _, part := range strings.Split(key, "\x00") {
-		if key == "" {
-			break
-		}
-		if len(f) > 0 {
-			f = append(f, '.')
-		}
-		keyword, name := "properties", ""
-		switch {
-		case part == "@items" || part == "@values":
-			keyword = "items"
-			if n.Type == plan.Object {
-				keyword = "additionalProperties"
-			}
-			n = elements(n)
-		default:
-			name, _ = unescape(part)
-			n = fieldCalled(n, part)
-		}
-		f, p = append(f, keyword...), syntax.AppendToken(p, keyword)
-		if name != "" {
-			f, p = append(append(append(f, '['), name...), ']'), syntax.AppendToken(p, name)
-		}
-		if n == nil {
-			break
-		}
-		n = r.scope.sizes.seen(n, isEmbedded(n))
-	}
-	return string(f), string(p)
-}
-
-// total estimates with the bounds that have been set.
-func (s *boundSearch) total() uint64 {
-	cost, err := s.e.cost(s.r.scope, &s.trial)
-	if err != nil {
-		return 0
-	}
-	if !s.times {
-		return cost
-	}
-	return multiply(cost, s.evaluations())
-}
-
-// evaluations returns how often the rule is evaluated, with the bounds that have
-// been set.
-func (s *boundSearch) evaluations() uint64 {
-	n := uint64(1)
-	for l := s.r.loops; l != nil; l = l.parent {
-		most, ok := occurrences(l.schema)
-		if set, has := s.loops[l]; has {
-			most, ok = set, true
-		}
-		if !ok {
-			return s.r.times // by size, as without the bound
-		}
-		n = multiply(n, most)
-	}
-	return n
-}
-
-// try returns the total with a bound.
-func (s *boundSearch) try(c *candidate, value uint64) uint64 {
-	if c.loop != nil {
-		s.loops[c.loop] = value
-		defer delete(s.loops, c.loop)
-	} else {
-		s.trial.bounds[c.key] = c.elements(value)
-		defer delete(s.trial.bounds, c.key)
-	}
-	return s.total()
-}
-
-// elements returns the estimation's idea of a bound: strings count in bytes.
-func (c *candidate) elements(value uint64) int64 {
-	if c.Keyword == "maxLength" {
-		return int64(value) * 4
-	}
-	return int64(value)
-}
-
-// best returns the candidate that reduces the total most.
-func (s *boundSearch) best(list []candidate) int {
-	best, least := 0, ^uint64(0)
-	for i := range list {
-		if t := s.try(&list[i], 1); t < least {
-			best, least = i, t
-		}
-	}
-	return best
-}
-
-// usual is a bound that is proposed when it alone cannot do.
-const usual = 64
-
-// settle chooses the value of a bound: the largest that keeps the limit, or one
-// that is usual. It reports false if the bound makes no difference.
-func (s *boundSearch) settle(c *candidate) bool {
-	before := s.total()
-	lo, hi := uint64(0), uint64(maxText)
-	for lo < hi {
-		mid := (lo + hi + 1) / 2
-		if s.try(c, mid) <= MaxRuleCost {
-			lo = mid
-		} else {
-			hi = mid - 1
-		}
-	}
-	if c.Value = lo; lo == 0 || before <= MaxRuleCost {
-		c.Value = usual
-	}
-	c.Total = s.try(c, c.Value)
-	if c.loop != nil {
-		s.loops[c.loop] = c.Value
-	} else {
-		s.trial.bounds[c.key] = c.elements(c.Value)
-	}
-	return c.Total < before
 }

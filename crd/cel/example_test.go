@@ -92,10 +92,11 @@ func ExampleCosts() {
 	for _, c := range costs {
 		fmt.Println(c.Path, "is too expensive:", c.Total > cel.MaxRuleCost)
 		for _, b := range c.Bounds {
-			fmt.Printf("add %s to %s\n", b.Keyword, b.Path)
+			fmt.Printf("add %s: %d to %s\n", b.Keyword, b.Value, b.Path)
 		}
 	}
 	// Output:
 	// x-kubernetes-validations[0].rule is too expensive: true
-	// add maxItems to properties[names]
+	// add maxItems: 256 to properties[names]
+	// add maxLength: 253 to properties[names].items
 }

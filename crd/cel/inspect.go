@@ -75,8 +75,9 @@ type inspected struct {
 
 // inspect calls visit for every rule of a schema that the API server compiles:
 // if something else is wrong with a schema, its rules are left alone. If it is
-// defaults that violate rules, it returns that.
-func inspect(schema []byte, o CheckOptions, visit func(*inspected)) ([]finding.Finding, error) {
+// defaults that violate rules, it returns that. At the end it calls done, unless that is
+// nil: what visit was given is good until then.
+func inspect(schema []byte, o CheckOptions, visit func(*inspected), done func()) ([]finding.Finding, error) {
 	s, release, err := bridge.Read(schema, jsondoc.Limits(o.Limits))
 	if err != nil {
 		return nil, err
@@ -87,11 +88,11 @@ func inspect(schema []byte, o CheckOptions, visit func(*inspected)) ([]finding.F
 		at = field.NewPath(o.Path)
 	}
 	result := compile.Validate(s, compile.CheckOptions{Path: at})
-	return examine(s, &result, o, visit)
+	return examine(s, &result, o, visit, done)
 }
 
 // examine is inspect for a schema that has been parsed and validated.
-func examine(s *syntax.Schema, result *compile.Result, o CheckOptions, visit func(*inspected)) ([]finding.Finding, error) {
+func examine(s *syntax.Schema, result *compile.Result, o CheckOptions, visit func(*inspected), done func()) ([]finding.Finding, error) {
 	langs, err := o.languages()
 	if err != nil {
 		return nil, err
@@ -114,6 +115,9 @@ func examine(s *syntax.Schema, result *compile.Result, o CheckOptions, visit fun
 		top.problem = unconvertible
 	}
 	i.schema(top)
+	if done != nil {
+		done()
+	}
 	return nil, nil
 }
 

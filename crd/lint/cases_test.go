@@ -104,6 +104,7 @@ var cases = []struct {
 	{"immutable-optional", "the other way round", `{type: object, properties: {a: {type: string, x-kubernetes-validations: [{rule: oldSelf == self}]}}}`, []string{"a is optional"}},
 	{"immutable-optional", "required", `{type: object, required: [a], properties: {a: {type: string, x-kubernetes-validations: [{rule: self == oldSelf}]}}}`, nil},
 	{"immutable-optional", "with a default", `{type: object, properties: {a: {type: string, default: x, x-kubernetes-validations: [{rule: self == oldSelf}]}}}`, nil},
+	{"immutable-optional", "the parent is immutable", `{type: object, x-kubernetes-validations: [{rule: self == oldSelf}], properties: {a: {type: string, x-kubernetes-validations: [{rule: self == oldSelf}]}}}`, nil},
 	{"immutable-optional", "the parent watches", `{type: object, x-kubernetes-validations: [{rule: "!has(oldSelf.a) || has(self.a)"}], properties: {a: {type: string, x-kubernetes-validations: [{rule: self == oldSelf}]}}}`, nil},
 
 	{"union-as-rule", "exclusive or", `{type: object, properties: {a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: has(self.a) != has(self.b)}]}`, []string{"a union of a, b"}},
@@ -112,7 +113,11 @@ var cases = []struct {
 	{"union-as-rule", "exists_one", `{type: object, properties: {a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: "[has(self.a), has(self.b)].exists_one(x, x)"}]}`, []string{"a union of a, b"}},
 	{"union-as-rule", "discriminated", `{type: object, required: [type], properties: {type: {type: string}, a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: "self.type == 'A' ? has(self.a) : !has(self.a)"}, {rule: "has(self.type) && self.type == 'B' ? has(self.b) : !has(self.b)"}]}`,
 		[]string{"a union of a, b with the discriminator type"}},
-	{"union-as-rule", "by equality", `{type: object, required: [type], properties: {type: {type: string}, a: {type: string}}, x-kubernetes-validations: [{rule: "has(self.a) == (self.type == 'A')"}]}`, []string{"a union of a with the discriminator type"}},
+	{"union-as-rule", "by equality", `{type: object, required: [type], properties: {type: {type: string}, a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: "has(self.a) == (self.type == 'A')"}, {rule: "self.type != 'B' ? !has(self.b) : has(self.b)"}]}`, []string{"a union of a, b with the discriminator type"}},
+	{"union-as-rule", "one member", `{type: object, required: [type], properties: {type: {type: string}, a: {type: string}}, x-kubernetes-validations: [{rule: "has(self.a) == (self.type == 'A')"}]}`, nil},
+	{"union-as-rule", "the other values", `{type: object, required: [type], properties: {type: {type: string}, a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: "self.type != 'A' ? has(self.a) : !has(self.a)"}, {rule: "has(self.b) == (self.type != 'A')"}]}`, nil},
+	{"union-as-rule", "at least one", `{type: object, properties: {a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: "1 <= (has(self.a) ? 1 : 0) + (has(self.b) ? 1 : 0)"}]}`, nil},
+	{"union-as-rule", "one is absent", `{type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}}, x-kubernetes-validations: [{rule: "[has(self.a), has(self.b), has(self.c)].exists_one(x, !x)"}, {rule: "[has(self.a), has(self.b), has(self.c)].filter(x, !x).size() == 1"}, {rule: "[has(self.a), has(self.b)].map(x, x).size() == 1"}]}`, nil},
 	{"union-as-rule", "something else", `{type: object, properties: {a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: has(self.a) == has(self.b)}, {rule: "has(self.a) || has(self.b)"}, {rule: "has(self.a) ? has(self.b) : true"}]}`, nil},
 
 	{"missing-bounds", "a search in a search", `{type: object, properties: {a: {type: array, items: {type: string}}}, x-kubernetes-validations: [{rule: "self.a.all(x, self.a.exists_one(y, x == y))"}]}`, []string{"a has no maxItems"}},

@@ -39,7 +39,7 @@ var Checks = []CheckInfo{
 	{finding.New("rule-unguarded-optional", finding.Warning, "A CEL rule should test an optional field with has() before it reads the field. Otherwise it fails with \"no such key\" for objects without the field.", "splunk/splunk-operator#1881, crossplane-contrib/provider-http#164"), true},
 	{finding.New("rule-message-missing", finding.Info, "A CEL rule should have a message. Otherwise users see the expression.", celKEP), false},
 	{finding.New("immutable-optional", finding.Warning, "A CEL rule on an optional field does not make it immutable. A client can remove the field and add it again with another value.", "KEP-2876 validation rules, gardener/etcd-druid#1048"), true},
-	{finding.New("union-as-rule", finding.Info, "A union should use x-kubernetes-unions or oneOf, which tools understand, instead of CEL rules.", "KEP-2335 structural schemas, unions; KEP-1027"), true},
+	{finding.New("union-as-rule", finding.Info, "A union should use oneOf, which tools understand, instead of CEL rules.", "KEP-2335 structural schemas, unions; KEP-1027"), true},
 	{finding.New("missing-bounds", finding.Warning, "The estimated cost of a CEL rule should be well below the limit. Add a bound to the values that it reads.", "kubernetes/kubernetes#121162"), true},
 
 	{finding.New("column-unknown-path", finding.Warning, "The jsonPath of a printer column should lead to a field of the schema. Otherwise the column is always empty.", docs), true},

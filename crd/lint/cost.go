@@ -113,11 +113,15 @@ func (c *checker) costs() {
 			detail = fmt.Sprintf("the estimated cost of all CEL rules is %s of the total limit, and of this rule %s, because %s has no %s",
 				percent(total, cel.MaxSchemaCost), percent(r.Total, cel.MaxSchemaCost), field(first.Path), first.Keyword)
 		}
-		var fix []string
+		var lines []string
+		var edits []edit
 		for _, b := range r.Bounds {
-			fix = append(fix, fmt.Sprintf("%s: %d # at %s; lowers the cost to %s of the limit", b.Keyword, b.Value, b.Path, percent(b.Total, cel.MaxRuleCost)))
+			lines = append(lines, fmt.Sprintf("%s: %d # at %s: %s; then the cost is %s of the limit", b.Keyword, b.Value, field(b.Path), b.Why, percent(b.Total, cel.MaxRuleCost)))
+			edits = append(edits, insertInto(c.version.Offset-c.shift+b.Offset, fmt.Sprintf("%q:%d,", b.Keyword, b.Value)))
 		}
-		c.add("missing-bounds", r.Path, c.version.Pointer+r.Pointer, c.version.Offset+r.Offset, detail, strings.Join(fix, "\n"))
+		found := c.add("missing-bounds", r.Path, c.version.Pointer+r.Pointer, c.version.Offset+r.Offset, detail,
+			fmt.Sprintf("Add %s to %s.", first.Keyword, field(first.Path)))
+		c.propose(found, strings.Join(lines, "\n"), edits...)
 	}
 }
 

@@ -67,8 +67,9 @@ func (c *checker) defaults(n *node, sh *shape) {
 			fmt.Sprintf("If the defaults should always apply, give %s a default.", n.name))
 		return
 	}
-	c.at("default-unreachable", n, "", fmt.Sprintf("%s is optional and all its fields have defaults, but if %[1]s is absent, the API server fills in none of them: %s", n.name, fields),
-		"default: {}")
+	found := c.at("default-unreachable", n, "", fmt.Sprintf("%s is optional and all its fields have defaults, but if %[1]s is absent, the API server fills in none of them: %s", n.name, fields),
+		fmt.Sprintf("Give %s a default.", n.name))
+	c.propose(found, fmt.Sprintf("default: {} # objects without %s get it then, with the defaults of its fields", plain(n.name)), insertInto(s.Offset, `"default":{},`))
 }
 
 // inStatus reports whether n is written by controllers, who need no defaults.

@@ -13,6 +13,10 @@
 //
 //   - A check that is on by default finds definite mistakes. Checks of style are
 //     off by default, or have severity Info.
+//   - A fix that is code compiles in its schema. A rule with its fix has the same
+//     result for every object for which it has one, and the text of a fix says what
+//     else it accepts or refuses. A bound is not below what the schema shows to be real
+//     (internal/evidence). Without a proof a fix is a sentence.
 //   - Findings of crd.Validate are not repeated here. Check skips schemas that it
 //     cannot read and expressions that do not parse.
 //   - Work is linear in the size of the CRD, and so is the memory of the

@@ -26,6 +26,7 @@ func ExampleCheck() {
 	// Output:
 	// warning rule-unguarded-optional
 	// self.min is optional, and the CEL rule does not test for presence: for objects without the field, the rule fails with the error no such key: min
-	// rule: '!has(self.min) || (self.min <= self.max)'
+	// # Objects without self.min are accepted. Today the rule fails, and the API server refuses them. To refuse them still, require the field.
+	// rule: '!has(self.min) || self.min <= self.max'
 	// <nil>
 }

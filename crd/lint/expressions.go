@@ -3,6 +3,7 @@ package lint
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -56,10 +57,27 @@ func (c *checker) expressions(n *node) {
 			c.atRule("rule-message-missing", n, p.index, p.rule.At("rule"), "without a message, users see the expression", "message: what the value must be, and why")
 		}
 		if n.keyword == "properties" && !n.required && n.schema.Default == nil && isUnchanged(p.tree.Expr()) && !watched(n) {
-			c.atRule("immutable-optional", n, p.index, p.rule.At("rule"),
-				fmt.Sprintf("%s is optional: the CEL rule rejects changes of its value, but a client can remove it with one write and set another value with the next", n.name),
-				fmt.Sprintf("On the parent schema:\nx-kubernetes-validations:\n- rule: \"!has(oldSelf.%[1]s) || has(self.%[1]s)\"\n  message: %[2]s cannot be removed once it is set", identifier(n.name), n.name))
+			c.immutable(n, p)
 		}
+	}
+}
+
+// immutable reports a rule that a client gets around by removing the field. The rule of
+// the fix refuses more: to remove the field is what the rule is to prevent.
+func (c *checker) immutable(n *node, p parsed) {
+	name := identifier(n.name)
+	rule := fmt.Sprintf("!has(oldSelf.%[1]s) || has(self.%[1]s)", name)
+	message := n.name + " cannot be removed once it is set"
+	found := c.atRule("immutable-optional", n, p.index, p.rule.At("rule"),
+		fmt.Sprintf("%s is optional: the CEL rule rejects changes of its value, but a client can remove it with one write and set another value with the next", n.name),
+		fmt.Sprintf("Add a CEL rule to the parent that refuses to remove %s, or require the field.", n.name))
+	added := fmt.Sprintf(`{"rule":%s,"message":%s}`, jsonString(rule), jsonString(message))
+	change := insertInto(n.parent.schema.Offset, `"x-kubernetes-validations":[`+added+`],`)
+	if len(n.parent.schema.Validations) > 0 {
+		change = insertInto(n.parent.schema.At("x-kubernetes-validations"), added+",")
+	}
+	if !n.parent.schema.Has("x-kubernetes-validations") || len(n.parent.schema.Validations) > 0 {
+		c.propose(found, fmt.Sprintf("# On the parent schema. Updates that remove %s are refused then.\nx-kubernetes-validations:\n- rule: %s\n  message: %s", plain(n.name), quote(rule), quote(message)), change)
 	}
 }
 
@@ -69,16 +87,20 @@ func isUnchanged(e ast.Expr) bool {
 	return ok && (isIdent(a, "self") && isIdent(b, "oldSelf") || isIdent(a, "oldSelf") && isIdent(b, "self"))
 }
 
-// watched reports whether a rule around n looks at whether n was there before.
+// watched reports whether a rule around n looks at whether n was there before: it names
+// n, or nothing in the object may change.
 func watched(n *node) bool {
 	name := identifier(n.name)
+	within := n.keyword == "properties" // everything from n to m is a field
 	for m := n.parent; m != nil; m = m.parent {
 		if m.before == nil {
 			m.before = transitions(m.schema)
+			m.frozen = slices.ContainsFunc(parse(m.schema), func(p parsed) bool { return isUnchanged(p.tree.Expr()) })
 		}
-		if m.before[name] {
+		if m.before[name] || within && m.frozen {
 			return true
 		}
+		within = within && m.keyword == "properties"
 	}
 	return false
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
@@ -49,23 +50,42 @@ func (c *checker) unguarded(n *node, list []parsed) {
 		first := g.reads[0]
 		detail := fmt.Sprintf("%s %s optional, and the CEL rule does not test for presence: for objects without the field, the rule fails with the error no such key: %s",
 			strings.Join(g.reads, ", "), verb, strings.Trim(first[strings.LastIndexAny(first, ".[")+1:], `]"`))
-		c.atRule("rule-unguarded-optional", n, p.index, p.rule.At("rule"), detail, guarding(p.rule.Rule, g.reads))
+		c.guardRule(n, &p, in, detail, &g)
 	}
 }
 
-// guarding writes a rule that asks before it reads.
-func guarding(rule string, reads []string) string {
-	questions := ""
-	for _, r := range reads {
-		if !strings.HasPrefix(r, "self.") && !strings.HasPrefix(r, "oldSelf.") {
-			return fmt.Sprintf("Test the field inside the macro before you read it: !%s || …", presence(r))
+// guardRule reports a rule, with a fix if there is one that is safe.
+func (c *checker) guardRule(n *node, p *parsed, in *scope, detail string, g *guard) {
+	advice := fmt.Sprintf("Test the field before the rule reads it: !%s || …", presence(g.reads[0]))
+	if r := g.reads[0]; !strings.HasPrefix(r, "self.") && !strings.HasPrefix(r, "oldSelf.") {
+		advice = fmt.Sprintf("Test the field inside the macro before you read it: !%s || …", presence(r))
+	}
+	i := c.atRule("rule-unguarded-optional", n, p.index, p.rule.At("rule"), detail, advice)
+	if i < 0 {
+		return
+	}
+	info := p.tree.SourceInfo()
+	reads := make([]unguardedRead, 0, len(g.found))
+	for _, e := range g.found {
+		at, ok := info.GetOffsetRange(e.ID())
+		if !ok {
+			return
 		}
-		questions += "!" + presence(r) + " || "
+		reads = append(reads, unguardedRead{int(at.Start), spell(e)})
 	}
-	if rule = strings.TrimSpace(rule); strings.Contains(rule, "\n") {
-		rule = strings.Join(strings.Fields(rule), " ")
+	fixed, changes := guarding(p.rule.Rule, reads)
+	if fixed == "" || strings.ContainsFunc(fixed, unicode.IsControl) {
+		return
 	}
-	return "rule: " + quote(questions+"("+rule+")")
+	tree, issues := parser().Parse(fixed)
+	if issues.Err() != nil {
+		return
+	}
+	var again guard
+	if again.visit(tree.NativeRep().Expr(), in, demand); len(again.found) > 0 {
+		return
+	}
+	c.propose(i, changes+"\nrule: "+quote(fixed), replaceString(p.rule.At("rule"), fixed))
 }
 
 // presence writes the question whether something is there.
@@ -94,13 +114,22 @@ func property(field string) string {
 }
 
 // guard visits an expression and notes what it reads unasked.
-type guard struct{ reads []string }
+type guard struct {
+	reads []string   // the first few, for people
+	found []ast.Expr // all of them, up to maxGuarded and one more
+}
 
 // maxReads is how many are named.
 const maxReads = 5
 
 func (g *guard) read(e ast.Expr, key string, sc *scope) {
-	if sc.knows(key) || len(g.reads) >= maxReads {
+	if sc.knows(key) {
+		return
+	}
+	if len(g.found) <= maxGuarded {
+		g.found = append(g.found, e)
+	}
+	if len(g.reads) >= maxReads {
 		return
 	}
 	text := spell(e)
@@ -196,6 +225,8 @@ func (g *guard) comprehension(e ast.Expr, sc *scope, at position) {
 		at = inside
 	case exists && at == demand:
 		at = alternative
+	case !exists && at == alternative:
+		at = demand // of each element, whatever the whole is an alternative to
 	}
 	g.visit(x.LoopStep(), in, at)
 	g.visit(x.Result(), in, inside)

@@ -65,6 +65,7 @@ type checker struct {
 	on      map[finding.ID]bool
 	found   []finding.Finding
 	bytes   int // of found
+	fixes   []proposal
 
 	version *crd.Version // the one whose schema is being looked at
 	shift   int          // from offsets in its schema to those in the CRD
@@ -95,6 +96,7 @@ func (c *checker) run() {
 		c.demands, c.weight, c.heavy = demands{}, 0, false
 		c.schema(s.Tree)
 		c.costs()
+		c.prove()
 	}
 	c.versions(schemas)
 }
@@ -104,21 +106,23 @@ func (c *checker) run() {
 const maxBytes = 16 << 20
 
 // add reports a finding about something in the CRD.
-func (c *checker) add(check finding.ID, path, pointer string, offset int, detail, fix string) {
+// It returns the finding's number, or -1 if the check is off.
+func (c *checker) add(check finding.ID, path, pointer string, offset int, detail, fix string) int {
 	if !c.on[check] || c.bytes > maxBytes {
-		return
+		return -1
 	}
 	c.bytes += len(path) + len(pointer) + len(detail) + len(fix)
 	c.found = append(c.found, finding.Finding{
 		Check: check, Severity: severities[check], Path: path, Detail: detail, Fix: fix, Pointer: pointer, Offset: offset,
 	})
+	return len(c.found) - 1
 }
 
 // at reports a finding about a keyword of a schema, or the schema itself if
 // keyword is empty.
-func (c *checker) at(check finding.ID, n *node, keyword, detail, fix string) {
+func (c *checker) at(check finding.ID, n *node, keyword, detail, fix string) int {
 	if !c.on[check] || c.bytes > maxBytes {
-		return
+		return -1
 	}
 	path, pointer := n.place(c.path, c.version.Pointer)
 	offset := n.schema.Offset
@@ -126,17 +130,17 @@ func (c *checker) at(check finding.ID, n *node, keyword, detail, fix string) {
 		path, pointer = path+"."+keyword, pointer+"/"+keyword
 		offset = n.schema.At(keyword)
 	}
-	c.add(check, path, pointer, c.shift+offset, detail, fix)
+	return c.add(check, path, pointer, c.shift+offset, detail, fix)
 }
 
 // atRule reports a finding about an expression.
-func (c *checker) atRule(check finding.ID, n *node, index, offset int, detail, fix string) {
+func (c *checker) atRule(check finding.ID, n *node, index, offset int, detail, fix string) int {
 	if !c.on[check] || c.bytes > maxBytes {
-		return
+		return -1
 	}
 	path, pointer := n.place(c.path, c.version.Pointer)
 	i := strconv.Itoa(index)
-	c.add(check, path+".x-kubernetes-validations["+i+"].rule", pointer+"/x-kubernetes-validations/"+i+"/rule",
+	return c.add(check, path+".x-kubernetes-validations["+i+"].rule", pointer+"/x-kubernetes-validations/"+i+"/rule",
 		c.shift+offset, detail, fix)
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/espalier-dev/espalier/internal/evidence"
 	"github.com/espalier-dev/espalier/internal/syntax"
 )
 
@@ -21,8 +22,10 @@ func (c *checker) objects(n *node) {
 	}
 	if s.Type == "array" && s.ListType == nil && c.on["list-type-missing"] {
 		if key := listKey(s.ItemSchema()); key != "" {
-			c.at("list-type-missing", n, "", fmt.Sprintf("items are objects with a required %s; without a list type, server-side apply replaces the whole list", key),
-				"x-kubernetes-list-type: map\nx-kubernetes-list-map-keys: ["+key+"]")
+			found := c.at("list-type-missing", n, "", fmt.Sprintf("items are objects with a required %s; without a list type, server-side apply replaces the whole list", key),
+				fmt.Sprintf("Make it a map with the key %s, if no two items have the same.", key))
+			c.propose(found, fmt.Sprintf("# Lists with two items of the same %s are refused then.\nx-kubernetes-list-type: map\nx-kubernetes-list-map-keys: [%[1]s]", key),
+				insertInto(s.Offset, fmt.Sprintf(`"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":[%q],`, key)))
 		}
 	}
 	if n.keyword == "properties" && s.Description == "" && !(n.parent.resource() && typeMeta(n.name)) {
@@ -168,5 +171,16 @@ func (c *checker) unbounded(n *node) {
 	if n.keyword == "properties" && n.parent.resource() && typeMeta(n.name) {
 		return
 	}
-	c.at("unbounded", n, "", fmt.Sprintf("%s has no %s: only the size of a request limits it, and the API server estimates the cost of CEL rules with that size", n.what(), keyword), keyword+": 64")
+	size := evidence.Of(keyword, n.field(), s)
+	found := c.at("unbounded", n, "", fmt.Sprintf("%s has no %s: only the size of a request limits it, and the API server estimates the cost of CEL rules with that size", n.what(), keyword),
+		fmt.Sprintf("Add %s, larger than any real value.", keyword))
+	c.propose(found, fmt.Sprintf("%s: %d # %s", keyword, size.Most, size.Why), insertInto(s.Offset, fmt.Sprintf("%q:%d,", keyword, size.Most)))
+}
+
+// field returns the name of the property that n is, or that it is part of.
+func (n *node) field() string {
+	for n.parent != nil && n.keyword != "properties" {
+		n = n.parent
+	}
+	return n.name
 }

@@ -1,10 +1,15 @@
 package lint
 
 import (
+	"encoding/json"
 	"fmt"
+	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
+
+	"github.com/espalier-dev/espalier/finding"
+	schema "github.com/espalier-dev/espalier/internal/syntax"
 )
 
 // values looks at what a schema demands of values, within logical keywords too.
@@ -109,12 +114,35 @@ func (c *checker) pattern(n *node) {
 	case slices.Contains([]string{".*", "^.*", "(.*)"}, s.Pattern):
 		// An author who writes this does it on purpose.
 	case vacuous(re):
-		c.at("pattern-vacuous", n, "pattern", fmt.Sprintf("%s matches every string, because it matches the empty string and does not end in $", short(s.Pattern)),
-			"pattern: "+quote(anchored(s.Pattern)))
+		c.anchor(n, "pattern-vacuous", fmt.Sprintf("%s matches every string, because it matches the empty string and does not end in $", short(s.Pattern)))
 	case looseEnd(re):
-		c.at("pattern-unanchored", n, "pattern", fmt.Sprintf("%s does not end in $: the API server searches for the pattern, so any characters may follow its last repetition", short(s.Pattern)),
-			"pattern: "+quote(anchored(s.Pattern)))
+		c.anchor(n, "pattern-unanchored", fmt.Sprintf("%s does not end in $: the API server searches for the pattern, so any characters may follow its last repetition", short(s.Pattern)))
 	}
+}
+
+// anchor reports a pattern that has no end. The fix refuses more strings, which its text
+// says; it must not refuse those in the schema.
+func (c *checker) anchor(n *node, check finding.ID, detail string) {
+	s := n.schema
+	found := c.at(check, n, "pattern", detail, "Begin the pattern with ^ and end it with $.")
+	pattern := anchored(s.Pattern)
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return
+	}
+	shown := slices.Clone(s.Enum)
+	for _, v := range []*schema.JSON{s.Default, s.Rare().Example} {
+		if v != nil {
+			shown = append(shown, *v)
+		}
+	}
+	for _, v := range shown {
+		var text string
+		if json.Unmarshal(v.Raw, &text) == nil && !re.MatchString(text) {
+			return // it shows that more is meant
+		}
+	}
+	c.propose(found, "# Strings with other characters before or after the match, which are accepted today, are refused then.\npattern: "+quote(pattern), replaceString(s.At("pattern"), pattern))
 }
 
 func anchored(pattern string) string {

@@ -19,6 +19,7 @@ type node struct {
 	required bool   // the parent demands the property
 
 	before  map[string]bool // see transitions; nil until asked for
+	frozen  bool            // a rule is self == oldSelf; set with before
 	choices map[string]bool // see chosen; nil until asked for
 }
 

@@ -20,6 +20,7 @@ const (
 var layers = [][]string{
 	{"finding", "internal/jsondoc", "internal/pattern", "internal/format", "internal/spelling", "internal/quantities", "internal/markdown", "internal/build", "internal/costtest"},
 	{"internal/syntax", "internal/plan", "internal/crdtree", "internal/object"},
+	{"internal/evidence"},
 	{"internal/exec"},
 	{"internal/compile"},
 	{"internal/bridge"},

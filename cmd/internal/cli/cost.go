@@ -68,6 +68,13 @@ type versionCost struct {
 	Total       uint64 `json:"total"`
 	Over        bool   `json:"over"`
 	Errors      int    `json:"errors"` // in the CRD, other than about cost
+	// Bounds is the smallest set of bounds that was found with which all expressions keep
+	// all limits, and After what they cost then. Both are only there if a limit is exceeded
+	// and such a set exists.
+	Bounds []boundCost `json:"bounds,omitempty"`
+	After  uint64      `json:"after,omitempty"`
+
+	exceeds bool // a limit
 }
 
 // expressionCost is what a rule or messageExpression may cost.
@@ -97,7 +104,16 @@ type boundCost struct {
 	Keyword string `json:"keyword"`
 	Path    string `json:"path"`
 	Value   uint64 `json:"value"`
+	Why     string `json:"why"` // what shows that no real value is larger
 	Total   uint64 `json:"total"`
+}
+
+func boundCosts(list []cel.Bound) []boundCost {
+	costs := make([]boundCost, 0, len(list))
+	for _, b := range list {
+		costs = append(costs, boundCost{b.Keyword, b.Path, b.Value, b.Why, b.Total})
+	}
+	return costs
 }
 
 func (a *App) cost(ctx context.Context, files []string, o costOptions) error {
@@ -165,12 +181,17 @@ func (c *costing) document(d *manifest.Document, into *findings) {
 			continue
 		}
 		seen[v.Pointer] = true
-		list, err := cel.Costs(v.Schema, cel.CheckOptions{Path: schemaPath(v.Pointer), CompatibilityVersion: c.options.kubernetes})
+		o := cel.CheckOptions{Path: schemaPath(v.Pointer), CompatibilityVersion: c.options.kubernetes}
+		list, err := cel.Costs(v.Schema, o)
+		var remedy *cel.Remedy
+		if err == nil {
+			remedy, err = cel.Remedies(v.Schema, o)
+		}
 		if err != nil {
 			into.add(unreadable(d, err))
 			return
 		}
-		c.add(d, object, v, list, errs)
+		c.add(d, object, v, list, remedy, errs)
 	}
 }
 
@@ -203,7 +224,7 @@ func schemaPath(pointer string) string {
 	return b.String()
 }
 
-func (c *costing) add(d *manifest.Document, object string, v *crd.Version, list []cel.Cost, errs int) {
+func (c *costing) add(d *manifest.Document, object string, v *crd.Version, list []cel.Cost, remedy *cel.Remedy, errs int) {
 	all := versionCost{File: d.File.Name, Object: object, Version: v.Name, Expressions: len(list), Errors: errs}
 	var expressions []expressionCost
 	for i := range list {
@@ -211,13 +232,10 @@ func (c *costing) add(d *manifest.Document, object string, v *crd.Version, list 
 		e := expressionCost{
 			Place: report.At(d.File, d.Of(v.Offset+x.Offset)), Object: object, Version: v.Name, Path: x.Path, Expression: literal(v.Schema[x.Offset:]),
 			Cost: x.Cost, Times: x.Times, Total: x.Total, Over: x.Total > cel.MaxRuleCost,
-			Parts: []partCost{}, Bounds: []boundCost{},
+			Parts: []partCost{}, Bounds: boundCosts(x.Bounds),
 		}
 		for _, p := range x.Parts {
 			e.Parts = append(e.Parts, partCost{p.What, p.Line, p.Column, p.Cost})
-		}
-		for _, b := range x.Bounds {
-			e.Bounds = append(e.Bounds, boundCost{b.Keyword, b.Path, b.Value, b.Total})
 		}
 		if all.Total += x.Total; all.Total < x.Total {
 			all.Total = ^uint64(0)
@@ -225,6 +243,9 @@ func (c *costing) add(d *manifest.Document, object string, v *crd.Version, list 
 		expressions = append(expressions, e)
 	}
 	all.Over = all.Total > cel.MaxSchemaCost
+	if all.exceeds = remedy != nil; all.exceeds && len(remedy.Bounds) > 0 {
+		all.Bounds, all.After = boundCosts(remedy.Bounds), remedy.After
+	}
 	c.Lock()
 	defer c.Unlock()
 	c.versions = append(c.versions, all)

@@ -43,6 +43,7 @@ func (a *App) costText(c *costing) error {
 			b.WriteString(": TOO MUCH")
 		}
 		b.WriteByte('\n')
+		v.remedy(&b)
 		if v.Errors > 0 {
 			fmt.Fprintf(&b, "  it has %s, and rules with errors have no cost: '%s check' says more\n", count(v.Errors, "error"), a.Name)
 		}
@@ -76,7 +77,25 @@ func (e *expressionCost) write(b *strings.Builder) {
 		if i > 0 {
 			add = "and"
 		}
-		fmt.Fprintf(b, "  %s %s: %d at %s: then %s\n", add, x.Keyword, x.Value, x.Path, ofLimit(x.Total, cel.MaxRuleCost))
+		fmt.Fprintf(b, "  %s %s: %d at %s (%s): then %s\n", add, x.Keyword, x.Value, x.Path, x.Why, ofLimit(x.Total, cel.MaxRuleCost))
+	}
+}
+
+// remedy shows what brings a version below the limits.
+func (v *versionCost) remedy(b *strings.Builder) {
+	switch {
+	case !v.exceeds:
+	case len(v.Bounds) == 0:
+		b.WriteString("  found no set of bounds that allows real values and keeps the limits: simplify the rules\n")
+	default:
+		verb := "bring"
+		if len(v.Bounds) == 1 {
+			verb = "brings"
+		}
+		fmt.Fprintf(b, "  %s %s it below all limits, from %s to %s:\n", count(len(v.Bounds), "bound"), verb, thousands(v.Total), thousands(v.After))
+		for _, x := range v.Bounds {
+			fmt.Fprintf(b, "    %s: %d at %s (%s)\n", x.Keyword, x.Value, x.Path, x.Why)
+		}
 	}
 }
 
