@@ -256,7 +256,7 @@ func (s *search) repair(o any) (any, []byte, bool) { return s.repairWithin(o, 6,
 func (s *search) repairWithin(o any, rounds, most int) (any, []byte, bool) {
 	stored, errs, ok := s.admit(o)
 	for range rounds {
-		if !ok || len(errs) == 0 || s.Pair.left <= 0 || most <= 0 {
+		if !ok || len(errs) == 0 || s.exhausted() || most <= 0 {
 			break
 		}
 		better := false
@@ -353,7 +353,7 @@ func (s *search) fixes(o any, v *espalier.Violation) (list []any) {
 		replace(x)
 	}
 	if len(list) == 0 {
-		for _, x := range s.domain(p, nil, nil) {
+		for _, x := range s.known("", steps, nil, nil) {
 			replace(x)
 		}
 	}
@@ -401,7 +401,7 @@ func (s *search) ruleFixes(o any, p parts, steps []Step, v *espalier.Violation) 
 			if len(path) == 0 {
 				continue
 			}
-			values := s.domain(s.at(&s.old, path, false), found.bounds, found.literals)
+			values := s.known(r.Rule, path, found.bounds, found.literals)
 			if path[len(path)-1].Into == Field {
 				values = slices.Insert(values, min(1, len(values)), any(absent{}))
 			}
@@ -411,6 +411,17 @@ func (s *search) ruleFixes(o any, p parts, steps []Step, v *espalier.Violation) 
 		}
 	}
 	return list
+}
+
+// known returns the domain of a place, beside a rule, and keeps it: repairs need it often.
+func (s *search) known(rule string, path []Step, bounds parts, literals []string) []any {
+	key := rule + "\x00" + text(path)
+	values, ok := s.domains[key]
+	if !ok {
+		values = s.domain(s.at(&s.old, path, false), bounds, literals)
+		s.domains[key] = values
+	}
+	return slices.Clip(values)
 }
 
 // locate finds the value that a field path names.

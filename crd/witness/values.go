@@ -10,7 +10,8 @@ import (
 // give other ones.
 func (s *search) minimal(p parts, n, depth int) any {
 	const maxDepth = 64
-	if s.nodes++; s.nodes > maxNodes || depth > maxDepth {
+	s.made++
+	if s.nodes++; s.nodes > maxNodes || depth > maxDepth || s.made > maxMade {
 		return literal("null")
 	}
 	if v, ok := listed(p, n); ok {
@@ -34,7 +35,7 @@ func (s *search) minimal(p parts, n, depth int) any {
 		count := p.least(minItems)
 		return s.items(p, int(min(count, maxNodes)), depth)
 	case "string":
-		list := texts(p, nil)
+		list := s.texts(p)
 		return quoted(list[n%len(list)])
 	case "integer", "number", "int-or-string":
 		good, bad := numbers(p, nil)
@@ -46,6 +47,23 @@ func (s *search) minimal(p parts, n, depth int) any {
 		return literal([]string{"true", "false"}[n%2])
 	}
 	return quoted(string(rune('a' + n%26)))
+}
+
+// texts returns strings that the parts admit.
+func (s *search) texts(p parts) []string {
+	var key [4]*schema
+	if len(p) > len(key) {
+		s.made += len(samples)
+		return texts(p, nil)
+	}
+	copy(key[:], p)
+	list, ok := s.strings[key]
+	if !ok {
+		s.made += len(samples)
+		list = texts(p, nil)
+		s.strings[key] = list
+	}
+	return list
 }
 
 // listed returns a value that all enums list.

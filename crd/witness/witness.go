@@ -48,9 +48,10 @@ type Witness struct {
 
 // What a search may take.
 const (
-	perFocus = 600    // candidates for one change
-	perPair  = 12_000 // candidates for all changes of two schemas
-	maxNodes = 2_000  // values in an object
+	perFocus = 600     // candidates for one change
+	perPair  = 12_000  // candidates for all changes of two schemas
+	maxNodes = 2_000   // values in an object
+	maxMade  = 1 << 20 // values in all objects of a pair
 	maxTime  = 20 * time.Second
 )
 
@@ -58,8 +59,11 @@ const (
 type Pair struct {
 	old, now side
 	head     object // apiVersion, kind and metadata
-	left     int
+	left     int    // candidates
+	made     int    // values
 	spent    time.Duration
+	strings  map[[4]*schema][]string // texts of parts, which are needed again and again
+	domains  map[string][]any
 	base     any // a small object that the old schema accepts
 	ready    bool
 	failed   bool
@@ -78,6 +82,7 @@ type side struct {
 func NewPair(old, now *crd.CRD, was, is *crd.Version) *Pair {
 	return &Pair{
 		old: side{version: was, keeps: old.PreserveUnknownFields}, now: side{version: is, keeps: now.PreserveUnknownFields}, left: perPair,
+		strings: map[[4]*schema][]string{}, domains: map[string][]any{},
 		head: object{"apiVersion": quoted(old.Group + "/" + was.Name), "kind": quoted(old.Kind), "metadata": object{"name": quoted("a")}},
 	}
 }
@@ -87,7 +92,7 @@ func (p *Pair) prepare() bool {
 		p.ready = true
 		p.failed = !p.old.compile() || !p.now.compile()
 	}
-	return !p.failed && p.left > 0 && p.spent < maxTime
+	return !p.failed && !p.exhausted()
 }
 
 func (s *side) compile() bool {
@@ -122,11 +127,13 @@ func (p *Pair) Find(f Focus) (Witness, Result) {
 	}
 	p.left-- // also for what is not searched long
 	s := &search{Pair: p, focus: f, left: min(perFocus, p.left)}
+	began := time.Now()
 	w, ok := s.run()
+	p.spent += time.Since(began)
 	switch {
 	case ok:
 		return w, Found
-	case s.reached == 0 || p.left <= 0 || p.spent >= maxTime:
+	case s.reached == 0 || p.exhausted():
 		return Witness{}, NotSearched
 	}
 	return Witness{}, NotFound
@@ -143,14 +150,15 @@ type search struct {
 	updates [][]byte // valid candidates, for rules about updates
 }
 
-func (s *search) over() bool { return s.left <= 0 || s.Pair.left <= 0 || s.spent >= maxTime }
+// exhausted reports whether the budgets of the pair are used up.
+func (p *Pair) exhausted() bool { return p.left <= 0 || p.made > maxMade || p.spent >= maxTime }
+
+func (s *search) over() bool { return s.left <= 0 || s.exhausted() }
 
 // admit runs an object through the old schema.
 func (s *search) admit(o any) ([]byte, []espalier.Violation, bool) {
 	s.left--
 	s.Pair.left--
-	began := time.Now()
-	defer func() { s.spent += time.Since(began) }()
 	admitted, v, err := s.old.schema.Admit(encode(o), espalier.AdmitOptions{Validate: espalier.ValidateOptions{Rules: s.old.rules}})
 	if err != nil {
 		return nil, nil, false
@@ -160,8 +168,6 @@ func (s *search) admit(o any) ([]byte, []espalier.Violation, bool) {
 
 // broken reports whether the new schema breaks a stored object at the focus, and how.
 func (s *search) broken(stored []byte) (string, bool) {
-	began := time.Now()
-	defer func() { s.spent += time.Since(began) }()
 	var report espalier.Report
 	admitted, v, err := s.now.schema.Admit(stored, espalier.AdmitOptions{Report: &report, Validate: espalier.ValidateOptions{Rules: s.now.rules}})
 	if err != nil {
@@ -259,8 +265,6 @@ func (s *search) try(o any) (Witness, bool) {
 // update tries updates from and to the other candidates.
 func (s *search) update(stored []byte) (Witness, bool) {
 	const most = 40
-	began := time.Now()
-	defer func() { s.spent += time.Since(began) }()
 	at := s.spots(stored)
 	for _, other := range s.updates {
 		for _, pair := range [][2][]byte{{other, stored}, {stored, other}} {
