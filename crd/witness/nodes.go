@@ -94,12 +94,14 @@ func decode(data []byte) any {
 	return literal(data)
 }
 
-// spots returns the paths in a stored object that the focus is about; the last step may be to a field that is absent.
-func (s *search) spots(stored []byte) map[string]bool {
-	at := map[string]bool{}
+// spots returns the paths in a stored object that the focus is about, and whether there is a value. The last step may be to
+// a field that is absent.
+func (s *search) spots(stored []byte) (at map[string]bool, present bool) {
+	at = map[string]bool{}
 	steps := s.focus.Path
 	for _, n := range nodes(decode(stored)) {
 		if along(n.path, steps) && len(n.path) == len(steps) {
+			present = true
 			for _, t := range n.texts {
 				at[t] = true
 			}
@@ -110,7 +112,7 @@ func (s *search) spots(stored []byte) map[string]bool {
 			}
 		}
 	}
-	return at
+	return at, present
 }
 
 // along reports whether a path is one of those that begin with the steps.

@@ -145,7 +145,7 @@ type search struct {
 	focus Focus
 	left  int // candidates
 	nodes int // values made for the object at hand
-	// reached counts the valid candidates with a value at the focus, or with a parent that lacks it.
+	// reached counts the valid candidates with a value at the focus; where that has to be absent, with a parent of it.
 	reached int
 	updates [][]byte // valid candidates, for rules about updates
 }
@@ -173,8 +173,8 @@ func (s *search) broken(stored []byte) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	at := s.spots(stored)
-	if len(at) > 0 {
+	at, present := s.spots(stored)
+	if present || s.focus.Keyword == "required" && len(at) > 0 {
 		s.reached++
 	}
 	if s.focus.Keyword == "" {
@@ -265,7 +265,7 @@ func (s *search) try(o any) (Witness, bool) {
 // update tries updates from and to the other candidates.
 func (s *search) update(stored []byte) (Witness, bool) {
 	const most = 40
-	at := s.spots(stored)
+	at, _ := s.spots(stored)
 	for _, other := range s.updates {
 		for _, pair := range [][2][]byte{{other, stored}, {stored, other}} {
 			s.left--
@@ -275,7 +275,7 @@ func (s *search) update(stored []byte) (Witness, bool) {
 				continue
 			}
 			if bytes.Equal(pair[1], other) {
-				at = s.spots(other)
+				at, _ = s.spots(other)
 			}
 			for i := range v.Errors {
 				if s.blames(&v.Errors[i], at) {
