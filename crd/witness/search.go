@@ -15,8 +15,11 @@ type variable struct {
 	values []any
 }
 
-// absent stands for no value.
-type absent struct{}
+// absent stands for no value, doubled for a list with its first item twice.
+type (
+	absent  struct{}
+	doubled struct{}
+)
 
 // run tries candidates until one is a witness: first the smallest objects, then each value of each variable, then pairs,
 // then more at a time.
@@ -98,7 +101,7 @@ func (s *search) mixed(base any, vars []variable) (Witness, bool) {
 	return Witness{}, false
 }
 
-// base returns a small valid object that has a value at the focus, if there is one.
+// base returns a small valid object, with a value at the parent of the focus if one was found.
 func (s *search) base() (any, bool) {
 	if s.Pair.base == nil {
 		s.nodes = 0
@@ -107,13 +110,69 @@ func (s *search) base() (any, bool) {
 			o = object{}
 		}
 		maps.Copy(o, s.head)
-		keep := s.left
-		s.left = 4 * perFocus // once for all changes
-		repaired, _, _ := s.repairWithin(o, 40, 300)
-		s.left = keep
-		s.Pair.base = repaired
+		s.Pair.base, _, _ = s.beyond(o, 40, 300)
 	}
-	return s.Pair.base, true
+	path := s.focus.Path
+	if len(path) < 2 {
+		return s.Pair.base, true
+	}
+	path = path[:len(path)-1]
+	key := text(path)
+	if o, ok := s.bases[key]; ok {
+		return o, true
+	}
+	// Start from what is known of the nearest place above.
+	start := s.Pair.base
+	for n := len(path) - 1; n > 0; n-- {
+		if o, ok := s.bases[text(path[:n])]; ok {
+			start = o
+			break
+		}
+	}
+	o := start
+	if !s.exists(start, path) {
+		s.nodes = 0
+		made, _, ok := s.beyond(s.put(start, path, s.minimal(s.at(&s.old, path, false), 0, 0)), 12, 80)
+		if ok && s.exists(made, path) {
+			o = made
+		}
+	}
+	s.bases[key] = o
+	return o, true
+}
+
+// beyond repairs an object that many searches start from: it does not count for this one.
+func (s *search) beyond(o any, rounds, most int) (any, []byte, bool) {
+	keep := s.left
+	s.left = perFocus
+	defer func() { s.left = keep }()
+	return s.repairWithin(o, rounds, most)
+}
+
+// exists reports whether an object has a value at a place.
+func (s *search) exists(o any, path []Step) bool {
+	for _, step := range path {
+		switch v := o.(type) {
+		case object:
+			if step.Into == Value && len(v) > 0 {
+				o = v[slices.Sorted(maps.Keys(v))[0]]
+				continue
+			}
+			x, ok := v[step.Name]
+			if !ok || step.Into != Field {
+				return false
+			}
+			o = x
+		case list:
+			if step.Into != Item || len(v) == 0 {
+				return false
+			}
+			o = v[0]
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // put returns an object with a value at a place, or without one. Missing parents are made.
@@ -124,7 +183,13 @@ func (s *search) put(o any, path []Step, v any) any {
 
 func (s *search) place(o any, p parts, path []Step, v any, depth int) any {
 	if len(path) == 0 {
-		if _, none := v.(absent); none {
+		switch v.(type) {
+		case absent:
+			return o
+		case doubled:
+			if l, ok := o.(list); ok && len(l) > 0 {
+				return append(slices.Clip(l), l[0])
+			}
 			return o
 		}
 		return v
@@ -211,6 +276,9 @@ func (s *search) variables() (vars []variable) {
 		v.values = s.domain(p, others, more.literals)
 		if path[len(path)-1].Into == Field {
 			v.values = slices.Insert(v.values, min(1, len(v.values)), any(absent{}))
+		}
+		if p.kind() == "array" {
+			v.values = slices.Insert(v.values, 0, any(doubled{}))
 		}
 		vars = append(vars, v)
 	}
@@ -320,6 +388,16 @@ func (s *search) fixes(o any, v *espalier.Violation) (list []any) {
 		}
 	case v.Keyword == "x-kubernetes-validations":
 		list = append(list, s.ruleFixes(o, p, steps, v)...)
+	case v.Keyword == "maxProperties":
+		m, _ := value.(object)
+		for _, name := range slices.Sorted(maps.Keys(m)) {
+			if n := len(steps); n < len(s.focus.Path) && slices.Equal(steps, s.focus.Path[:n]) && s.focus.Path[n].Name == name {
+				continue // it leads to the focus
+			}
+			x := maps.Clone(m)
+			delete(x, name)
+			replace(x)
+		}
 	case v.Keyword == "anyOf", v.Keyword == "oneOf", v.Keyword == "not":
 		m, isObject := value.(object)
 		if !isObject {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // minimal returns a small value that satisfies the parts, or nearly: the engine has the last word. Other values of n
@@ -280,7 +281,7 @@ func (s *search) domain(p, others parts, more []string) (values []any) {
 	case "array":
 		s.lists(p, others, add)
 	case "object":
-		s.objects(p, others, add)
+		s.objects(p, others, more, add)
 	default:
 		for _, text := range []string{`"a"`, `1`, `1.5`, `true`, `{}`, `{"a":"b"}`, `[]`, `["a"]`, `[{"a":"b"}]`, `{"a":{"b":1}}`} {
 			add(decode([]byte(text)))
@@ -346,7 +347,7 @@ func (s *search) lists(p, others parts, add func(any)) {
 	}
 }
 
-func (s *search) objects(p, others parts, add func(any)) {
+func (s *search) objects(p, others parts, more []string, add func(any)) {
 	fresh := func(n int) object {
 		s.nodes = 0
 		o, ok := s.minimal(p, n, 0).(object)
@@ -363,6 +364,13 @@ func (s *search) objects(p, others parts, add func(any)) {
 			o := fresh(0)
 			s.fill(o, p, n, 0)
 			add(o)
+		}
+	}
+	if p.isMap() {
+		names := append(slices.Clip(more), "", "A", "a/b", "-", "_", "é", strings.Repeat("a", 64), strings.Repeat("a", 254), strings.Repeat("a", 254)+"/a", "a b")
+		for _, name := range names[:min(len(names), maxValues/2)] {
+			s.nodes = 0
+			add(object{name: s.minimal(p.values(false), 0, 1)})
 		}
 	}
 	for _, name := range p.names() {

@@ -51,7 +51,7 @@ const (
 	perFocus = 600     // candidates for one change
 	perPair  = 12_000  // candidates for all changes of two schemas
 	maxNodes = 2_000   // values in an object
-	maxMade  = 1 << 20 // values in all objects of a pair
+	maxMade  = 1 << 22 // values in all objects of a pair
 	maxTime  = 20 * time.Second
 )
 
@@ -64,7 +64,8 @@ type Pair struct {
 	spent    time.Duration
 	strings  map[[4]*schema][]string // texts of parts, which are needed again and again
 	domains  map[string][]any
-	base     any // a small object that the old schema accepts
+	base     any            // a small object that the old schema accepts
+	bases    map[string]any // the same with a value at a place
 	ready    bool
 	failed   bool
 }
@@ -82,7 +83,7 @@ type side struct {
 func NewPair(old, now *crd.CRD, was, is *crd.Version) *Pair {
 	return &Pair{
 		old: side{version: was, keeps: old.PreserveUnknownFields}, now: side{version: is, keeps: now.PreserveUnknownFields}, left: perPair,
-		strings: map[[4]*schema][]string{}, domains: map[string][]any{},
+		strings: map[[4]*schema][]string{}, domains: map[string][]any{}, bases: map[string]any{},
 		head: object{"apiVersion": quoted(old.Group + "/" + was.Name), "kind": quoted(old.Kind), "metadata": object{"name": quoted("a")}},
 	}
 }
@@ -292,12 +293,20 @@ func (s *search) update(stored []byte) (Witness, bool) {
 
 // shrink removes members of the object as long as it stays a witness.
 func (s *search) shrink(o any, w Witness) Witness {
-	const most = 60
-	for range most {
+	const large = 100
+	tries := 24
+	for tries > 0 {
 		smaller := false
-		for _, n := range nodes(o) {
-			if len(n.path) < 2 || n.path[0].Name == "metadata" || s.Pair.left <= 0 {
+		all := nodes(o)
+		if len(all) > large { // a long list
+			break
+		}
+		for _, n := range all {
+			if len(n.path) < 2 || n.path[0].Name == "metadata" || s.exhausted() {
 				continue
+			}
+			if tries--; tries < 0 {
+				break
 			}
 			without, ok := remove(o, n.path)
 			if !ok {
