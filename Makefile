@@ -218,6 +218,12 @@ planted: ## Plant bugs in the engine, drawn by a seed, and let the comparison wi
 	$(call step,plant bugs in the engine and let the comparison find them)
 	@cd conformance && $(GO) run ./cmd/planted $(PLANTEDFLAGS)
 
+# Not part of nightly: it needs the module proxy, and downloads gigabytes the first time.
+.PHONY: diff-pairs
+diff-pairs: ## Compare the CRDs of consecutive releases of real projects with crd/diff and crdify; PAIRSFLAGS='-projects cert-manager -list' for some
+	$(call step,compare CRDs of consecutive releases)
+	@cd conformance && $(GO) run ./cmd/pairs $(PAIRSFLAGS)
+
 .PHONY: search-diff
 search-diff: ## Search for breaking changes that crd/diff misses, for MINUTES (default 10)
 	$(call step,search for breaking schema changes that crd/diff misses)

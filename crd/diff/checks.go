@@ -47,7 +47,7 @@ var table = []CheckInfo{
 	{"group-changed", Breaking, AllAudiences, "The group is part of every URL and of the keys in etcd. A CRD with another group defines another resource."},
 	{"int-or-string-added", Risky, AllAudiences, "A field that was an integer or a string may now be either."},
 	{"int-or-string-removed", Breaking, AllAudiences, "A field that could be an integer or a string may now be only one of them."},
-	{"junctor-changed", Risky, Writers | Stored, "A changed anyOf, oneOf or not may reject values that were valid."},
+	{"junctor-changed", Breaking, Writers | Stored, "An anyOf, oneOf or not was added or changed. The API server may reject values that were valid."},
 	{"junctor-relaxed", Safe, Readers, "An anyOf, oneOf or not was removed or relaxed."},
 	{"kind-changed", Breaking, AllAudiences, "Manifests, clients and stored objects contain the kind. The API server rejects or cannot read objects with the old kind."},
 	{"list-kind-changed", Risky, Readers, "Typed clients compare the kind of a list with the kind that they expect."},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/witness"
 	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/crdtree"
 )
@@ -212,7 +213,10 @@ func (c *comparer) schema(name string, d *crdPair, was, is *crd.Version) error {
 	if d.old.PreserveUnknownFields && !d.now.PreserveUnknownFields {
 		old.all = false // that is reported for the CRD as a whole
 	}
+	first := len(c.changes)
+	c.subjects = c.subjects[:0]
 	c.compare(old, now, nil, around{root: true})
+	c.decide(c.changes[first:], witness.NewPair(d.old, d.now, was, is))
 	return nil
 }
 

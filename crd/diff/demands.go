@@ -22,6 +22,7 @@ type demand struct {
 	doubt      string // why it cannot be said that some value is refused; empty if it can
 	detail     string // what is refused, if that can be named
 	values     string // of an enum, that the other side lists and this one does not
+	hint       string // JSON of a value that may be refused
 }
 
 // demands reports the demands of n that o does not imply and, for readers, the
@@ -83,12 +84,14 @@ func (c *comparer) tightened(o *value, d demand, at *place) {
 	} else {
 		x.Message += words.refused
 	}
+	about := subject{at: at, keyword: d.keyword, decidable: true, hint: d.hint}
 	if d.doubt != "" {
 		x.Level = Risky
-		x.Message += " (" + d.doubt + ")"
+		about.doubt = " (" + d.doubt + ")"
+		x.Message += about.doubt
 	}
 	x.Message += ratcheting
-	c.report(at, x)
+	c.reportOn(about, x)
 }
 
 // relaxed reports a demand of the old CRD that is gone.
@@ -187,10 +190,11 @@ func (c *comparer) unmetStrings(have *value, p part, found func(demand)) {
 	fits := func(ok func(string) bool) bool {
 		return finite && !slices.ContainsFunc(listed, func(t string) bool { return !ok(t) })
 	}
-	if n := s.MaxLength; n != nil && !fits(func(t string) bool { return int64(utf8.RuneCountInString(t)) <= *n }) {
+	shortest, most, bounded := have.lengths()
+	if n := s.MaxLength; n != nil && (!bounded || most > *n) && !fits(func(t string) bool { return int64(utf8.RuneCountInString(t)) <= *n }) {
 		unmetCount(have, p, "maxLength", func(s *schema) *int64 { return s.MaxLength }, true, found)
 	}
-	if n := s.MinLength; n != nil && !fits(func(t string) bool { return int64(utf8.RuneCountInString(t)) >= *n }) {
+	if n := s.MinLength; n != nil && shortest < *n && !fits(func(t string) bool { return int64(utf8.RuneCountInString(t)) >= *n }) {
 		unmetCount(have, p, "minLength", func(s *schema) *int64 { return s.MinLength }, false, found)
 	}
 	if s.Pattern != "" && !fits(func(t string) bool { return matches(s.Pattern, t) }) {
@@ -309,8 +313,16 @@ func (c *comparer) unmetPattern(have *value, p part, found func(demand)) {
 			return
 		}
 	}
+	if expr := have.window(); expr != "" {
+		if within, _ := c.contains(expr, p.s.Pattern); within == proven {
+			return
+		}
+	}
 	if most, ok := have.longest(); ok && subset == refuted && int64(utf8.RuneCountInString(example)) > most {
 		return // there is none that is shorter
+	}
+	if subset == refuted {
+		d.hint = string(encoded(example))
 	}
 	switch {
 	case subset == unknown:

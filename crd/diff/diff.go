@@ -72,6 +72,15 @@ type Change struct {
 	Old, New               string // the values, shortened; empty if absent
 	Message                string // what changed, who breaks, why
 	Fix                    string // what to do instead; may be empty
+	// Witness proves that the change breaks. Its Object is empty if none was found, or none was searched for.
+	Witness Witness
+}
+
+// Witness is an object that the old CRD stores, and that the new one refuses or prunes.
+type Witness struct {
+	Object  string // JSON
+	Before  string // for CEL rules about updates: the stored object that Object is to replace
+	Refusal string // what the new CRD says
 }
 
 // Compare lists the changes from one CRD to another, of either version of the
@@ -97,9 +106,10 @@ const (
 
 // comparer holds one comparison.
 type comparer struct {
-	changes []Change
-	text    int
-	omitted bool
+	changes  []Change
+	subjects []subject // of the changes of the current version
+	text     int
+	omitted  bool
 
 	version string
 	touched Audience // whom changes of the version can concern
@@ -124,7 +134,11 @@ func newComparer(size int) *comparer {
 }
 
 // report notes a change at a place of the current version.
-func (c *comparer) report(at *place, x Change) {
+func (c *comparer) report(at *place, x Change) { c.reportOn(subject{at: at}, x) }
+
+// reportOn notes a change, and what a witness of it has to break.
+func (c *comparer) reportOn(about subject, x Change) {
+	at := about.at
 	x.Breaks &= c.touched
 	if x.Breaks == 0 && x.Level != Safe {
 		x.Level = Safe
@@ -147,6 +161,7 @@ func (c *comparer) report(at *place, x Change) {
 			Message: "the CRDs differ in too many places: further changes are not listed"}
 	}
 	c.changes = append(c.changes, x)
+	c.subjects = append(c.subjects, about)
 }
 
 // spend takes n steps of the budget and reports false if none is left, or if a proof has

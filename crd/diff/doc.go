@@ -7,7 +7,7 @@
 //	                              │ per version, by name
 //	                              ▼
 //	          schema of old ┐
-//	                        ├── one walk over both ──▶ []Change
+//	                        ├── one walk over both ──▶ []Change ── crd/witness ──▶ levels, witnesses
 //	          schema of new ┘
 //
 // # What is compared
@@ -19,14 +19,24 @@
 //
 //   - The schemas of an allOf apply to the place itself, so moving a demand into
 //     or out of allOf is no change.
+//
 //   - Enums are compared as sets.
+//
 //   - For integers, minimum 1 and exclusive minimum 0 are the same.
+//
 //   - Patterns are compared by the strings that they match, if their automata are
 //     small.
+//
 //   - anyOf, oneOf and not are compared branch by branch, CEL rules by their syntax
 //     trees.
 //
-// If it can prove neither, the change is Risky, and the message says why.
+//   - A CEL rule holds for all old objects if it is about fields that old prunes, or if bounds, enums, patterns and
+//     required fields of old imply it.
+//
+// Where the walk proves nothing, package witness searches for an object that old stores and that new refuses or
+// prunes. If it finds one, the change is Breaking, and Change.Witness has the object. If it finds none, a demand or
+// a CEL rule is Risky, and the message says why. Changes of the structure, such as a removed field, are Breaking also
+// without a witness, and so is a demand if no valid object was found to try.
 //
 // The same walk with old and new swapped finds what was widened. That is Safe for
 // writers, but readers may get values that they do not expect.
@@ -45,7 +55,8 @@
 //
 // The walk is linear in the two documents. Proofs that need more (branches of
 // anyOf, oneOf and not, automata, CEL rules) share fixed budgets; if one is used
-// up, the change is Risky.
+// up, the change is Risky. So do the searches for witnesses; changes that come after its
+// end keep the level that the walk gives them.
 //
 // # Terminology
 //

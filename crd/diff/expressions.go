@@ -25,6 +25,8 @@ const (
 	impliesSteps   = 1 << 14
 )
 
+const rulesKeyword = "x-kubernetes-validations"
+
 // rule is a rule and its syntax tree, made when it is needed.
 type rule struct {
 	*syntax.Rule
@@ -59,7 +61,7 @@ func (c *comparer) tree(r *rule) ast.Expr {
 }
 
 // rules compares the rules of a place.
-func (c *comparer) rules(o, n value, at *place) {
+func (c *comparer) rules(o, n value, at *place, root bool) {
 	was, is := rulesOf(o.frame.s), rulesOf(n.frame.s)
 	if len(was)+len(is) == 0 {
 		return
@@ -74,6 +76,13 @@ func (c *comparer) rules(o, n value, at *place) {
 	for _, r := range is {
 		strong := c.stronger(all, r, &pairs)
 		if isTrue(c.tree(r)) {
+			continue
+		}
+		if strong == nil && c.holds(o, n, r, root) {
+			x := c.ruleChange("rule-added", o, n, nil, r)
+			x.Level, x.Breaks = Safe, Writers
+			x.Message = fmt.Sprintf("the CEL rule %s was added: every object that the old CRD stores satisfies it", x.New)
+			c.report(at, x)
 			continue
 		}
 		if strong == nil {
@@ -94,7 +103,7 @@ func (c *comparer) rules(o, n value, at *place) {
 			x := c.ruleChange("rule-added", o, n, nil, r)
 			x.Level, x.Breaks = Breaking, Writers|Stored
 			x.Message = fmt.Sprintf("the CEL rule %s was added: the API server rejects objects that violate it", x.New)
-			c.report(at, ratcheted(x, r))
+			c.reportOn(subject{at: at, keyword: rulesKeyword, rule: r.Rule, decidable: true}, ratcheted(x, r))
 			continue
 		}
 		x := c.ruleChange("rule-changed", o, n, was[i], r)
@@ -104,7 +113,7 @@ func (c *comparer) rules(o, n value, at *place) {
 			x.Level = Breaking
 			x.Message = fmt.Sprintf("the CEL rule %s was tightened to %s: the API server may reject objects that satisfied the old rule", x.Old, x.New)
 		}
-		c.report(at, ratcheted(x, r))
+		c.reportOn(subject{at: at, keyword: rulesKeyword, rule: r.Rule, decidable: true}, ratcheted(x, r))
 		was = slices.Delete(was, i, i+1)
 	}
 	for _, r := range was {
@@ -134,7 +143,7 @@ func rulesOf(s *schema) []*rule {
 }
 
 func (c *comparer) ruleChange(id finding.ID, o, n value, was, is *rule) Change {
-	const keyword = "x-kubernetes-validations"
+	const keyword = rulesKeyword
 	x := Change{Check: id, OldPointer: o.at(keyword), NewPointer: n.at(keyword)}
 	if was != nil {
 		x.Old = strconv.Quote(shorten(was.Rule.Rule))

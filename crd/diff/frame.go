@@ -44,7 +44,7 @@ func (c *comparer) frames(o, n value, kinds plan.Kinds, at *place, in around) {
 		c.report(at, x)
 	}
 	if c.proving == 0 || len(is.Validations) > 0 {
-		c.rules(o, n, at)
+		c.rules(o, n, at, in.root)
 	}
 }
 

@@ -21,7 +21,7 @@ func (c *comparer) unmetLogical(have value, p part, in around, fills *schema, fo
 		found(demand{keyword: "oneOf", part: p, have: shownBranches(have, "oneOf"), want: strconv.Itoa(len(s.OneOf)) + " branches",
 			doubt: "Espalier could not prove that every old valid value matches exactly one branch"})
 	}
-	if s.Not != nil && !c.impliesNot(have, p, in) {
+	if s.Not != nil && !c.impliesNot(have, p, in, fills) {
 		found(demand{keyword: "not", part: p, have: shownBranches(have, "not"), want: "a schema",
 			doubt: "Espalier could not prove that no old valid value matches the schema"})
 	}
@@ -113,14 +113,17 @@ func (c *comparer) impliesOne(have value, p part, in around, fills *schema) bool
 			return true
 		}
 	}
-	return c.exclusive(have, p) && c.impliesAny(have, p, "oneOf", p.s.OneOf, in, fills)
+	return c.exclusive(have, p, in, fills) && c.impliesAny(have, p, "oneOf", p.s.OneOf, in, fills)
 }
 
 // exclusive reports whether the branches of oneOf admit different kinds of
-// values.
-func (c *comparer) exclusive(have value, p part) bool {
+// values, or all but one admit none.
+func (c *comparer) exclusive(have value, p part, in around, fills *schema) bool {
 	var seen plan.Kinds
 	for i, b := range p.s.OneOf {
+		if i < maxBranches && c.impossible(have, branch(p, "oneOf", i, b), in, fills) {
+			continue
+		}
 		v := c.under(have, branch(p, "oneOf", i, b))
 		k := v.kinds(false) & have.kinds(true) &^ null
 		if k&seen != 0 {
@@ -134,10 +137,10 @@ func (c *comparer) exclusive(have value, p part) bool {
 // impliesNot proves that no value of have satisfies the schema below not. Either the
 // two have no type in common, or have negates a schema already that accepts
 // everything that this one accepts.
-func (c *comparer) impliesNot(have value, p part, in around) bool {
+func (c *comparer) impliesNot(have value, p part, in around, fills *schema) bool {
 	negated := branch(p, "not", -1, p.s.Not)
 	both := c.under(have, negated)
-	if both.kinds(false)&have.kinds(true)&^null == 0 {
+	if both.kinds(false)&have.kinds(true)&^null == 0 || c.impossible(have, negated, in, fills) {
 		return true
 	}
 	for _, q := range have.parts {
@@ -145,6 +148,31 @@ func (c *comparer) impliesNot(have value, p part, in around) bool {
 			continue
 		}
 		if c.digest(q.s.Not) == c.digest(p.s.Not) || c.impliesBranch(both, branch(q, "not", -1, q.s.Not), in, nil) {
+			return true
+		}
+	}
+	return false
+}
+
+// impossible proves that no value of have satisfies a branch: it requires a field that have does not keep and that the
+// new CRD does not fill in, or it negates what all values satisfy.
+func (c *comparer) impossible(have value, p part, in around, fills *schema) bool {
+	if have.frame == nil || have.kinds(true)&^null != objectKind || have.nulls(in.item) {
+		return false
+	}
+	for _, q := range c.flatten(nil, p) {
+		if !c.spend(1) {
+			return false
+		}
+		for _, name := range q.s.Required {
+			if _, how := c.property(&have, name, in.root); how != dropped {
+				continue
+			}
+			if fills == nil || fills.Property(name) == nil || fills.Property(name).Default == nil {
+				return true
+			}
+		}
+		if q.s.Not != nil && c.impliesBranch(have, branch(q, "not", -1, q.s.Not), in, fills) {
 			return true
 		}
 	}

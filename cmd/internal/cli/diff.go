@@ -48,9 +48,10 @@ live cluster, which kubectl reads.
 
 To accept a change, add a waiver with its path and a reason to ` + settingsName + `.
 
-Errors are breaking changes. Warnings are changes that may break, depending on
-objects or clients, or that diff cannot decide. --severity info also shows
-harmless changes.
+Errors are breaking changes. Diff shows an object that OLD accepts and NEW refuses
+or prunes, where it finds one. Warnings are changes that may break, depending on
+objects or clients, or that diff cannot decide. --severity info also shows harmless
+changes.
 
 With --objects it validates objects with both CRDs, and lists objects that become
 invalid, lose fields or get new defaults.`,
@@ -235,7 +236,28 @@ func (c *change) diagnostic(x *diff.Change) report.Diagnostic {
 		at, _ := c.old.LocateKey(x.OldPointer)
 		d.Notes = []report.Note{{Message: "before", Place: report.At(c.old.File, at)}}
 	}
+	d.Notes = append(d.Notes, witnessOf(x)...)
 	return d
+}
+
+// witnessOf shows the object that proves that a change breaks.
+func witnessOf(x *diff.Change) []report.Note {
+	const most = 2000
+	show := func(object string) string {
+		if len(object) > most {
+			return strings.ToValidUTF8(object[:most], "") + "…"
+		}
+		return object
+	}
+	w := &x.Witness
+	if w.Object == "" {
+		return nil
+	}
+	text := "OLD accepts this object: " + show(w.Object)
+	if w.Before != "" {
+		text = "OLD accepts this update: " + show(w.Before) + " to " + show(w.Object)
+	}
+	return []report.Note{{Message: text}, {Message: "NEW: " + w.Refusal}}
 }
 
 // where renders what a change is about.
