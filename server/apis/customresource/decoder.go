@@ -208,8 +208,8 @@ func renew(o *object.Object, s *versionSchema) (*object.Object, error) {
 	return renormalized, nil
 }
 
-// replaceBody sets everything in o but metadata to what is in now; before is
-// o's own JSON.
+// replaceBody sets everything in o but apiVersion, kind and metadata, which SetMember
+// leaves alone, to what is in now; before is o's own JSON.
 func replaceBody(o *object.Object, before, now []byte) error {
 	var old, members map[string]json.RawMessage
 	if err := json.Unmarshal(before, &old); err != nil {
@@ -219,12 +219,12 @@ func replaceBody(o *object.Object, before, now []byte) error {
 		return err
 	}
 	for name := range old {
-		if _, ok := members[name]; !ok && !isMeta(name) {
+		if _, ok := members[name]; !ok {
 			o.SetMember(name, nil)
 		}
 	}
 	for name, value := range members {
-		if !isMeta(name) && !bytes.Equal(value, old[name]) {
+		if !bytes.Equal(value, old[name]) {
 			o.SetMember(name, value)
 		}
 	}

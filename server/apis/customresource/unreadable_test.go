@@ -214,6 +214,7 @@ func TestDamagedCRD(t *testing.T) {
 	defer watching.Close()
 	good := e.stored(catalog.Key + "/boxes.example.com")
 	e.put(catalog.Key+"/boxes.example.com", "garbage")
+	e.put(catalog.Key+"/.", "garbage") // of no group, like a request for no resource
 	if err := e.catalog.CatchUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -229,6 +230,7 @@ func TestDamagedCRD(t *testing.T) {
 			Mentions("kubectl delete -f - --raw '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/boxes.example.com'")
 	}
 	late.Do("GET", strings.Replace(boxesPath, "boxes", "others", 1), "").Is(http.StatusNotFound)
+	late.Do("GET", "/version", "").Is(http.StatusNotFound)
 	e.put(catalog.Key+"/boxes.example.com", good)
 	late.Do("GET", boxesPath+"/b", "").Is(http.StatusOK)
 }
@@ -290,10 +292,16 @@ func FuzzUnreadable(f *testing.F) {
 // A CRD is not served if its conversion webhook has a CA bundle that cannot be decoded.
 func TestUndecodableBundle(t *testing.T) {
 	e := start(t)
+	e.define(anyBoxes)
+	e.Do("GET", boxesPath, "").Is(http.StatusOK)
 	e.define(anyBoxes, func(d map[string]any) {
 		d["spec"].(map[string]any)["conversion"] = map[string]any{"strategy": "Webhook", "webhook": map[string]any{
 			"conversionReviewVersions": []any{"v1"}, "clientConfig": map[string]any{"url": "https://127.0.0.1:1/", "caBundle": "?"},
 		}}
 	})
+	e.adopted()
+	if n := e.server.Len(); n != 0 {
+		t.Errorf("%d resources are open", n)
+	}
 	e.Do("GET", boxesPath, "").Is(http.StatusInternalServerError)
 }
