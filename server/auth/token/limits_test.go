@@ -7,7 +7,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -433,7 +432,7 @@ func TestTimesOfTokens(t *testing.T) {
 	if got := text(others{Bound: map[string]any{"namespace": 1, "secret": 1, "serviceaccount": 1, "warnafter": 1}}.check()); got != "" {
 		t.Error(got)
 	}
-	if got := text(others{Bound: map[string]any{"thing": 1, "namespace": 1, "pod": 1}}.check()); got != fmt.Sprintf("service account token is bound to a %s, but this server has no pods", "pod") {
+	if got := text(others{Bound: map[string]any{"thing": 1, "namespace": 1, "pod": 1}}.check()); got != "service account token is bound to a pod, but this server has no pods" {
 		t.Error(got)
 	}
 }
