@@ -107,6 +107,11 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %v", f, err)
 		}
 	}
+	long := strings.Repeat("x", 4*messageLimit)
+	const start = "conversion webhook for example.com/v2, Kind=Gadget returned "
+	if got := failed(gvk, problem{invalidObject, errors.New(long)}).Error(); got != webhook.Clean(start+long, 2*messageLimit) {
+		t.Errorf("%d bytes of a long error", len(got))
+	}
 	for _, test := range []struct {
 		cause  error
 		code   int32
