@@ -2,11 +2,16 @@ package authentication
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"net/http"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -141,5 +146,118 @@ func TestComplaint(t *testing.T) {
 		if c.log(test.err, "Failed to test"); c.last != test.last {
 			t.Errorf("%v: the last one is %q", test.err, c.last)
 		}
+	}
+}
+
+// A provider that cannot be started is an error, and is not left out.
+func TestProvidersThatCannotBeStarted(t *testing.T) {
+	p := &providers{lifetime: t.Context()}
+	broken := apiserver.JWTAuthenticator{Issuer: apiserver.Issuer{URL: "https://a.example", Audiences: []string{"a"}, CertificateAuthority: "nonsense"}}
+	nameless := apiserver.JWTAuthenticator{}
+	g, err := p.start(&apiserver.AuthenticationConfiguration{JWT: []apiserver.JWTAuthenticator{broken, nameless}}, [32]byte{})
+	if g != nil || err == nil || !strings.Contains(err.Error(), "jwt[0].issuer.certificateAuthority: ") || !strings.Contains(err.Error(), "jwt[1]: ") {
+		t.Errorf("%v, %v", g, err)
+	}
+}
+
+// Providers that do not answer take the place of no others.
+func TestProvidersThatDoNotAnswer(t *testing.T) {
+	up, down := newProvider(t, newECKey(t, "a")), newProvider(t, newECKey(t, "b"))
+	path := certtest.File(t, "config.yaml", configuration("v1", up))
+	p, err := newProviders(t.Context(), path, nil, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := p.current.Load()
+	down.Close()
+	replace(t, path, configuration("v1", up, down))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	config, source, err := loadConfiguration(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.replace(ctx, config, source); !errors.Is(err, context.DeadlineExceeded) || p.current.Load() != first {
+		t.Errorf("got %v", err)
+	}
+	// The error of the former attempt does not count once all have answered.
+	g := &generation{checks: []func() error{func() error { return nil }}}
+	late := 0
+	g.checks = append(g.checks, func() error {
+		if late++; late < 2 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err := g.await(t.Context()); err != nil || late != 2 {
+		t.Errorf("after %d attempts: %v", late, err)
+	}
+}
+
+// A certificate of the proxies' CA that is not for clients makes its owner no proxy.
+func TestProxyMustBeAClient(t *testing.T) {
+	ca := certtest.New(t, time.Hour)
+	asked := 0
+	proxy := fromClients(authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
+		asked++
+		return &authenticator.Response{}, true, nil
+	}))
+	for _, req := range []*http.Request{{}, requestWith(), requestWith(ca.For(t, "proxy", x509.ExtKeyUsageServerAuth)), requestWith(ca.For(t, "proxy"))} {
+		if response, ok, err := proxy.AuthenticateRequest(req); response != nil || ok || err != nil || asked != 0 {
+			t.Errorf("%v, %t, %v", response, ok, err)
+		}
+	}
+	if _, ok, err := proxy.AuthenticateRequest(requestWith(ca.For(t, "proxy", x509.ExtKeyUsageClientAuth))); !ok || err != nil || asked != 1 {
+		t.Errorf("a client: %t, %v", ok, err)
+	}
+}
+
+// A verification with CAs that have been replaced meanwhile is not cached.
+func TestVerificationWithFormerCAsIsForgotten(t *testing.T) {
+	former, later := certtest.New(t, time.Hour), certtest.New(t, time.Hour)
+	trusted := trusting(former.Certificate)
+	options, _ := trusted.VerifyOptions()
+	c := newCertificates(trusted)
+	leaf := former.Leaf(t, "alice", time.Hour)
+	entry := verified{response: &authenticator.Response{}, until: time.Now().Add(time.Hour)}
+	trusted.trust(later.Certificate)
+	if c.remember(leaf, options.Roots, entry, time.Now()); len(c.known) != 0 {
+		t.Error("cached with other CAs")
+	}
+	trusted.options.Store(nil)
+	if c.remember(leaf, nil, entry, time.Now()); len(c.known) != 0 {
+		t.Error("cached without CAs")
+	}
+	// From the moment of its expiry on, an entry does not count.
+	at := time.Now()
+	c.roots, c.known = options.Roots, map[string]verified{string(leaf.Raw): {response: entry.response, until: at}}
+	if c.recall(leaf, options.Roots, at.Add(-1)) == nil || c.recall(leaf, options.Roots, at) != nil || c.recall(leaf, nil, at.Add(-1)) != nil {
+		t.Error("the expiry does not count")
+	}
+}
+
+// The token file is kept if the new one cannot be read.
+func TestTokenFileThatGoes(t *testing.T) {
+	path := certtest.File(t, "tokens.csv", []byte("secret,carol,7\n"))
+	f, err := newTokens(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := f.current.Load()
+	if f.reload(t.Context()); f.current.Load() != first || f.complaint.last != "" {
+		t.Errorf("read again without a change: %s", f.complaint.last)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if f.reload(t.Context()); f.current.Load() != first || !strings.Contains(f.complaint.last, "no such file") {
+		t.Errorf("complains %q", f.complaint.last)
+	}
+	replace(t, path, []byte("other,dan,8\n"))
+	if f.reload(t.Context()); f.current.Load() == first || f.complaint.last != "" {
+		t.Errorf("complains %q", f.complaint.last)
+	}
+	if _, err := newTokens(path + ".none"); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
 	}
 }

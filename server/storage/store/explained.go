@@ -102,7 +102,7 @@ func (b *Backend) OutOfSpace() bool { return b.space.full.Load() }
 
 // isFull reports whether etcd has refused to write because it is full.
 func isFull(err error) bool {
-	return errors.Is(err, rpctypes.ErrNoSpace) || status.Code(err) == codes.ResourceExhausted && status.Convert(err).Message() == rpctypes.ErrGRPCNoSpace.Error()
+	return errors.Is(err, rpctypes.ErrNoSpace) || status.Code(err) == codes.ResourceExhausted && status.Convert(err).Message() == rpctypes.ErrorDesc(rpctypes.ErrGRPCNoSpace)
 }
 
 // outOfSpace is what clients are told.
