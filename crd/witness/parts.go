@@ -129,20 +129,9 @@ func (p parts) preserves() bool {
 func (p parts) defaults() bool { return len(p) > 0 && p[0].Default != nil }
 func (p parts) nullable() bool { return len(p) > 0 && p[0].Nullable }
 func (p parts) embedded() bool { return len(p) > 0 && p[0].EmbeddedResource }
-func (p parts) unique() bool   { return len(p) > 0 && p[0].ListType != nil && *p[0].ListType != "atomic" }
 func (p parts) keys() []string { return p[0].ListMapKeys }
 
-// most and least return the tightest of limits.
-func (p parts) most(of func(*schema) *int64) int64 {
-	n := int64(1 << 30)
-	for _, s := range p {
-		if x := of(s); x != nil {
-			n = min(n, *x)
-		}
-	}
-	return n
-}
-
+// least returns the tightest of lower limits.
 func (p parts) least(of func(*schema) *int64) int64 {
 	n := int64(0)
 	for _, s := range p {
@@ -153,8 +142,6 @@ func (p parts) least(of func(*schema) *int64) int64 {
 	return n
 }
 
-func maxLength(s *schema) *int64     { return s.MaxLength }
-func minLength(s *schema) *int64     { return s.MinLength }
 func maxItems(s *schema) *int64      { return s.MaxItems }
 func minItems(s *schema) *int64      { return s.MinItems }
 func maxProperties(s *schema) *int64 { return s.MaxProperties }

@@ -171,7 +171,7 @@ func typeIn(ctx context.Context, g *generator, folder, name, text string) (*timi
 		if err := c.change(ctx, path, version, c1); err != nil {
 			return nil, err
 		}
-		if p, err = c.await(path, version, nil); err != nil {
+		if _, err := c.await(path, version, nil); err != nil {
 			return nil, err
 		}
 		took = append(took, time.Since(sent))
