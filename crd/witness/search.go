@@ -438,7 +438,7 @@ func (s *search) fixes(o any, v *espalier.Violation) (list []any) {
 	return list[:min(len(list), 24)]
 }
 
-// follow returns an object that satisfies one branch, and of which the others require nothing.
+// follow returns an object that satisfies one branch. The others require nothing of it.
 func (s *search) follow(m object, p parts, branches []*schema, chosen int) any {
 	x := maps.Clone(m)
 	for i, b := range branches {

@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/crd/splice"
 )
 
-// The hints that say exactly what to write. Those who word them otherwise find out by the tests of fixes.
+// The hints that say exactly what to write. A test of fixes fails if their words change.
 var (
 	hintNear    = regexp.MustCompile(`^did you mean (?:kind )?("(?:[^"\\]|\\.)*")\?`)
 	hintBare    = regexp.MustCompile(`^remove the quotes: (.+)$`)

@@ -8,9 +8,9 @@ import (
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 )
 
-// definition returns where the CRD specifies the field at the cursor. For a field that it does not specify, this is
+// schemaPlace returns where the CRD specifies the field at the cursor. For a field that it does not specify, this is
 // the nearest field around it.
-func (s *Server) definition(_ context.Context, v *view) (any, error) {
+func (s *Server) schemaPlace(_ context.Context, v *view) (any, error) {
 	v.read(s.engine)
 	e, _ := v.outline.at(v.offset)
 	if e.parent == nil {

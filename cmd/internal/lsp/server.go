@@ -281,7 +281,7 @@ func (s *Server) request(r *jsonrpc2.Request) (func(context.Context) (any, error
 	answer := map[string]func(context.Context, *view) (any, error){
 		"textDocument/completion": s.completion,
 		"textDocument/hover":      s.hover,
-		"textDocument/definition": s.definition,
+		"textDocument/definition": s.schemaPlace,
 	}[r.Method]
 	if answer == nil {
 		return nil, &jsonrpc2.Error{Code: jsonrpc2.CodeMethodNotFound, Message: "there is no method " + r.Method}
