@@ -247,7 +247,7 @@ func TestDevFollowsFiles(t *testing.T) {
 		put(t, file, strings.ReplaceAll(fmt.Sprintf(devWeb, "3"), "default: 3", "minimum: 9"))
 	}, "webs.example.com: breaks stored objects: ")
 	// The change is compared with the CRD on the server, not with the previous file.
-	d.after(func() { put(t, file, strings.ReplaceAll(fmt.Sprintf(devWeb, "3"), "name: v1\n", "name: v2\n")) }, "error: status.storedVersions[0]")
+	d.after(func() { put(t, file, strings.ReplaceAll(fmt.Sprintf(devWeb, "3"), "name: v1\n", "name: v2\n")) }, "text: status.storedVersions[0]: ")
 	// What only the server knows: the names are taken.
 	d.after(func() { replace(t, filepath.Join(dir, "crds", "site.yaml"), strings.ReplaceAll(more, "dbs", "sites")) },
 		"espalier: sites.example.com (crds/site.yaml): its names are not accepted: ")
