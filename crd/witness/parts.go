@@ -107,15 +107,12 @@ func (p parts) required() (names []string) {
 	return names
 }
 
-// names returns the properties of the structure.
-func (p parts) names() (names []string) {
+// properties returns the properties of the structure. There can be tens of thousands.
+func (p parts) properties() []syntax.Property {
 	if len(p) == 0 {
 		return nil
 	}
-	for _, q := range p[0].Properties {
-		names = append(names, q.Name)
-	}
-	return names
+	return p[0].Properties
 }
 
 func (p parts) isMap() bool {

@@ -112,12 +112,12 @@ func (s *search) fill(o object, p parts, count, depth int) {
 			o[name] = s.minimal(p.values(false), 0, depth+1)
 		}
 	}
-	for _, name := range p.names() {
+	for _, q := range p.properties() {
 		if len(o) >= count {
 			return
 		}
-		if o[name] == nil {
-			o[name] = s.minimal(p.property(name, false), 0, depth+1)
+		if o[q.Name] == nil {
+			o[q.Name] = s.minimal(p.property(q.Name, false), 0, depth+1)
 		}
 	}
 }
@@ -321,10 +321,8 @@ func (s *search) lists(p, others parts, add func(any)) {
 	}
 	// Items that differ in one field only have equal keys.
 	child := p.items(false)
-	for i, name := range child.names() {
-		if i >= 8 {
-			break
-		}
+	properties := child.properties()
+	for _, q := range properties[:min(len(properties), 8)] {
 		if l := s.items(p, 2, 0); len(l) == 2 {
 			a, okA := l[0].(object)
 			_, okB := l[1].(object)
@@ -333,7 +331,7 @@ func (s *search) lists(p, others parts, add func(any)) {
 				for k, v := range a {
 					b[k] = v
 				}
-				b[name] = s.minimal(child.property(name, false), 1, 1)
+				b[q.Name] = s.minimal(child.property(q.Name, false), 1, 1)
 				add(list{a, b})
 			}
 		}
@@ -359,7 +357,8 @@ func (s *search) objects(p, others parts, more []string, add func(any)) {
 	for n := range 4 {
 		add(fresh(n))
 	}
-	if p.isMap() || len(p.names()) > 0 {
+	properties := p.properties()
+	if p.isMap() || len(properties) > 0 {
 		for _, n := range counts(p, others, maxProperties, minProperties) {
 			o := fresh(0)
 			s.fill(o, p, n, 0)
@@ -373,20 +372,20 @@ func (s *search) objects(p, others parts, more []string, add func(any)) {
 			add(object{name: s.minimal(p.values(false), 0, 1)})
 		}
 	}
-	for _, name := range p.names() {
-		o := fresh(0)
-		if _, ok := o[name]; ok {
-			delete(o, name)
-		} else {
-			o[name] = s.minimal(p.property(name, false), 0, 1)
-		}
-		add(o)
-	}
 	if p.preserves() || p.isMap() {
 		for _, text := range []string{`"b"`, `{"a":"b"}`, `1`, `["a"]`} {
 			o := fresh(0)
 			o["unknown"] = decode([]byte(text))
 			add(o)
 		}
+	}
+	for _, q := range properties[:min(len(properties), maxValues)] {
+		o := fresh(0)
+		if _, ok := o[q.Name]; ok {
+			delete(o, q.Name)
+		} else {
+			o[q.Name] = s.minimal(p.property(q.Name, false), 0, 1)
+		}
+		add(o)
 	}
 }
