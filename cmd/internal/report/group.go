@@ -34,6 +34,10 @@ func (d *Diagnostic) headline() (text string, whole bool) {
 	}
 	runes := []rune(text)[:room-1]
 	cut := string(runes)
+	// A part of the supported values misleads; all of them are below.
+	if what, _, listed := strings.Cut(cut, ": supported values: "); listed {
+		return what, false
+	}
 	// Between words, unless that leaves little.
 	if at := strings.LastIndexByte(cut, ' '); at > len(cut)/2 {
 		cut = cut[:at]

@@ -49,6 +49,7 @@ func TestHeadlines(t *testing.T) {
 		{Diagnostic{Check: "a", Message: "server", Summary: "plain", Complete: true, Place: Place{File: "f.yaml"}}, "f.yaml: error: plain [a]", false},
 		{Diagnostic{Check: "a", Message: "one\ntwo", Place: Place{File: "f.yaml"}}, "f.yaml: error: one [a]", true},
 		{Diagnostic{Check: "a", Message: long, Place: Place{File: "f.yaml", Line: 1, Column: 2}}, "", true},
+		{Diagnostic{Check: "a", Message: `unsupported value "x": supported values: ` + strings.Repeat(`"y", `, 40), Place: Place{File: "f.yaml"}}, `f.yaml: error: unsupported value "x" [a]`, true},
 		{Diagnostic{Check: "a", Message: strings.Repeat("ü", 300), Place: Place{File: "f.yaml"}}, "", true},
 	} {
 		text := write(t, &Report{Diagnostics: []Diagnostic{c.d}}, "text", Options{})
