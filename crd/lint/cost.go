@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 
 	"github.com/espalier-dev/espalier/crd/cel"
+	"github.com/espalier-dev/espalier/finding"
 )
 
 // What parts of an expression cost at most, for values as large as a request:
@@ -107,20 +108,21 @@ func (c *checker) costs() {
 		if len(r.Bounds) == 0 || !near && !much {
 			continue
 		}
-		first := r.Bounds[0]
-		detail := fmt.Sprintf("the estimated cost of the CEL rule is %s of the limit per rule, because %s has no %s", percent(r.Total, cel.MaxRuleCost), field(first.Path), first.Keyword)
+		first := &r.Bounds[0]
+		detail := fmt.Sprintf("the estimated cost of the CEL rule is %s of the limit per rule, because %s has no %s", percent(r.Total, cel.MaxRuleCost), c.field(first), first.Keyword)
 		if !near {
 			detail = fmt.Sprintf("the estimated cost of all CEL rules is %s of the total limit, and of this rule %s, because %s has no %s",
-				percent(total, cel.MaxSchemaCost), percent(r.Total, cel.MaxSchemaCost), field(first.Path), first.Keyword)
+				percent(total, cel.MaxSchemaCost), percent(r.Total, cel.MaxSchemaCost), c.field(first), first.Keyword)
 		}
 		var lines []string
 		var edits []edit
-		for _, b := range r.Bounds {
-			lines = append(lines, fmt.Sprintf("%s: %d # at %s: %s; then the cost is %s of the limit", b.Keyword, b.Value, field(b.Path), b.Why, percent(b.Total, cel.MaxRuleCost)))
+		for j := range r.Bounds {
+			b := &r.Bounds[j]
+			lines = append(lines, fmt.Sprintf("%s: %d # at %s: %s; then the cost is %s of the limit", b.Keyword, b.Value, c.field(b), b.Why, percent(b.Total, cel.MaxRuleCost)))
 			edits = append(edits, insertInto(c.version.Offset-c.shift+b.Offset, fmt.Sprintf("%q:%d,", b.Keyword, b.Value)))
 		}
 		found := c.add("missing-bounds", r.Path, c.version.Pointer+r.Pointer, c.version.Offset+r.Offset, detail,
-			fmt.Sprintf("Add %s to %s.", first.Keyword, field(first.Path)))
+			fmt.Sprintf("Add %s to %s.", first.Keyword, c.field(first)))
 		c.propose(found, strings.Join(lines, "\n"), edits...)
 	}
 }
@@ -129,15 +131,10 @@ func (c *checker) costs() {
 // as API servers name.
 const mostExpensive = 4
 
-// field shortens the path of a schema to the field that it is about.
-func field(path string) string {
-	if _, rest, ok := strings.Cut(path, "openAPIV3Schema."); ok {
-		path = rest
-	}
-	return schemaSteps.Replace(path)
+// field names the field of objects that a bound is for.
+func (c *checker) field(b *cel.Bound) string {
+	return cmp.Or(finding.Field(c.version.Pointer+b.Pointer), "the schema")
 }
-
-var schemaSteps = strings.NewReplacer("properties[", "", "].", ".", "]", "", "items", "[]", "additionalProperties", "[*]")
 
 func percent(part, whole uint64) string {
 	p := float64(part) / float64(whole) * 100

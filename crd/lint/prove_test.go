@@ -42,7 +42,7 @@ func TestCode(t *testing.T) {
 		{"unbounded", "an ARN", `{type: object, properties: {roleArn: {type: string}}}`, "maxLength: 2048 # ARNs have at most 2048 characters"},
 		{"unbounded", "hosts", `{type: object, properties: {hosts: {type: array, maxItems: 2, items: {type: string}}}}`, "maxLength: 253 # DNS names have at most 253 characters"},
 		{"missing-bounds", "hosts", `{type: object, properties: {hosts: {type: array, maxItems: 100, items: {type: string}}}, x-kubernetes-validations: [{rule: "self.hosts.all(x, self.hosts.exists_one(y, x == y))"}]}`,
-			"maxLength: 253 # at hosts.[]: DNS names have at most 253 characters; then the cost is 11 % of the limit"},
+			"maxLength: 253 # at hosts[]: DNS names have at most 253 characters; then the cost is 11 % of the limit"},
 		{"rule-unguarded-optional", "a schema with errors", `{type: object, properties: {a: {type: integer}, b: {}}, x-kubernetes-validations: [{rule: self.a > 0}]}`, ""},
 	} {
 		found := of(t, c.check, c.schema)

@@ -253,7 +253,7 @@ func unreadable(d *manifest.Document, err error) report.Diagnostic {
 	if errors.As(err, &syntax) {
 		at, message, pointer = d.Of(syntax.Offset), syntax.Msg, syntax.Pointer
 		if pointer != "" {
-			summary = strings.TrimPrefix(fieldOf(pointer)+": "+message, ": ")
+			summary = strings.TrimPrefix(finding.Field(pointer)+": "+message, ": ")
 			message = pointer + ": " + message
 		}
 	}

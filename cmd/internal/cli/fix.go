@@ -211,7 +211,7 @@ func noteDiagnostic(d *manifest.Document, result *rewrite.Result, n rewrite.Note
 	origin := result.Origin(n.Pointer, len(result.Edits))
 	at, _ := d.LocateKey(origin)
 	x := report.Diagnostic{
-		Check: n.Check, Severity: noteSeverities[n.Kind], Message: n.Pointer + ": " + n.Text, Summary: strings.TrimPrefix(fieldOf(n.Pointer)+": "+n.Text, ": "), Why: explanation(n.Check),
+		Check: n.Check, Severity: noteSeverities[n.Kind], Message: n.Pointer + ": " + n.Text, Summary: strings.TrimPrefix(finding.Field(n.Pointer)+": "+n.Text, ": "), Why: explanation(n.Check),
 		Pointer: origin, Place: report.At(d.File, at),
 	}
 	if n.Kind == rewrite.Cannot {
