@@ -178,7 +178,7 @@ func (r *reader) literal(e ast.Expr) {
 		return
 	}
 	bound := &schema{Maximum: &f}
-	if n := int64(f); n >= 0 && n < maxNodes/2 {
+	if n := int64(f); n >= 0 && n < maxCount {
 		bound.MaxItems, bound.MaxProperties, bound.MaxLength = &n, &n, &n
 	} else if n >= 0 && n < maxText {
 		bound.MaxLength = &n

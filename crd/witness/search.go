@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/espalier-dev/espalier"
 )
@@ -12,7 +13,7 @@ import (
 // variable is a place in objects, and what is tried there.
 type variable struct {
 	path   []Step
-	values []any
+	values func() []any // made when they are needed: most changes have a witness among the first
 }
 
 // absent stands for no value, doubled for a list with its first item twice.
@@ -38,7 +39,7 @@ func (s *search) run() (Witness, bool) {
 	}
 	vars := s.variables()
 	for _, v := range vars {
-		for _, x := range v.values {
+		for _, x := range v.values() {
 			if s.over() {
 				return Witness{}, false
 			}
@@ -56,15 +57,15 @@ func (s *search) together(base any, vars []variable) (Witness, bool) {
 	for sum := range 2 * most {
 		for i := range vars {
 			for j := range i {
-				for a := range min(sum+1, most, len(vars[i].values)) {
+				for a := range min(sum+1, most, len(vars[i].values())) {
 					b := sum - a
-					if b >= min(most, len(vars[j].values)) {
+					if b >= min(most, len(vars[j].values())) {
 						continue
 					}
 					if s.left <= s.reserve(len(vars)) || s.over() {
 						return s.mixed(base, vars)
 					}
-					if w, ok := s.try(s.put(s.put(base, vars[j].path, vars[j].values[b]), vars[i].path, vars[i].values[a])); ok {
+					if w, ok := s.try(s.put(s.put(base, vars[j].path, vars[j].values()[b]), vars[i].path, vars[i].values()[a])); ok {
 						return w, true
 					}
 				}
@@ -92,7 +93,8 @@ func (s *search) mixed(base any, vars []variable) (Witness, bool) {
 		o := base
 		for _, v := range vars {
 			seed = seed*1664525 + 1013904223
-			o = s.put(o, v.path, v.values[int(seed>>16)%min(len(v.values), 12)])
+			values := v.values()
+			o = s.put(o, v.path, values[int(seed>>16)%min(len(values), 12)])
 		}
 		if w, ok := s.try(o); ok {
 			return w, true
@@ -270,17 +272,17 @@ func (s *search) variables() (vars []variable) {
 		if len(path) == 0 {
 			continue
 		}
-		v := variable{path: path}
-		p := s.at(&s.old, path, false)
-		others := append(s.at(&s.now, path, true), more.bounds...)
-		v.values = s.domain(p, others, more.literals)
-		if path[len(path)-1].Into == Field {
-			v.values = slices.Insert(v.values, min(1, len(v.values)), any(absent{}))
-		}
-		if p.kind() == "array" {
-			v.values = slices.Insert(v.values, 0, any(doubled{}))
-		}
-		vars = append(vars, v)
+		vars = append(vars, variable{path, sync.OnceValue(func() []any {
+			p := s.at(&s.old, path, false)
+			values := s.domain(p, append(s.at(&s.now, path, true), more.bounds...), more.literals)
+			if path[len(path)-1].Into == Field {
+				values = slices.Insert(values, min(1, len(values)), any(absent{}))
+			}
+			if p.kind() == "array" {
+				values = slices.Insert(values, 0, any(doubled{}))
+			}
+			return values
+		})})
 	}
 	return vars
 }

@@ -23,7 +23,7 @@ var samples = []string{
 	"c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n",
 }
 
-const maxText = 1 << 14
+const maxText = 1 << 16
 
 // texts returns strings that matter to the parts, those that the parts admit first and, if there are any, only these. others are
 // schemas whose patterns and lengths matter as well, more are strings to try first.
@@ -55,7 +55,7 @@ func texts(p, others parts, more ...string) []string {
 	for _, n := range lengths {
 		list = append(list, strings.Repeat("a", n), strings.Repeat("1", n))
 		if n > 8 {
-			list = append(list, "http://a."+strings.Repeat("b", n-9), "/"+strings.Repeat("a", n-1))
+			list = append(list, "http://a."+strings.Repeat("b", n-9), "/"+strings.Repeat("a", n-1), strings.Repeat("AAAA", (n+3)/4)) // base64
 		}
 	}
 	list = append(list, samples...)
@@ -74,15 +74,15 @@ func texts(p, others parts, more ...string) []string {
 		return list[:min(len(list), 8)]
 	}
 	// Those that the others refuse come first: they are what a witness needs. The very first stays the smallest.
-	slices.SortStableFunc(good[1:], func(a, b string) int { return rank(others, a) - rank(others, b) })
-	return good
-}
-
-func rank(p parts, text string) int {
-	if len(p) > 0 && !admits(p, text) {
-		return 0
+	first, last := good[:1:1], []string(nil)
+	for _, t := range good[1:] {
+		if len(others) > 0 && !admits(others, t) {
+			first = append(first, t)
+		} else {
+			last = append(last, t)
+		}
 	}
-	return 1
+	return append(first, last...)
 }
 
 // nearby returns texts that differ in one character.

@@ -11,8 +11,9 @@ import (
 // give other ones.
 func (s *search) minimal(p parts, n, depth int) any {
 	const maxDepth = 64
-	s.made++
-	if s.nodes++; s.nodes > maxNodes || depth > maxDepth || s.made > maxMade {
+	s.spend(1)
+	if s.nodes++; s.nodes > maxNodes || depth > maxDepth || s.exhausted() {
+		s.cut = true
 		return literal("null")
 	}
 	if v, ok := listed(p, n); ok {
@@ -37,7 +38,14 @@ func (s *search) minimal(p parts, n, depth int) any {
 		return s.items(p, int(min(count, maxNodes)), depth)
 	case "string":
 		list := s.texts(p)
-		return quoted(list[n%len(list)])
+		text := list[n%len(list)]
+		// Items of long lists may have to differ.
+		if n >= len(list) {
+			if more := text + strconv.Itoa(n); admits(p, more) {
+				text = more
+			}
+		}
+		return quoted(text)
 	case "integer", "number", "int-or-string":
 		good, bad := numbers(p, nil)
 		if len(good) == 0 {
@@ -54,17 +62,30 @@ func (s *search) minimal(p parts, n, depth int) any {
 func (s *search) texts(p parts) []string {
 	var key [4]*schema
 	if len(p) > len(key) {
-		s.made += len(samples)
-		return texts(p, nil)
+		return s.strung(p, nil)
 	}
 	copy(key[:], p)
 	list, ok := s.strings[key]
 	if !ok {
-		s.made += len(samples)
-		list = texts(p, nil)
+		list = s.strung(p, nil)
 		s.strings[key] = list
 	}
 	return list
+}
+
+// strung is texts, counted as work.
+func (s *search) strung(p, others parts, more ...string) []string {
+	work := len(samples)
+	for _, q := range slices.Concat(p, others) {
+		if q.MaxLength != nil && *q.MaxLength >= maxText || q.MinLength != nil && *q.MinLength >= maxText {
+			s.cut = true
+		}
+		if q.Pattern != "" {
+			work += len(samples) * patternWork
+		}
+	}
+	s.spend(work)
+	return texts(p, others, more...)
 }
 
 // listed returns a value that all enums list.
@@ -136,6 +157,7 @@ func (s *search) items(p parts, count, depth int) list {
 	child := p.items(false)
 	for i := range count {
 		if s.nodes > maxNodes {
+			s.cut = true
 			break
 		}
 		v := s.minimal(child, i, depth+1)
@@ -258,7 +280,7 @@ func (s *search) domain(p, others parts, more []string) (values []any) {
 	}
 	switch kind := p.kind(); kind {
 	case "string":
-		for _, t := range texts(p, others, more...) {
+		for _, t := range s.strung(p, others, more...) {
 			add(quoted(t))
 		}
 	case "integer", "number":
@@ -266,7 +288,7 @@ func (s *search) domain(p, others parts, more []string) (values []any) {
 	case "int-or-string":
 		numeric, doubtful := numbers(p, others, more...)
 		numeric = append(numeric, doubtful...)
-		textual := texts(p, others, append(slices.Clip(more), "50%", "http")...)
+		textual := s.strung(p, others, append(slices.Clip(more), "50%", "http")...)
 		for i := range max(len(numeric), len(textual)) {
 			if i < len(numeric) {
 				add(literal(numeric[i]))
@@ -286,7 +308,7 @@ func (s *search) domain(p, others parts, more []string) (values []any) {
 		for _, text := range []string{`"a"`, `1`, `1.5`, `true`, `{}`, `{"a":"b"}`, `[]`, `["a"]`, `[{"a":"b"}]`, `{"a":{"b":1}}`} {
 			add(decode([]byte(text)))
 		}
-		for _, t := range texts(p, others, more...) {
+		for _, t := range s.strung(p, others, more...) {
 			if len(values) < maxValues*2/3 {
 				add(quoted(t))
 			}
@@ -297,21 +319,37 @@ func (s *search) domain(p, others parts, more []string) (values []any) {
 }
 
 // counts returns the sizes that limits make interesting.
-func counts(p, others parts, of ...func(*schema) *int64) (list []int) {
+func (s *search) counts(p, others parts, most, least func(*schema) *int64) (list []int) {
 	list = []int{0, 1, 2}
-	for _, s := range slices.Concat(p, others) {
-		for _, f := range of {
-			if n := f(s); n != nil && *n >= 0 && *n < maxNodes/2 {
-				list = append(list, int(*n), int(*n)+1, int(max(*n-1, 0)))
-			}
+	add := func(n *int64, at ...int64) {
+		if n == nil || *n < 0 {
+			return
 		}
+		if *n >= maxCount {
+			s.cut = true
+			return
+		}
+		if *n < few {
+			at = []int64{-1, 0, 1}
+		}
+		for _, d := range at {
+			list = append(list, int(max(0, *n+d)))
+		}
+	}
+	for _, q := range p {
+		add(most(q), 0)
+		add(least(q), 0)
+	}
+	for _, q := range others {
+		add(most(q), 1)
+		add(least(q), -1)
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
 func (s *search) lists(p, others parts, add func(any)) {
-	for _, n := range counts(p, others, maxItems, minItems) {
+	for _, n := range s.counts(p, others, maxItems, minItems) {
 		s.nodes = 0
 		add(s.items(p, n, 0))
 	}
@@ -359,7 +397,7 @@ func (s *search) objects(p, others parts, more []string, add func(any)) {
 	}
 	properties := p.properties()
 	if p.isMap() || len(properties) > 0 {
-		for _, n := range counts(p, others, maxProperties, minProperties) {
+		for _, n := range s.counts(p, others, maxProperties, minProperties) {
 			o := fresh(0)
 			s.fill(o, p, n, 0)
 			add(o)

@@ -45,23 +45,11 @@ type Witness struct {
 	Refusal string // what the new schema says
 }
 
-// What a search may take.
-const (
-	perFocus = 600     // candidates for one change
-	perPair  = 12_000  // candidates for all changes of two schemas
-	maxNodes = 2_000   // values in an object
-	maxMade  = 1 << 18 // values in all objects of a pair
-	// maxWork bounds candidates times the bytes of both schemas: to validate an object by a
-	// schema with many rules or required fields takes time in proportion to them.
-	maxWork = 32 << 20
-)
-
 // Pair is a version of a CRD before and after a change.
 type Pair struct {
 	old, now side
 	head     object                  // apiVersion, kind and metadata
-	left     int                     // candidates
-	made     int                     // values
+	work     int                     // see maxWork
 	strings  map[[4]*schema][]string // texts of parts, which are needed again and again
 	domains  map[string][]any
 	base     any            // a small object that the old schema accepts
@@ -77,13 +65,14 @@ type side struct {
 	tree    *syntax.Schema
 	schema  *espalier.Schema
 	rules   *espalier.Rules
+	weights map[*schema]int
 }
 
 // NewPair returns the pair of two versions. Schemas are compiled by the first search.
 func NewPair(old, now *crd.CRD, was, is *crd.Version) *Pair {
 	return &Pair{
 		old: side{version: was, keeps: old.PreserveUnknownFields}, now: side{version: is, keeps: now.PreserveUnknownFields},
-		left:    min(perPair, maxWork/(len(was.Schema)+len(is.Schema)+1)),
+		work:    maxWork,
 		strings: map[[4]*schema][]string{}, domains: map[string][]any{}, bases: map[string]any{},
 		head: object{"apiVersion": quoted(old.Group + "/" + was.Name), "kind": quoted(old.Kind), "metadata": object{"name": quoted("a")}},
 	}
@@ -105,7 +94,7 @@ func (s *side) compile() bool {
 	if len(parsed.Problems) > 0 || parsed.Tree == nil {
 		return false
 	}
-	s.tree = parsed.Tree
+	s.tree, s.weights = parsed.Tree, map[*schema]int{}
 	var err error
 	s.schema, s.rules, err = s.version.Compile(espalier.CompileOptions{Stored: true})
 	return err == nil
@@ -118,7 +107,8 @@ type Result uint8
 const (
 	Found Result = iota
 	NotFound
-	// NotSearched: the schemas do not compile, the budget is used up, or no candidate with a value at the place was valid.
+	// NotSearched: the schemas do not compile, the budget is used up, no candidate with a value at the place was valid, or
+	// candidates were too large.
 	NotSearched
 )
 
@@ -127,13 +117,13 @@ func (p *Pair) Find(f Focus) (Witness, Result) {
 	if !p.prepare() {
 		return Witness{}, NotSearched
 	}
-	p.left-- // also for what is not searched long
-	s := &search{Pair: p, focus: f, left: min(perFocus, p.left)}
+	p.spend(1) // also for what is not searched long
+	s := &search{Pair: p, focus: f, left: perFocus}
 	w, ok := s.run()
 	switch {
 	case ok:
 		return w, Found
-	case s.reached == 0 || p.exhausted():
+	case s.reached == 0 || s.cut || p.exhausted():
 		return Witness{}, NotSearched
 	}
 	return Witness{}, NotFound
@@ -148,21 +138,27 @@ type search struct {
 	// reached counts the valid candidates with a value at the focus; where that has to be absent, with a parent of it.
 	reached int
 	updates [][]byte // valid candidates, for rules about updates
+	last    int      // what the last candidate took
+	cut     bool     // a value is smaller than it should be
 }
 
-// exhausted reports whether the budgets of the pair are used up.
-func (p *Pair) exhausted() bool { return p.left <= 0 || p.made > maxMade }
-
-func (s *search) over() bool { return s.left <= 0 || s.exhausted() }
+// charge counts a candidate and its work.
+func (s *search) charge(work int) {
+	s.left--
+	s.last = work
+	s.spend(work)
+}
 
 // admit runs an object through the old schema.
 func (s *search) admit(o any) ([]byte, []espalier.Violation, bool) {
-	s.left--
-	s.Pair.left--
+	old, _ := s.old.check(o, s.old.tree)
+	now, _ := s.now.check(o, s.now.tree)
+	s.charge(old + now)
 	admitted, v, err := s.old.schema.Admit(encode(o), espalier.AdmitOptions{Validate: espalier.ValidateOptions{Rules: s.old.rules}})
 	if err != nil {
 		return nil, nil, false
 	}
+	s.spend(errorWork * len(v.Errors))
 	return bytes.Clone(admitted.Bytes), v.Errors, true
 }
 
@@ -173,6 +169,7 @@ func (s *search) broken(stored []byte) (string, bool) {
 	if err != nil {
 		return "", false
 	}
+	s.spend(errorWork * len(v.Errors))
 	at, present := s.spots(stored)
 	if present || s.focus.Keyword == "required" && len(at) > 0 {
 		s.reached++
@@ -268,12 +265,12 @@ func (s *search) update(stored []byte) (Witness, bool) {
 	at, _ := s.spots(stored)
 	for _, other := range s.updates {
 		for _, pair := range [][2][]byte{{other, stored}, {stored, other}} {
-			s.left--
-			s.Pair.left--
+			s.charge(s.last)
 			_, v, err := s.now.schema.Admit(pair[1], espalier.AdmitOptions{Validate: espalier.ValidateOptions{Rules: s.now.rules, Old: pair[0]}})
 			if err != nil {
 				continue
 			}
+			s.spend(errorWork * len(v.Errors))
 			if bytes.Equal(pair[1], other) {
 				at, _ = s.spots(other)
 			}

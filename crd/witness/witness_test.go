@@ -2,6 +2,7 @@ package witness_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/espalier-dev/espalier/crd"
@@ -49,5 +50,48 @@ func TestFind(t *testing.T) {
 				t.Errorf("%d %s\n%s\nexpected %s\n%s", result, w.Object, w.Refusal, want, c.refusal)
 			}
 		})
+	}
+}
+
+// Bounds of large values have large witnesses. What is too large to be tried is not said to be searched.
+func TestFindLarge(t *testing.T) {
+	const keyed = `"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string"}}}`
+	for _, c := range []struct {
+		name, old, now, keyword string
+		want                    witness.Result
+	}{
+		{"items that differ", keyed, keyed + `,"maxItems":1000`, "maxItems", witness.Found},
+		{"items with many fields", `"type":"array","items":{"type":"object","required":["a","b"],"properties":{"a":{"type":"string"},"b":{"type":"string"}}}`,
+			`"type":"array","maxItems":2000,"items":{"type":"object","required":["a","b"],"properties":{"a":{"type":"string"},"b":{"type":"string"}}}`, "maxItems", witness.Found},
+		{"too many items", keyed, keyed + `,"maxItems":100000`, "maxItems", witness.NotSearched},
+		{"a text", `"type":"string"`, `"type":"string","maxLength":51200`, "maxLength", witness.Found},
+		{"base64", `"type":"string","format":"byte"`, `"type":"string","format":"byte","maxLength":51200`, "maxLength", witness.Found},
+		{"too long a text", `"type":"string"`, `"type":"string","maxLength":1000000`, "maxLength", witness.NotSearched},
+		{"no such text", `"type":"string","enum":["a"]`, `"type":"string","enum":["a"],"maxLength":3`, "maxLength", witness.NotFound},
+	} {
+		old, now := parsed(t, c.old), parsed(t, c.now)
+		f := witness.Focus{Path: []witness.Step{{Name: "spec"}, {Name: "f"}}, Keyword: c.keyword}
+		if _, result := witness.NewPair(old, now, &old.Versions[0], &now.Versions[0]).Find(f); result != c.want {
+			t.Errorf("%s: %d, want %d", c.name, result, c.want)
+		}
+	}
+}
+
+// What fields of a schema do not concern a change take nothing from its search.
+func TestFindInLargeSchema(t *testing.T) {
+	fields := func(bound string) string {
+		var b strings.Builder
+		for i := range 1500 {
+			fmt.Fprintf(&b, `"f%d":{"type":"object","description":"%s","properties":{"a":{"type":"string"%s},"b":{"type":"integer"}}},`, i, strings.Repeat("long ", 40), bound)
+		}
+		return `"type":"object","properties":{` + strings.TrimSuffix(b.String(), ",") + `}`
+	}
+	old, now := parsed(t, fields("")), parsed(t, fields(`,"maxLength":7`))
+	pair := witness.NewPair(old, now, &old.Versions[0], &now.Versions[0])
+	for i := range 1500 {
+		f := witness.Focus{Path: []witness.Step{{Name: "spec"}, {Name: "f"}, {Name: fmt.Sprintf("f%d", i)}, {Name: "a"}}, Keyword: "maxLength"}
+		if _, result := pair.Find(f); result != witness.Found {
+			t.Fatalf("change %d: %d", i, result)
+		}
 	}
 }
