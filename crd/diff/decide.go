@@ -33,36 +33,52 @@ const noWitness = " (Espalier found no object that the old CRD accepts and the n
 // decide searches for a witness of each change that breaks, or may break, writers or stored objects. A change with a witness
 // is Breaking. Without one, a change is Risky if only an object can decide it.
 func (c *comparer) decide(changes []Change, pair *witness.Pair) {
+	var open []int // the changes without a witness
 	for i := range changes {
-		x, about := &changes[i], c.subjects[i]
-		if x.Level == Safe || x.Breaks&(Writers|Stored) == 0 {
-			continue
+		if x, about := &changes[i], &c.subjects[i]; searchable(x, about) && settle(x, about, pair.Glance) != witness.Found {
+			open = append(open, i)
 		}
-		if !about.decidable {
-			keyword, ok := structural[x.Check]
-			if !ok || x.Level != Breaking {
-				continue
-			}
-			about.keyword = keyword
-		}
-		focus := witness.Focus{Path: about.at.steps(), Keyword: about.keyword, Rule: about.rule}
-		if about.hint != "" {
-			focus.Hints = []string{about.hint}
-		}
-		if about.keyword == "nullable" {
-			focus.Hints = []string{"null"}
-		}
-		w, result := pair.Find(focus)
-		switch {
-		case result == witness.Found:
-			x.Level = Breaking
-			x.Witness = Witness{string(w.Object), string(w.Before), w.Refusal}
-			x.Message = strings.Replace(x.Message, about.doubt, "", 1)
-		case result == witness.NotFound && about.decidable && x.Level == Breaking:
+	}
+	for _, i := range open {
+		x, about := &changes[i], &c.subjects[i]
+		if settle(x, about, pair.Find) == witness.NotFound && about.decidable && x.Level == Breaking {
 			x.Level = Risky
 			x.Message += noWitness
 		}
 	}
+}
+
+// searchable reports whether a witness can show that a change breaks something.
+func searchable(x *Change, about *subject) bool {
+	if x.Level == Safe || x.Breaks&(Writers|Stored) == 0 {
+		return false
+	}
+	if !about.decidable {
+		keyword, ok := structural[x.Check]
+		if !ok || x.Level != Breaking {
+			return false
+		}
+		about.keyword = keyword
+	}
+	return true
+}
+
+// settle searches for a witness of a change.
+func settle(x *Change, about *subject, find func(witness.Focus) (witness.Witness, witness.Result)) witness.Result {
+	focus := witness.Focus{Path: about.at.steps(), Keyword: about.keyword, Rule: about.rule}
+	if about.hint != "" {
+		focus.Hints = []string{about.hint}
+	}
+	if about.keyword == "nullable" {
+		focus.Hints = []string{"null"}
+	}
+	w, result := find(focus)
+	if result == witness.Found {
+		x.Level = Breaking
+		x.Witness = Witness{string(w.Object), string(w.Before), w.Refusal}
+		x.Message = strings.Replace(x.Message, about.doubt, "", 1)
+	}
+	return result
 }
 
 // steps returns the place as a path of a witness.

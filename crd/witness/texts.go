@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"fmt"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -25,31 +26,38 @@ var samples = []string{
 
 const maxText = 1 << 16
 
-// texts returns strings that matter to the parts, those that the parts admit first and, if there are any, only these. others are
-// schemas whose patterns and lengths matter as well, more are strings to try first.
-func texts(p, others parts, more ...string) []string {
+// candidates returns strings that matter to the parts, those that the parts admit first and, if there are any, only these.
+// others are schemas whose patterns and lengths matter as well, more are strings to try first.
+func (s *search) candidates(p, others parts, more ...string) []string {
+	s.spend(len(samples))
 	list := slices.Clone(more)
 	lengths := []int{}
-	for _, s := range slices.Concat(p, others) {
-		for _, n := range []*int64{s.MaxLength, s.MinLength} {
-			if n != nil && *n >= 0 && *n < maxText {
+	for _, q := range slices.Concat(p, others) {
+		for _, n := range []*int64{q.MaxLength, q.MinLength} {
+			switch {
+			case n != nil && *n >= maxText:
+				s.cut = true
+			case n != nil && *n >= 0:
 				lengths = append(lengths, int(*n), int(*n)+1, int(max(0, *n-1)))
 			}
+		}
+		if q.Pattern != "" {
+			s.spend(len(samples) * patternWork)
 		}
 	}
 	slices.Sort(lengths)
 	lengths = slices.Compact(lengths)
 	patterned := false
-	for _, s := range p {
-		if s.Pattern != "" {
+	for _, q := range p {
+		if q.Pattern != "" {
 			patterned = true
-			list = append(list, matching(s.Pattern, lengths)...)
+			list = append(list, s.matching(q.Pattern, lengths)...)
 		}
 	}
 	list = append(list, samples[:3]...) // the smallest come first
-	for _, s := range others {
-		if s.Pattern != "" {
-			list = append(list, matching(s.Pattern, lengths)...)
+	for _, q := range others {
+		if q.Pattern != "" {
+			list = append(list, s.matching(q.Pattern, lengths)...)
 		}
 	}
 	for _, n := range lengths {
@@ -110,6 +118,17 @@ func admits(p parts, text string) bool {
 	})
 }
 
+// matching returns strings that match a pattern. Many fields of a schema have the same one.
+func (s *search) matching(expr string, lengths []int) []string {
+	key := fmt.Sprint(expr, lengths)
+	list, ok := s.matches[key]
+	if !ok {
+		list = matching(expr, lengths)
+		s.matches[key] = list
+	}
+	return list
+}
+
 // matching returns strings that match a pattern: short ones, and some of about the given lengths.
 func matching(expr string, lengths []int) (list []string) {
 	re, err := syntax.Parse(expr, syntax.Perl)
@@ -120,12 +139,12 @@ func matching(expr string, lengths []int) (list []string) {
 	for _, n := range lengths {
 		counts = append(counts, n, max(0, n-1), max(0, n-2))
 	}
+	most := min(2*slices.Max(counts)+1024, maxText)
 	for _, n := range counts[:min(len(counts), 16)] {
 		for choice := range 4 {
-			var w writer
-			w.repeat, w.choice = n, choice
+			w := writer{repeat: n, choice: choice, most: most}
 			w.write(re)
-			if t := w.String(); w.Len() <= maxText && !slices.Contains(list, t) {
+			if t := w.String(); w.Len() <= most && !slices.Contains(list, t) {
 				list = append(list, t)
 			}
 		}
@@ -137,11 +156,11 @@ func matching(expr string, lengths []int) (list []string) {
 type writer struct {
 	strings.Builder
 	repeat, choice int
-	steps          int
+	steps, most    int
 }
 
 func (w *writer) write(re *syntax.Regexp) {
-	if w.steps++; w.steps > maxText || w.Len() > maxText {
+	if w.steps++; w.steps > w.most || w.Len() > w.most {
 		return
 	}
 	times := func(least, most int) {
@@ -151,7 +170,7 @@ func (w *writer) write(re *syntax.Regexp) {
 		}
 		for range n {
 			w.write(re.Sub[0])
-			if w.Len() > maxText || w.steps > maxText {
+			if w.steps > w.most || w.Len() > w.most {
 				return
 			}
 		}

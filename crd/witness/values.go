@@ -62,30 +62,15 @@ func (s *search) minimal(p parts, n, depth int) any {
 func (s *search) texts(p parts) []string {
 	var key [4]*schema
 	if len(p) > len(key) {
-		return s.strung(p, nil)
+		return s.candidates(p, nil)
 	}
 	copy(key[:], p)
 	list, ok := s.strings[key]
 	if !ok {
-		list = s.strung(p, nil)
+		list = s.candidates(p, nil)
 		s.strings[key] = list
 	}
 	return list
-}
-
-// strung is texts, counted as work.
-func (s *search) strung(p, others parts, more ...string) []string {
-	work := len(samples)
-	for _, q := range slices.Concat(p, others) {
-		if q.MaxLength != nil && *q.MaxLength >= maxText || q.MinLength != nil && *q.MinLength >= maxText {
-			s.cut = true
-		}
-		if q.Pattern != "" {
-			work += len(samples) * patternWork
-		}
-	}
-	s.spend(work)
-	return texts(p, others, more...)
 }
 
 // listed returns a value that all enums list.
@@ -280,7 +265,7 @@ func (s *search) domain(p, others parts, more []string) (values []any) {
 	}
 	switch kind := p.kind(); kind {
 	case "string":
-		for _, t := range s.strung(p, others, more...) {
+		for _, t := range s.candidates(p, others, more...) {
 			add(quoted(t))
 		}
 	case "integer", "number":
@@ -288,7 +273,7 @@ func (s *search) domain(p, others parts, more []string) (values []any) {
 	case "int-or-string":
 		numeric, doubtful := numbers(p, others, more...)
 		numeric = append(numeric, doubtful...)
-		textual := s.strung(p, others, append(slices.Clip(more), "50%", "http")...)
+		textual := s.candidates(p, others, append(slices.Clip(more), "50%", "http")...)
 		for i := range max(len(numeric), len(textual)) {
 			if i < len(numeric) {
 				add(literal(numeric[i]))
@@ -308,7 +293,7 @@ func (s *search) domain(p, others parts, more []string) (values []any) {
 		for _, text := range []string{`"a"`, `1`, `1.5`, `true`, `{}`, `{"a":"b"}`, `[]`, `["a"]`, `[{"a":"b"}]`, `{"a":{"b":1}}`} {
 			add(decode([]byte(text)))
 		}
-		for _, t := range s.strung(p, others, more...) {
+		for _, t := range s.candidates(p, others, more...) {
 			if len(values) < maxValues*2/3 {
 				add(quoted(t))
 			}

@@ -51,6 +51,7 @@ type Pair struct {
 	head     object                  // apiVersion, kind and metadata
 	work     int                     // see maxWork
 	strings  map[[4]*schema][]string // texts of parts, which are needed again and again
+	matches  map[string][]string     // texts of patterns
 	domains  map[string][]any
 	base     any            // a small object that the old schema accepts
 	bases    map[string]any // the same with a value at a place
@@ -73,7 +74,7 @@ func NewPair(old, now *crd.CRD, was, is *crd.Version) *Pair {
 	return &Pair{
 		old: side{version: was, keeps: old.PreserveUnknownFields}, now: side{version: is, keeps: now.PreserveUnknownFields},
 		work:    maxWork,
-		strings: map[[4]*schema][]string{}, domains: map[string][]any{}, bases: map[string]any{},
+		strings: map[[4]*schema][]string{}, matches: map[string][]string{}, domains: map[string][]any{}, bases: map[string]any{},
 		head: object{"apiVersion": quoted(old.Group + "/" + was.Name), "kind": quoted(old.Kind), "metadata": object{"name": quoted("a")}},
 	}
 }
@@ -112,13 +113,19 @@ const (
 	NotSearched
 )
 
+// Glance tries a few candidates for a witness of a change. Those who have many changes glance at all of them before they
+// search for the witness of one: they share a budget.
+func (p *Pair) Glance(f Focus) (Witness, Result) { return p.within(f, perGlance) }
+
 // Find searches for a witness of a change.
-func (p *Pair) Find(f Focus) (Witness, Result) {
+func (p *Pair) Find(f Focus) (Witness, Result) { return p.within(f, perFocus) }
+
+func (p *Pair) within(f Focus, candidates int) (Witness, Result) {
 	if !p.prepare() {
 		return Witness{}, NotSearched
 	}
 	p.spend(1) // also for what is not searched long
-	s := &search{Pair: p, focus: f, left: perFocus}
+	s := &search{Pair: p, focus: f, left: candidates}
 	w, ok := s.run()
 	switch {
 	case ok:

@@ -2,10 +2,11 @@ package witness
 
 // What a search may take.
 const (
-	perFocus = 600    // candidates for one change
-	maxNodes = 16_000 // values in an object
-	maxCount = 4_000  // items of a list
-	few      = 32     // items, with which a list of any number is small
+	perFocus  = 600 // candidates for one change
+	perGlance = 60
+	maxNodes  = 16_000 // values in an object
+	maxCount  = 4_000  // items of a list
+	few       = 32     // items, with which a list of any number is small
 	// maxWork bounds all searches of a pair: it counts values that are made, and parts of
 	// schemas that values are checked against. It takes a few seconds.
 	maxWork = 6 << 20
@@ -14,10 +15,10 @@ const (
 // What a rule, an error and a pattern take, in values, and how many bytes and names take as much as
 // one value.
 const (
-	ruleWork  = 64
+	ruleWork  = 12
 	errorWork = 8
 	// a pattern, for each text that is tried
-	patternWork = 16
+	patternWork = 32
 	textShare   = 16
 	nameShare   = 8
 )
