@@ -113,7 +113,7 @@ const (
 	NotSearched
 )
 
-// Glance tries a few candidates for a witness of a change. Those who have many changes glance at all of them before they
+// Glance tries a few candidates for a witness of a change. With many changes, glance at all of them before you
 // search for the witness of one: they share a budget.
 func (p *Pair) Glance(f Focus) (Witness, Result) { return p.within(f, perGlance) }
 
