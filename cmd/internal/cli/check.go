@@ -81,7 +81,7 @@ func (a *App) check(ctx context.Context, files []string, o checkOptions) error {
 	}
 	c := &checker{options: o, lint: lint.Options{CompatibilityVersion: o.kubernetes}}
 	if c.lint.Enable, c.lint.Disable = s.lintChecks(); len(o.old) > 0 {
-		if c.old, err = a.named(ctx, o.old, s); err != nil {
+		if c.old, err = a.named(ctx, o.old, s, nil); err != nil {
 			return err
 		}
 	}
