@@ -64,6 +64,7 @@ refuse them. --field-validation sets what kubectl calls --validate.`,
 	a.gateFlags(cmd)
 	fieldsFlag(cmd, &o.fields)
 	cmd.Flags().StringSliceVar(&o.old, "old", nil, "files or folders with the existing CRDs: check the change as the API server does on update")
+	fileFlags(cmd, "old")
 	cmd.Flags().StringVar(&o.kubernetes, "kubernetes", "", "the version of Kubernetes, such as 1.34, whose CEL functions rules may use (default: the newest known)")
 	cmd.Flags().BoolVar(&o.noLint, "no-lint", false, "report only what API servers report, no advice")
 	cmd.Flags().BoolVar(&o.ifAny, "if-any", false, "do not fail if the files contain no CRD, and leave out files that are not for Kubernetes; for hooks that pass all changed files")

@@ -112,6 +112,11 @@ invalid, lose fields or get new defaults.`,
 	cmd.Flags().StringSliceVar(&o.values, "values", nil, "file with values for charts, old and new; as of helm")
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "value for charts, such as crds.enabled=true; as of helm")
 	cmd.Flags().StringVar(&o.failOn, "fail-on", "breaking", "exit with 1 if a reported change is at least this severe: breaking or risky; never: always exit with 0")
+	fileFlags(cmd, "objects", "values")
+	cmd.ValidArgsFunction = completeFiles
+	Must(cmd.RegisterFlagCompletionFunc("set", cobra.NoFileCompletions))
+	Must(cmd.RegisterFlagCompletionFunc("git", completeLines("git", "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")))
+	Must(cmd.RegisterFlagCompletionFunc("context", completeLines("kubectl", "config", "get-contexts", "-o", "name")))
 	Must(cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"breaking", "risky", "never"}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
