@@ -254,6 +254,11 @@ bench-cli: ## Measure time and memory of `espalier check` and of upstream's vali
 	$(call step,measure espalier check and a minimal program around upstream)
 	@cd conformance && $(GO) run ./cmd/bench-cli
 
+.PHONY: bench-size
+bench-size: ## Measure the sizes of both programs, and the memory of the smallest commands
+	$(call step,build both programs as releases are and measure them)
+	@cd conformance && $(GO) run ./cmd/bench-size $(BENCHFLAGS)
+
 .PHONY: bench-lsp
 bench-lsp: ## Measure the time from a key to diagnostics, and memory, of the language server with 300 CRDs; LSPFLAGS='-compare 2000 -edits 10m' also compares with espalier validate
 	$(call step,type in a file of 200 KB in a workspace of 300 CRDs)

@@ -66,7 +66,9 @@ func Files(folder string) (paths []string, read time.Time) {
 }
 
 // safeName is what names of CRDs look like. Others do not become names of files.
-var safeName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,251}$`)
+var safeName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
+
+const maxName = 253
 
 // Refresh reads the CRDs of a cluster into a folder, and reports whether one is other than before.
 func (c Cache) Refresh(ctx context.Context, s Source, folder string) (changed bool, err error) {
@@ -75,7 +77,7 @@ func (c Cache) Refresh(ctx context.Context, s Source, folder string) (changed bo
 	}
 	seen := make(map[string]bool)
 	err = Read(ctx, s, func(name string, text []byte) error {
-		if !safeName.MatchString(name) || len(seen) >= maxCRDs {
+		if len(name) > maxName || !safeName.MatchString(name) || len(seen) >= maxCRDs {
 			return nil
 		}
 		seen[name+".json"] = true
