@@ -19,6 +19,7 @@ import (
 // A workstation has the programs espalier and kubectl, and a home of its own.
 type workstation struct {
 	t    *testing.T
+	bin  string // folder of the programs
 	home string
 	env  []string
 }
@@ -32,15 +33,12 @@ func newWorkstation(t *testing.T, kubeconfig string) *workstation {
 		}
 	}
 	home := t.TempDir()
-	return &workstation{t: t, home: home, env: append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+home,
+	return &workstation{t: t, bin: bin, home: home, env: append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+home,
 		"XDG_CACHE_HOME="+filepath.Join(home, "cache"), "KUBECONFIG="+kubeconfig, "NO_COLOR=1")}
 }
 
 func (w *workstation) command(ctx context.Context, args ...string) *exec.Cmd {
-	// The program is one of the workstation's PATH, not of the PATH of the tests.
-	path, _ := strings.CutPrefix(w.env[len(os.Environ())], "PATH=")
-	dir, _, _ := strings.Cut(path, ":")
-	cmd := exec.CommandContext(ctx, filepath.Join(dir, "espalier"), args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(w.bin, "espalier"), args...)
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = w.home, w.env, withParent()
 	return cmd
 }
