@@ -36,6 +36,7 @@ KUBE_APISERVER := $(BIN)/kube-apiserver
 KUBE_CONTROLLER_MANAGER := $(BIN)/kube-controller-manager
 KUBE_SCHEDULER := $(BIN)/kube-scheduler
 E2E := $(BIN)/e2e
+HELM := $(BIN)/helm
 FUZZTIME ?= 10m
 MINUTES ?= 10
 URLS ?= 100000
@@ -55,7 +56,7 @@ verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run ev
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline controllers deploy-check envtest search-diff soak explore advice robustness mutants ## Run every suite that verify leaves out (hours)
+nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline charts controllers deploy-check envtest search-diff soak explore advice robustness mutants ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -253,6 +254,11 @@ bench-cli: ## Measure time and memory of `espalier check` and of upstream's vali
 	$(call step,measure espalier check and a minimal program around upstream)
 	@cd conformance && $(GO) run ./cmd/bench-cli
 
+.PHONY: bench-size
+bench-size: ## Measure the sizes of both programs, and the memory of the smallest commands
+	$(call step,build both programs as releases are and measure them)
+	@cd conformance && $(GO) run ./cmd/bench-size $(BENCHFLAGS)
+
 .PHONY: bench-lsp
 bench-lsp: ## Measure the time from a key to diagnostics, and memory, of the language server with 300 CRDs; LSPFLAGS='-compare 2000 -edits 10m' also compares with espalier validate
 	$(call step,type in a file of 200 KB in a workspace of 300 CRDs)
@@ -348,6 +354,17 @@ flood: tools ## Flood the server as one user: memory, other users' latency and s
 attack: tools $(KUBE_APISERVER) ## Attack our server and kube-apiserver and print what each refused; ATTACKFLAGS='-run C1' for some
 	$(call step,run the same attacks on our server and on kube-apiserver)
 	@cd conformance && $(GO) run ./cmd/attack $(ATTACKFLAGS)
+
+# Not part of verify: Helm takes five minutes of CPU to build.
+$(HELM): conformance/helm/go.mod conformance/helm/go.sum
+	@printf '==> %s\n' 'charts: building the pinned Helm (once per pin; minutes)'
+	@mkdir -p $(BIN)
+	@cd conformance/helm && $(GO) build -o $@ helm.sh/helm/v3/cmd/helm && touch $@
+
+.PHONY: charts
+charts: $(HELM) $(GOLANGCI_LINT) ## Compare two versions of charts with espalier diff and the Helm pinned in conformance/helm/go.mod
+	$(call step,compare charts that Helm renders)
+	@cd conformance/helm && $(GO) vet ./... && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./... && $(GO) test -count=1 ./...
 
 # Not part of verify: building the controllers takes half an hour.
 .PHONY: controllers

@@ -18,6 +18,7 @@ function start() {
       ],
       initializationOptions: {
         crds: settings.get("crds"),
+        cluster: { context: settings.get("cluster.context"), kubeconfig: settings.get("cluster.kubeconfig") },
         severity: settings.get("severity"),
         ignoreMissing: settings.get("ignoreMissing"),
         kubernetesVersion: settings.get("kubernetesVersion"),

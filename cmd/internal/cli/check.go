@@ -64,6 +64,7 @@ refuse them. --field-validation sets what kubectl calls --validate.`,
 	a.gateFlags(cmd)
 	fieldsFlag(cmd, &o.fields)
 	cmd.Flags().StringSliceVar(&o.old, "old", nil, "files or folders with the existing CRDs: check the change as the API server does on update")
+	fileFlags(cmd, "old")
 	cmd.Flags().StringVar(&o.kubernetes, "kubernetes", "", "the version of Kubernetes, such as 1.34, whose CEL functions rules may use (default: the newest known)")
 	cmd.Flags().BoolVar(&o.noLint, "no-lint", false, "report only what API servers report, no advice")
 	cmd.Flags().BoolVar(&o.ifAny, "if-any", false, "do not fail if the files contain no CRD, and leave out files that are not for Kubernetes; for hooks that pass all changed files")
@@ -81,7 +82,7 @@ func (a *App) check(ctx context.Context, files []string, o checkOptions) error {
 	}
 	c := &checker{options: o, lint: lint.Options{CompatibilityVersion: o.kubernetes}}
 	if c.lint.Enable, c.lint.Disable = s.lintChecks(); len(o.old) > 0 {
-		if c.old, err = a.named(ctx, o.old, s); err != nil {
+		if c.old, err = a.named(ctx, o.old, s, nil); err != nil {
 			return err
 		}
 	}
@@ -99,12 +100,21 @@ func (a *App) check(ctx context.Context, files []string, o checkOptions) error {
 }
 
 func (o *checkOptions) check() error {
-	if o.kubernetes != "" {
-		if _, err := version.ParseMajorMinor(o.kubernetes); err != nil {
-			return fmt.Errorf("--kubernetes must be a version such as 1.34, not %q", o.kubernetes)
-		}
+	if err := checkKubernetes(o.kubernetes); err != nil {
+		return err
 	}
 	return checkFields(o.fields)
+}
+
+// checkKubernetes checks the value of --kubernetes, so that no CRD is blamed for it.
+func checkKubernetes(text string) error {
+	if text == "" {
+		return nil
+	}
+	if _, err := version.ParseMajorMinor(text); err != nil {
+		return fmt.Errorf("--kubernetes must be a version such as 1.34, not %q", text)
+	}
+	return nil
 }
 
 // heapOfCheck is what the YAML tree of the largest CRDs takes, 1.7 MB of

@@ -120,6 +120,9 @@ func (a *App) cost(ctx context.Context, files []string, o costOptions) error {
 	if o.format != "text" && o.format != "json" {
 		return fmt.Errorf("there is no output format %q for cost: use text or json", o.format)
 	}
+	if err := checkKubernetes(o.kubernetes); err != nil {
+		return err
+	}
 	s, err := a.settings()
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/cmd/internal/cluster"
 	"github.com/espalier-dev/espalier/cmd/internal/report"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/diff"
@@ -25,7 +27,20 @@ type diffOptions struct {
 	failOn  string
 	git     string
 	cluster bool
-	context string
+	from    cluster.Source
+	values  []string // files
+	set     []string
+}
+
+// charts are the flags of helm for the values of charts.
+func (o *diffOptions) charts() (flags chartValues) {
+	for _, file := range o.values {
+		flags = append(flags, "--values="+file)
+	}
+	for _, value := range o.set {
+		flags = append(flags, "--set="+value)
+	}
+	return flags
 }
 
 // failLevels are the other values of --fail-on, and the least severity that fails.
@@ -79,8 +94,10 @@ invalid, lose fields or get new defaults.`,
 				return fmt.Errorf("diff takes two files or folders, the old and the new, or --git or --cluster\nSee '%s --help'", cmd.CommandPath())
 			case o.cluster && len(args) == 0:
 				return fmt.Errorf("name the files or folders to compare with the cluster\nSee '%s --help'", cmd.CommandPath())
-			case o.context != "" && !o.cluster:
+			case o.from.Context != "" && !o.cluster:
 				return errors.New("--context needs --cluster")
+			case o.from.Kubeconfig != "" && !o.cluster:
+				return errors.New("--kubeconfig needs --cluster")
 			}
 			return nil
 		},
@@ -90,8 +107,16 @@ invalid, lose fields or get new defaults.`,
 	cmd.Flags().StringSliceVar(&o.objects, "objects", nil, "files or folders with objects to validate with both CRDs")
 	cmd.Flags().StringVar(&o.git, "git", "", "compare with this revision of the git repository, such as main or HEAD~1")
 	cmd.Flags().BoolVar(&o.cluster, "cluster", false, "compare with the CRDs of the cluster that kubectl uses")
-	cmd.Flags().StringVar(&o.context, "context", "", "the context of the kubeconfig for --cluster")
+	cmd.Flags().StringVar(&o.from.Context, "context", "", "the context of the kubeconfig for --cluster (default: that of the settings, or the current one)")
+	cmd.Flags().StringVar(&o.from.Kubeconfig, "kubeconfig", "", "the kubeconfig for --cluster (default: kubectl's)")
+	cmd.Flags().StringSliceVar(&o.values, "values", nil, "file with values for charts, old and new; as of helm")
+	cmd.Flags().StringArrayVar(&o.set, "set", nil, "value for charts, such as crds.enabled=true; as of helm")
 	cmd.Flags().StringVar(&o.failOn, "fail-on", "breaking", "exit with 1 if a reported change is at least this severe: breaking or risky; never: always exit with 0")
+	fileFlags(cmd, "objects", "values")
+	cmd.ValidArgsFunction = completeFiles
+	Must(cmd.RegisterFlagCompletionFunc("set", cobra.NoFileCompletions))
+	Must(cmd.RegisterFlagCompletionFunc("git", completeLines("git", "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")))
+	Must(cmd.RegisterFlagCompletionFunc("context", completeLines("kubectl", "config", "get-contexts", "-o", "name")))
 	Must(cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"breaking", "risky", "never"}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
@@ -146,12 +171,15 @@ func (a *App) sides(ctx context.Context, args []string, s *settings, o diffOptio
 		if len(args) == 0 {
 			args = []string{"."}
 		}
-		files, err = atRevision(ctx, o.git, args)
+		files, err = atRevision(ctx, o.git, args, o.charts())
 	case o.cluster:
-		files, err = ofCluster(ctx, o.context)
+		if o.from.Kubeconfig == "" {
+			o.from.Context = cmp.Or(o.from.Context, s.Cluster.Context)
+		}
+		files, err = ofCluster(ctx, o.from)
 	default:
-		if before, err = a.named(ctx, args[:1], s); err == nil {
-			after, err = a.named(ctx, args[1:], s)
+		if before, err = a.named(ctx, args[:1], s, o.charts()); err == nil {
+			after, err = a.named(ctx, args[1:], s, o.charts())
 		}
 		return before, after, err
 	}
@@ -161,7 +189,7 @@ func (a *App) sides(ctx context.Context, args []string, s *settings, o diffOptio
 	if before, err = a.crdsByName(files); err != nil {
 		return nil, nil, err
 	}
-	if after, err = a.named(ctx, args, s); err != nil {
+	if after, err = a.named(ctx, args, s, o.charts()); err != nil {
 		return nil, nil, err
 	}
 	if o.cluster {

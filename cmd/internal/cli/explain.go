@@ -30,7 +30,7 @@ func newExplain(a *App) *cobra.Command {
 constraints: defaults, bounds, patterns, enums and CEL rules. It needs no cluster.
 
 CRD is a file with a CustomResourceDefinition, or the kind, plural, singular,
-short or full name of one in the files of --crd. PATH is the path of a field. It
+short or full name of one in the files of --crd or of the settings. PATH is the path of a field. It
 has no step for the items of a list or the values of a map.`,
 		Example: a.Example(`
   # Explain the fields of a spec
@@ -52,7 +52,12 @@ has no step for the items of a list or the values of a map.`,
 	crdFlag(cmd, &o.crds)
 	cmd.Flags().StringVar(&o.version, "version", "", "the version to explain (default: the stored one, if it is served)")
 	cmd.Flags().BoolVar(&o.recursive, "recursive", false, "list all fields below, without descriptions")
-	cmd.Flags().Lookup("crd").Usage = "file, folder or pattern with CRDs, to find the CRD in by name"
+	cmd.Flags().Lookup("crd").Usage = "file, folder or pattern with CRDs, to find the CRD in by name (default: crds of the settings)"
+	cmd.ValidArgsFunction = a.completeExplain(&o)
+	Must(cmd.RegisterFlagCompletionFunc("version", a.completeVersion(func(ctx context.Context, args []string) ([]*crd.CRD, error) {
+		d, _, err := a.explained(ctx, args[0], o)
+		return []*crd.CRD{d}, err
+	})))
 	return cmd
 }
 
@@ -88,9 +93,18 @@ func (a *App) explain(ctx context.Context, args []string, o explainOptions) erro
 // behind its name.
 func (a *App) explained(ctx context.Context, name string, o explainOptions) (*crd.CRD, []string, error) {
 	if len(o.crds) == 0 {
-		if _, err := os.Stat(name); err != nil && name != manifest.Stdin {
-			return nil, nil, fmt.Errorf("there is no file %q: name the file of the CRD, or the files to find it in with --crd", name)
+		_, missing := os.Stat(name)
+		if missing != nil && name != manifest.Stdin {
+			s, err := a.settings()
+			if err != nil {
+				return nil, nil, err
+			}
+			if o.crds = s.crds(); len(o.crds) == 0 {
+				return nil, nil, fmt.Errorf("there is no file %q: name the file of the CRD, or the files to find it in with --crd", name)
+			}
 		}
+	}
+	if len(o.crds) == 0 {
 		list, err := a.parsedCRDs(ctx, []string{name})
 		if err != nil {
 			return nil, nil, err

@@ -28,7 +28,10 @@ its schema. It speaks the Language Server Protocol on standard input and output.
 Editors start it; the guide to editors says how.
 
 It knows the built-in kinds, and the CRDs in the files of the workspace and of the
-editor's setting espalier.crds. It reads ` + settingsName + ` like the other commands.`,
+editor's setting espalier.crds. If the editor's setting espalier.cluster names a
+cluster, or the setting cluster of ` + settingsName + ` does, it also knows the CRDs of
+that cluster, which kubectl reads. They are kept in the user's cache folder.
+It reads ` + settingsName + ` like the other commands.`,
 		Example: a.Example(`
   # Neovim 0.11: in init.lua
   vim.lsp.config('espalier', { cmd = { 'espalier', 'lsp' }, filetypes = { 'yaml', 'json' } })
@@ -89,6 +92,12 @@ func (e *lspEngine) Settings(dir string) (lsp.Settings, error) {
 
 // Excludes reports whether commands leave a file or folder out.
 func (s *settings) Excludes(path string) bool { return s.excludes(path) }
+
+// CRDFiles are the files, folders and patterns of the setting crds.
+func (s *settings) CRDFiles() []string { return s.crds() }
+
+// Context names the cluster of the project.
+func (s *settings) Context() string { return s.Cluster.Context }
 
 // CRD returns the CRD that a document is, or nil.
 func (e *lspEngine) CRD(d *manifest.Document) lsp.CRD {

@@ -55,6 +55,7 @@ type compiled struct {
 // crdFlag adds --crd.
 func crdFlag(cmd *cobra.Command, into *[]string) {
 	cmd.Flags().StringSliceVar(into, "crd", nil, "file, folder or pattern with the CRDs of the objects, in addition to CRDs among the objects")
+	fileFlags(cmd, "crd")
 }
 
 // resources reads the CRDs in crds and those among the objects. There must be one.

@@ -164,6 +164,7 @@ func (a *App) complete(root *cobra.Command, commands []Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.color, "color", "auto", "colours in text: auto (on a terminal, unless NO_COLOR is set), always or never")
 	flags.StringVar(&a.config, "config", "", "settings file (default: the nearest "+settingsName+" in this folder or above; \"none\" for no settings)")
+	fileFlags(root, "config")
 	Must(root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp)))
 	for _, command := range commands {
 		root.AddCommand(command(a))
@@ -209,6 +210,8 @@ func (a *App) reportFlags(cmd *cobra.Command) {
 func takesFiles(cmd *cobra.Command, run func(ctx context.Context, files []string) error) {
 	var named []string
 	cmd.Flags().StringSliceVarP(&named, "filename", "f", nil, "file, folder, pattern or - for standard input; the same as an argument")
+	cmd.ValidArgsFunction = completeFiles
+	fileFlags(cmd, "filename")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		all := append(append([]string{}, args...), named...)
 		if len(all) == 0 {

@@ -80,6 +80,7 @@ named by --output-dir.`,
 	cmd.Flags().BoolVar(&o.allInOne, "all-in-one", false, "with jsonschema: one document for all CRDs, which chooses by apiVersion and kind")
 	cmd.Flags().BoolVar(&o.strict, "strict", true, "with jsonschema: refuse fields that API servers silently drop, such as misspelt ones")
 	Must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
+	Must(cmd.RegisterFlagCompletionFunc("version", a.completeVersion(a.parsedCRDs)))
 	Must(cmd.MarkFlagDirname("output-dir"))
 	return cmd
 }

@@ -42,8 +42,16 @@ type settings struct {
 	Baseline string `json:"baseline,omitempty"`
 	// Waivers lists changes that diff does not report.
 	Waivers []waiver `json:"waivers,omitempty"`
+	// Cluster names the cluster of the project.
+	Cluster clusterSettings `json:"cluster,omitzero"`
 
 	dir string // of the file: patterns are relative to it
+}
+
+// clusterSettings name a cluster by a context of the user's own kubeconfig. They cannot name a kubeconfig: the file may
+// come with a cloned repository, and a kubeconfig names programs to run.
+type clusterSettings struct {
+	Context string `json:"context,omitempty"`
 }
 
 type exclusion struct {

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,11 +13,14 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/espalier-dev/espalier/cmd/internal/cluster"
 	"github.com/espalier-dev/espalier/crd/manifest"
 )
 
 // crdMark is in every file with a CRD.
 const crdMark = "CustomResourceDefinition"
+
+var errNotInstalled = errors.New("is not installed, or not in PATH")
 
 // output runs a program and returns what it prints. What it says on failure is the error.
 func output(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
@@ -26,7 +30,7 @@ func output(ctx context.Context, dir, name string, args ...string) ([]byte, erro
 	cmd.Stderr = &said
 	text, err := cmd.Output()
 	if errors.Is(err, exec.ErrNotFound) {
-		return nil, fmt.Errorf("%s is not installed, or not in PATH", name)
+		return nil, fmt.Errorf("%s %w", name, errNotInstalled)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", strings.Join(append([]string{name}, args...), " "), orError(strings.TrimSpace(said.String()), err))
@@ -48,7 +52,7 @@ func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 }
 
 // atRevision reads the CRDs that files and folders had at a revision.
-func atRevision(ctx context.Context, revision string, paths []string) ([]*manifest.File, error) {
+func atRevision(ctx context.Context, revision string, paths []string, values chartValues) ([]*manifest.File, error) {
 	commit, err := git(ctx, "", "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
 	if err != nil {
 		return nil, fmt.Errorf("there is no revision %q in this repository", revision)
@@ -57,7 +61,7 @@ func atRevision(ctx context.Context, revision string, paths []string) ([]*manife
 	var files []*manifest.File
 	for _, p := range paths {
 		if isChart(p) {
-			rendered, err := chartAt(ctx, hash, revision, p)
+			rendered, err := values.chartAt(ctx, hash, revision, p)
 			if err != nil {
 				return nil, err
 			}
@@ -83,23 +87,40 @@ func atRevision(ctx context.Context, revision string, paths []string) ([]*manife
 	return files, nil
 }
 
-// isChart reports whether a folder is a chart of Helm.
+// isChart reports whether a folder is a chart of Helm, or a file a packaged one.
 func isChart(path string) bool {
+	if strings.HasSuffix(path, ".tgz") {
+		return true
+	}
 	_, err := os.Stat(filepath.Join(path, "Chart.yaml"))
 	return err == nil
 }
 
-// rendered is what a chart installs. Helm itself renders it.
-func rendered(ctx context.Context, name, dir string) (*manifest.File, error) {
-	text, err := output(ctx, "", "helm", "template", "--include-crds", "release", dir)
-	if err != nil {
-		return nil, fmt.Errorf("render the chart %s: %w", name, err)
+// chartValues are the flags that say what the values of charts are.
+type chartValues []string
+
+// rendered is what a chart installs. Helm itself renders it. Errors call the chart by its name.
+func (values chartValues) rendered(ctx context.Context, name, dir string) (*manifest.File, error) {
+	text, err := output(ctx, "", "helm", append([]string{"template", "--include-crds", "release", dir}, values...)...)
+	if err == nil {
+		return &manifest.File{Name: name, Text: text}, nil
 	}
-	return &manifest.File{Name: name, Text: text}, nil
+	cause := strings.ReplaceAll(err.Error(), dir, name)
+	todo := "correct the template, or give values that it needs with --values or --set"
+	switch {
+	case errors.Is(err, errNotInstalled):
+		todo = "install Helm, see https://helm.sh/docs/intro/install, or compare files that 'helm template --include-crds' has written"
+	case strings.Contains(cause, "missing in charts/ directory"):
+		todo = "download the charts that it needs with 'helm dependency build'"
+	}
+	return nil, fmt.Errorf("render the chart %s: %s\nTo continue, %s", name, cause, todo)
 }
 
 // chartAt renders a chart as it was at a commit.
-func chartAt(ctx context.Context, hash, revision, path string) (*manifest.File, error) {
+func (values chartValues) chartAt(ctx context.Context, hash, revision, path string) (*manifest.File, error) {
+	if strings.HasSuffix(path, ".tgz") {
+		return nil, fmt.Errorf("%s is a packaged chart, which --git cannot compare: name the folder of the chart", path)
+	}
 	packed, err := git(ctx, path, "archive", "--format=tar", hash, ".")
 	if err != nil {
 		return nil, err
@@ -112,7 +133,7 @@ func chartAt(ctx context.Context, hash, revision, path string) (*manifest.File, 
 	if err := unpack(bytes.NewReader(packed), dir); err != nil {
 		return nil, fmt.Errorf("unpack %s of %s: %w", path, revision, err)
 	}
-	return rendered(ctx, revision+":"+filepath.ToSlash(path), dir)
+	return values.rendered(ctx, revision+":"+filepath.ToSlash(path), dir)
 }
 
 // unpack writes the files of an archive below a folder, and no links.
@@ -146,29 +167,42 @@ func unpack(archive io.Reader, dir string) error {
 }
 
 // ofCluster reads the CRDs of a live cluster as kubectl gets them.
-func ofCluster(ctx context.Context, kubeContext string) ([]*manifest.File, error) {
-	args := []string{"get", "customresourcedefinitions.v1.apiextensions.k8s.io", "-o", "json"}
-	name := "<cluster>"
-	if kubeContext != "" {
-		args = append(args, "--context", kubeContext)
-		name = "<cluster " + kubeContext + ">"
-	}
-	text, err := output(ctx, "", "kubectl", args...)
+func ofCluster(ctx context.Context, from cluster.Source) ([]*manifest.File, error) {
+	var files []*manifest.File
+	err := cluster.Read(ctx, from, func(name string, text []byte) error {
+		var pretty bytes.Buffer // places are lines
+		if err := json.Indent(&pretty, text, "", "  "); err != nil {
+			return err
+		}
+		files = append(files, &manifest.File{Name: fmt.Sprintf("<%s>:%s", from, name), Text: pretty.Bytes()})
+		return nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("read the CRDs of the cluster: %w", err)
+		return nil, fmt.Errorf("%w\nSee that kubectl can read them: kubectl get crds%s", err, kubectlFlags(from))
 	}
-	return []*manifest.File{{Name: name, Text: text}}, nil
+	return files, nil
+}
+
+// kubectlFlags is how users name a cluster to kubectl.
+func kubectlFlags(from cluster.Source) (flags string) {
+	if from.Kubeconfig != "" {
+		flags += " --kubeconfig " + from.Kubeconfig
+	}
+	if from.Context != "" {
+		flags += " --context " + from.Context
+	}
+	return flags
 }
 
 // withCharts opens the files that paths name. Charts are rendered.
-func (a *App) withCharts(ctx context.Context, paths []string, s *settings) ([]*manifest.File, error) {
+func (a *App) withCharts(ctx context.Context, paths []string, s *settings, values chartValues) ([]*manifest.File, error) {
 	var files []*manifest.File
 	for _, p := range paths {
 		var more []*manifest.File
 		var err error
 		if isChart(p) {
 			more = make([]*manifest.File, 1)
-			more[0], err = rendered(ctx, filepath.ToSlash(p), p)
+			more[0], err = values.rendered(ctx, filepath.ToSlash(p), p)
 		} else {
 			more, err = a.open(ctx, []string{p}, s)
 		}
@@ -248,8 +282,8 @@ func (a *App) crdsByName(files []*manifest.File) (map[string]*manifest.Document,
 }
 
 // named returns the CRDs in the files that paths name. There must be one.
-func (a *App) named(ctx context.Context, paths []string, s *settings) (map[string]*manifest.Document, error) {
-	files, err := a.withCharts(ctx, paths, s)
+func (a *App) named(ctx context.Context, paths []string, s *settings, values chartValues) (map[string]*manifest.Document, error) {
+	files, err := a.withCharts(ctx, paths, s, values)
 	if err != nil {
 		return nil, err
 	}

@@ -82,6 +82,7 @@ conversion webhook.`,
 	flags.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip objects whose CRD is not given")
 	flags.BoolVar(&o.ifAny, "if-any", false, "do not fail if there is no object to validate or no folder of --crd, and leave out files that are not for Kubernetes; for hooks that pass all changed files")
 	flags.StringVar(&o.kubernetes, "kubernetes-version", offline.Latest.String(), "version whose built-in kinds and fields the objects may have: "+offline.Oldest.String()+" to "+offline.Latest.String())
+	fileFlags(cmd, "old")
 	Must(cmd.RegisterFlagCompletionFunc("subresource", cobra.FixedCompletions([]string{"status"}, cobra.ShellCompDirectiveNoFileComp)))
 	Must(cmd.RegisterFlagCompletionFunc("kubernetes-version", cobra.FixedCompletions(offline.Versions(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd

@@ -152,6 +152,10 @@ func (v *result) violation(version *compiled, l *locator, x *espalier.Violation)
 	d.Place = v.at(l.position(at))
 	if known {
 		d.Fix = version.hint(x, schema, d.Place)
+		if request.NotChecked(x) {
+			d.Last, d.Complete = true, true
+			d.Summary = "some CEL rules were not checked because of the other errors"
+		}
 	}
 	return d
 }

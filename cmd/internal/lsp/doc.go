@@ -5,7 +5,7 @@
 //
 //	editor ── didChange ──▶ text ── chunks ──▶ documents ── Engine ──▶ diagnostics ──▶ editor
 //	                          │                                 ▲
-//	                          └── outline ──▶ path ── schema ───┴── CRDs: open files, folders, settings
+//	                          └── outline ──▶ path ── schema ───┴── CRDs: open files, folders, settings, clusters
 //
 // A file of several documents is cut into chunks, one for each document. Only changed
 // chunks are parsed and validated again. The outline is a tolerant reading of a chunk's

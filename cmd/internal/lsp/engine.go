@@ -40,6 +40,10 @@ type Options struct {
 type Settings interface {
 	// Excludes reports whether commands leave a file or folder out.
 	Excludes(path string) bool
+	// CRDFiles are files, folders and patterns with CRDs.
+	CRDFiles() []string
+	// Context names the cluster whose CRDs count, too, by a context of the user's kubeconfig; empty for none.
+	Context() string
 }
 
 // Kinds are the CRDs that objects are validated by.

@@ -183,8 +183,9 @@ type publishParams struct {
 
 // The kinds of messages to the user.
 const (
-	messageError = 1
-	messageInfo  = 3
+	messageError   = 1
+	messageWarning = 2
+	messageInfo    = 3
 )
 
 type messageParams struct {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/espalier-dev/espalier/cmd/internal/cluster"
 	"github.com/espalier-dev/espalier/finding"
 )
 
@@ -46,13 +47,15 @@ type Server struct {
 	requests    map[jsonrpc2.ID]context.CancelFunc
 	settings    map[string]Settings // by folder
 	scanning    context.CancelFunc
+	clusters    clusters
 	exit        chan struct{}
 }
 
 // options are the editor's settings.
 type options struct {
 	Options
-	crds []string // patterns
+	crds    []string // patterns
+	cluster cluster.Source
 }
 
 // Serve talks to an editor until it exits. It reports an error if the editor goes away without saying so.

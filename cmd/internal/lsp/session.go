@@ -12,6 +12,7 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/espalier-dev/espalier/cmd/internal/cluster"
 	"github.com/espalier-dev/espalier/finding"
 )
 
@@ -63,6 +64,10 @@ func (s *Server) configure(raw json.RawMessage) error {
 		Severity      string   `json:"severity"`
 		IgnoreMissing bool     `json:"ignoreMissing"`
 		Kubernetes    string   `json:"kubernetesVersion"`
+		Cluster       struct {
+			Kubeconfig string `json:"kubeconfig"`
+			Context    string `json:"context"`
+		} `json:"cluster"`
 	}
 	var outer struct {
 		fields
@@ -74,10 +79,11 @@ func (s *Server) configure(raw json.RawMessage) error {
 	f := &outer.fields
 	if outer.Espalier != nil {
 		f = outer.Espalier
-	} else if f.CRDs == nil && f.Severity == "" && !f.IgnoreMissing && f.Kubernetes == "" {
+	} else if f.CRDs == nil && f.Severity == "" && !f.IgnoreMissing && f.Kubernetes == "" && f.Cluster.Kubeconfig == "" && f.Cluster.Context == "" {
 		return nil // editors also send settings of other servers
 	}
 	next := options{Options: Options{Severity: finding.Warning, IgnoreMissing: f.IgnoreMissing, Kubernetes: f.Kubernetes}, crds: f.CRDs}
+	next.cluster = cluster.Source{Kubeconfig: s.kubeconfig(f.Cluster.Kubeconfig), Context: f.Cluster.Context}
 	if f.Severity != "" {
 		severity, err := finding.ParseSeverity(f.Severity)
 		if err != nil {
@@ -167,6 +173,7 @@ func (s *Server) onOpen(r *jsonrpc2.Request) error {
 	}
 	s.documents[d.uri] = d
 	s.schedule(d)
+	s.readClusters()
 	return nil
 }
 
@@ -284,6 +291,7 @@ func (s *Server) onConfiguration(r *jsonrpc2.Request) error {
 
 // rescan reads the CRDs of all folders again. The caller holds the mutex.
 func (s *Server) rescan() {
+	s.readClusters()
 	if s.scanning != nil {
 		s.scanning()
 	}

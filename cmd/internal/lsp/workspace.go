@@ -19,7 +19,7 @@ const (
 	maxResident = 400 // CRDs that stay in memory
 )
 
-// workspace knows the CRDs of open files, of folders, and of the editor's settings.
+// workspace knows the CRDs of open files, of folders, of the editor's settings, and of clusters.
 type workspace struct {
 	engine Engine
 
@@ -27,7 +27,9 @@ type workspace struct {
 	scanned    bool
 	generation int // counts changes of the set of kinds
 	disk       map[string][]*stored
-	first      map[GroupKind]*stored // of disk: the one to use
+	remote     map[string][]*stored  // of clusters: files of the cache
+	reading    bool                  // clusters, whose CRDs are not known yet
+	first      map[GroupKind]*stored // of disk, or else of remote: the one to use
 	open       map[string][]CRD      // by path: those of files that are open in the editor
 	openKinds  map[GroupKind]CRD
 	resident   []*stored // those that are loaded, the last used last
@@ -71,7 +73,7 @@ func (w *workspace) read(path string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(found) == 0 && len(w.disk[path]) == 0 {
+	if len(found) == 0 && len(w.disk[path]) == 0 || w.remote[path] != nil {
 		return
 	}
 	w.set(path, found)
@@ -109,12 +111,45 @@ func (w *workspace) index() {
 			}
 		}
 	}
+	for path, all := range w.remote {
+		for _, s := range all {
+			if before, ok := w.first[s.kind]; !ok || w.remote[before.path] != nil && path < before.path {
+				w.first[s.kind] = s
+			}
+		}
+	}
+}
+
+// setRemote notes the CRDs of clusters, which files of the cache have. Files of the workspace come first: they are what
+// the user works on.
+func (w *workspace) setRemote(paths []string) {
+	found := make(map[string][]*stored)
+	for _, path := range paths {
+		for i, crd := range w.crdsOf(path) {
+			found[path] = append(found[path], &stored{kind: crd.GroupKind(), versions: crd.Versions(), path: path, number: i})
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.resident = slices.DeleteFunc(w.resident, func(s *stored) bool { return w.remote[s.path] != nil })
+	w.remote = found
+	w.index()
+}
+
+// await says whether CRDs of clusters are still to come.
+func (w *workspace) await(reading bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reading = reading
 }
 
 // setOpen notes the CRDs of a file that is open. It reports whether they are others than before.
 func (w *workspace) setOpen(path string, crds []CRD) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.remote[path] != nil {
+		return false // a file of the cache, opened to be read
+	}
 	before, ok := w.open[path]
 	if ok && slices.Equal(before, crds) {
 		return false
@@ -200,11 +235,11 @@ func (w *workspace) versions(kind GroupKind) []string {
 	return nil
 }
 
-// state returns the number of changes so far, and whether all folders have been read.
+// state returns the number of changes so far, and whether all folders and clusters have been read.
 func (w *workspace) state() (generation int, scanned bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.generation, w.scanned
+	return w.generation, w.scanned && !w.reading
 }
 
 // scan reads all files of folders, and those that patterns of the settings name.
@@ -216,8 +251,10 @@ func (w *workspace) scan(ctx context.Context, folders, patterns []string, settin
 		}
 	}
 	files := 0
+	patterns = slices.Clone(patterns)
 	for _, dir := range folders {
 		s := settings(dir)
+		patterns = append(patterns, s.CRDFiles()...)
 		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			switch {
 			case ctx.Err() != nil:

@@ -23,6 +23,7 @@ type Diagnostic struct {
 	Path     string           `json:"path,omitempty"`    // field path in the object
 	Pointer  string           `json:"pointer,omitempty"`
 	Place
+	Last  bool   `json:"-"`               // it follows from others of the file, and comes after them
 	Notes []Note `json:"notes,omitempty"` // more about it: the branches of allOf, anyOf and oneOf, the other side of a comparison
 }
 
@@ -75,7 +76,8 @@ type CheckInfo struct {
 }
 
 // Sort brings diagnostics into the order of the files' first mention, then of
-// lines; the gravest first where several are at one place.
+// lines; the gravest first where several are at one place. Those that follow from
+// others come last in their file.
 func (r *Report) Sort() {
 	order := make(map[string]int)
 	for _, s := range r.Subjects {
@@ -86,10 +88,17 @@ func (r *Report) Sort() {
 	slices.SortStableFunc(r.Diagnostics, func(a, b Diagnostic) int {
 		return cmp.Or(
 			cmp.Compare(order[a.File], order[b.File]), cmp.Compare(a.File, b.File),
-			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+			last(&a)-last(&b), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
 			cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Check, b.Check), cmp.Compare(a.Message, b.Message),
 		)
 	})
+}
+
+func last(d *Diagnostic) int {
+	if d.Last {
+		return 1
+	}
+	return 0
 }
 
 // Count returns how many diagnostics are of a severity.
