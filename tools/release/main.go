@@ -114,11 +114,8 @@ func (r *release) clear() error {
 // archive, and the size of the binary.
 func (r *release) pack(ctx context.Context, program, platform, temporary string, env []string) (string, int64, error) {
 	system, machine, _ := strings.Cut(platform, "/")
-	base := fmt.Sprintf("%s_%s_%s_%s", program, strings.TrimPrefix(r.version, "v"), system, machine)
 	source := "./cmd/" + program
-	if system == "windows" {
-		program += ".exe"
-	}
+	base, archive, program := names(program, r.version, platform)
 	binary := filepath.Join(temporary, base, program)
 	if err := r.build(ctx, system, machine, source, binary, env); err != nil {
 		return "", 0, err
@@ -135,11 +132,21 @@ func (r *release) pack(ctx context.Context, program, platform, temporary string,
 		{name: base + "/README.md", path: filepath.Join(r.root, "README.md"), mode: 0o644},
 		{name: base + "/" + program, path: binary, mode: 0o755},
 	}
-	write, archive := tarball, base+".tar.gz"
+	write := tarball
 	if system == "windows" {
-		write, archive = zipped, base+".zip"
+		write = zipped
 	}
 	return archive, sizeOf(binary), write(filepath.Join(r.out, archive), entries, r.time)
+}
+
+// names are those of the folder in the archive, of the archive, and of the program. action/install.sh knows them, too.
+func names(program, version, platform string) (base, archive, binary string) {
+	system, machine, _ := strings.Cut(platform, "/")
+	base = fmt.Sprintf("%s_%s_%s_%s", program, strings.TrimPrefix(version, "v"), system, machine)
+	if system == "windows" {
+		return base, base + ".zip", program + ".exe"
+	}
+	return base, base + ".tar.gz", program
 }
 
 // build compiles the program. Nothing of the builder's own settings counts but the
