@@ -77,13 +77,13 @@ func inTemplates(path string) bool {
 	return false
 }
 
-// largestPatch is far above what such a patch has, with certificates, too. CRDs are not read twice.
+// largestPatch is far above what such a patch has, with certificates, too.
 const largestPatch = 64 << 10
 
 // patchesCRD reports whether a CRD has the form of the patches that kubebuilder makes, and that
 // kustomizations name only in comments until they are used: annotations, or how to convert.
 func patchesCRD(d *manifest.Document) bool {
-	if len(d.JSON) > largestPatch {
+	if len(d.JSON) > largestPatch || bytes.Contains(d.JSON, []byte(`"versions":`)) {
 		return false
 	}
 	var top map[string]json.RawMessage
