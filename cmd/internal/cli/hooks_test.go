@@ -161,9 +161,30 @@ func TestAction(t *testing.T) {
 			t.Errorf("%s has no -o", name)
 		}
 	}
+	scripts := 0
 	for _, step := range action.Runs.Steps {
-		if strings.Contains(step.Run, "${{") {
-			t.Errorf("an input is part of a shell command: %s", step.Run)
+		if step.Run == "" {
+			continue
+		}
+		scripts++
+		// Without an input in a shell command, and with what the script reads.
+		name, ok := strings.CutPrefix(strings.TrimSuffix(step.Run, `"`), `bash "$GITHUB_ACTION_PATH/action/`)
+		script, err := os.ReadFile("../../../action/" + name)
+		if !ok || err != nil {
+			t.Errorf("the step %q runs no script of the action: %v", step.Run, err)
+		}
+		for variable := range step.Env {
+			if !regexp.MustCompile(`\$\{?` + variable + `\b`).Match(script) {
+				t.Errorf("%s does not read %s", name, variable)
+			}
+		}
+	}
+	if scripts != 2 {
+		t.Errorf("the action runs %d scripts", scripts)
+	}
+	for input := range action.Inputs {
+		if !strings.Contains(string(text), "inputs."+input) {
+			t.Errorf("the action does not use the input %s", input)
 		}
 	}
 }
