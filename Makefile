@@ -56,7 +56,7 @@ verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run ev
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline charts controllers deploy-check envtest search-diff soak explore advice robustness mutants ## Run every suite that verify leaves out (hours)
+nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline charts controllers deploy-check envtest search-diff soak explore advice hooks robustness mutants ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -270,6 +270,13 @@ editor: ## Run a session with the language server in Neovim without a screen and
 	$(call step,run the language server in Neovim)
 	@command -v nvim > /dev/null || { echo "nvim is missing: install Neovim"; exit 1; }
 	@mkdir -p $(BIN) && $(WORKSPACE) $(GO) build -o $(BIN)/espalier ./cmd/espalier && sh editors/neovim/run.sh $(BIN)/espalier
+
+# Not part of verify: it needs pre-commit.
+.PHONY: hooks
+hooks: ## Run the pre-commit hooks with pre-commit on a kubebuilder project, a Helm chart and a repository with docker-compose (minutes)
+	$(call step,run pre-commit on ordinary repositories)
+	@command -v pre-commit > /dev/null || { echo "pre-commit is missing: apt install pre-commit, or pipx install pre-commit"; exit 1; }
+	@cd conformance && $(TEST) -count=1 -timeout 30m -v ./hooks -hooks
 
 .PHONY: bench-server
 bench-server: tools ## Measure rates, CPU and memory of the server, of upstream's and of bare etcd (about 15 minutes)

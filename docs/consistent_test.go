@@ -81,7 +81,7 @@ func TestPagesAreConsistent(t *testing.T) {
 		"design/0002-validation.md":     {"upstream-features"},
 		"../.pre-commit-hooks.yaml":     {"rev: main", "@latest"},
 		"../action.yml":                 {"@main", "latest"},
-		"guides/command-line.md":        {"rev: main", "espalier@main"},
+		"guides/ci.md":                  {"rev: main", "espalier@main", "@latest"},
 	} {
 		text := page(t, file)
 		for _, words := range stale {

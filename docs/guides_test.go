@@ -63,6 +63,30 @@ func TestGuidesAreRun(t *testing.T) {
 	}
 }
 
+// TestConfigurationsAreRun: each command of espalier that the guide to CI shows in a file for a CI system is also in one of its sessions,
+// which are run.
+func TestConfigurationsAreRun(t *testing.T) {
+	text := page(t, "guides/ci.md")
+	run := map[string]bool{}
+	for _, session := range regexp.MustCompile("(?ms)^```console\n(.*?)^```\n").FindAllStringSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile(`(?m)^\$ (.*)$`).FindAllStringSubmatch(session[1], -1) {
+			run[m[1]] = true
+		}
+	}
+	shown := 0
+	for _, file := range regexp.MustCompile("(?ms)^```(?:yaml|groovy|sh)\n(.*?)^```\n").FindAllStringSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile(`(?m)^\s*(?:- |- run: |sh ')(espalier [a-z].*?)'?$`).FindAllStringSubmatch(file[1], -1) {
+			shown++
+			if !run[m[1]] {
+				t.Errorf("the guide to CI shows %q and does not run it", m[1])
+			}
+		}
+	}
+	if shown < 4 {
+		t.Errorf("the guide to CI shows %d commands: is this test still about its form?", shown)
+	}
+}
+
 func parsed(t *testing.T, file string, source []byte) (*ast.File, *token.FileSet) {
 	t.Helper()
 	fset := token.NewFileSet()

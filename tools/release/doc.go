@@ -1,5 +1,5 @@
 // Command release builds what is published of a commit: a static binary for each
-// platform, packed with the licence and the README, a software bill of materials of
+// platform, packed with the licence, the README and manual pages, a software bill of materials of
 // each, and the checksums of all.
 //
 //	git ──▶ version, commit, time

@@ -10,7 +10,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -80,10 +82,14 @@ func (r *release) make(ctx context.Context, env []string) error {
 		return err
 	}
 	defer os.RemoveAll(temporary)
+	manuals, err := r.manuals(ctx, temporary, env)
+	if err != nil {
+		return err
+	}
 	for _, platform := range r.platforms {
 		for _, program := range programs {
 			begin := time.Now()
-			name, size, err := r.pack(ctx, program, platform, temporary, env)
+			name, size, err := r.pack(ctx, program, platform, temporary, manuals[program], env)
 			if err != nil {
 				return fmt.Errorf("%s for %s: %w", program, platform, err)
 			}
@@ -112,13 +118,10 @@ func (r *release) clear() error {
 
 // pack builds and packs one program for one platform. It returns the name of the
 // archive, and the size of the binary.
-func (r *release) pack(ctx context.Context, program, platform, temporary string, env []string) (string, int64, error) {
+func (r *release) pack(ctx context.Context, program, platform, temporary string, manual []string, env []string) (string, int64, error) {
 	system, machine, _ := strings.Cut(platform, "/")
-	base := fmt.Sprintf("%s_%s_%s_%s", program, strings.TrimPrefix(r.version, "v"), system, machine)
 	source := "./cmd/" + program
-	if system == "windows" {
-		program += ".exe"
-	}
+	base, archive, program := names(program, r.version, platform)
 	binary := filepath.Join(temporary, base, program)
 	if err := r.build(ctx, system, machine, source, binary, env); err != nil {
 		return "", 0, err
@@ -135,11 +138,48 @@ func (r *release) pack(ctx context.Context, program, platform, temporary string,
 		{name: base + "/README.md", path: filepath.Join(r.root, "README.md"), mode: 0o644},
 		{name: base + "/" + program, path: binary, mode: 0o755},
 	}
-	write, archive := tarball, base+".tar.gz"
+	write := tarball
 	if system == "windows" {
-		write, archive = zipped, base+".zip"
+		write, manual = zipped, nil // Windows has no man
+	}
+	for _, page := range manual {
+		entries = append(entries, entry{name: base + "/man/man1/" + filepath.Base(page), path: page, mode: 0o644})
 	}
 	return archive, sizeOf(binary), write(filepath.Join(r.out, archive), entries, r.time)
+}
+
+// manuals lets each program write its manual pages, and returns their paths by program. It builds the programs for
+// this machine, which may not be one of the platforms.
+func (r *release) manuals(ctx context.Context, temporary string, env []string) (map[string][]string, error) {
+	pages := map[string][]string{}
+	for _, program := range programs {
+		dir := filepath.Join(temporary, "man", program)
+		binary := filepath.Join(temporary, "native", program)
+		if err := r.build(ctx, runtime.GOOS, runtime.GOARCH, "./cmd/"+program, binary, env); err != nil {
+			return nil, fmt.Errorf("%s for this machine: %w", program, err)
+		}
+		cmd := exec.CommandContext(ctx, binary, "man", dir)
+		cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH="+strconv.FormatInt(r.time.Unix(), 10))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%s man: %w\n%s", program, err, out)
+		}
+		found, err := filepath.Glob(filepath.Join(dir, "*.1"))
+		if err != nil || len(found) == 0 {
+			return nil, errors.Join(fmt.Errorf("%s man writes no pages", program), err)
+		}
+		pages[program] = found
+	}
+	return pages, nil
+}
+
+// names are those of the folder in the archive, of the archive, and of the program. action/install.sh knows them, too.
+func names(program, version, platform string) (base, archive, binary string) {
+	system, machine, _ := strings.Cut(platform, "/")
+	base = fmt.Sprintf("%s_%s_%s_%s", program, strings.TrimPrefix(version, "v"), system, machine)
+	if system == "windows" {
+		return base, base + ".zip", program + ".exe"
+	}
+	return base, base + ".tar.gz", program
 }
 
 // build compiles the program. Nothing of the builder's own settings counts but the

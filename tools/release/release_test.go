@@ -34,7 +34,24 @@ func repository(t *testing.T) string {
 	write(t, dir, "cmd/go.mod", "module github.com/espalier-dev/espalier/cmd\n\ngo 1.26\n")
 	write(t, dir, "cmd/internal/cli/cli.go", "package cli\n\nvar release string\n\n// Version is set by the linker.\nfunc Version() string { return release }\n")
 	for _, program := range programs {
-		write(t, dir, "cmd/"+program+"/main.go", "package main\n\nimport \"github.com/espalier-dev/espalier/cmd/internal/cli\"\n\nfunc main() { print(cli.Version()) }\n")
+		write(t, dir, "cmd/"+program+"/main.go", `package main
+
+import (
+	"os"
+
+	"github.com/espalier-dev/espalier/cmd/internal/cli"
+)
+
+func main() {
+	if len(os.Args) > 2 && os.Args[1] == "man" {
+		if os.MkdirAll(os.Args[2], 0o755) != nil || os.WriteFile(os.Args[2]+"/`+program+`.1", []byte(cli.Version()+" "+os.Getenv("SOURCE_DATE_EPOCH")), 0o644) != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	print(cli.Version())
+}
+`)
 	}
 	t.Setenv("GIT_AUTHOR_DATE", commitTime.Format(time.RFC3339))
 	t.Setenv("GIT_COMMITTER_DATE", commitTime.Format(time.RFC3339))
@@ -91,8 +108,11 @@ func TestTwice(t *testing.T) {
 	if printed, err := exec.Command(program).CombinedOutput(); err != nil || string(printed) != "v1.2.3" {
 		t.Errorf("the program prints %q: %v", printed, err)
 	}
-	if files[base+"/LICENSE"] != "licence\n" || files[base+"/README.md"] != "readme\n" || len(files) != 3 {
+	if files[base+"/LICENSE"] != "licence\n" || files[base+"/README.md"] != "readme\n" || len(files) != 4 {
 		t.Errorf("the archive has %d files", len(files))
+	}
+	if page, want := files[base+"/man/man1/espalier.1"], fmt.Sprintf("v1.2.3 %d", commitTime.Unix()); page != want {
+		t.Errorf("the manual page is %q, not %q", page, want)
 	}
 }
 

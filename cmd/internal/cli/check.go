@@ -67,7 +67,7 @@ refuse them. --field-validation sets what kubectl calls --validate.`,
 	fileFlags(cmd, "old")
 	cmd.Flags().StringVar(&o.kubernetes, "kubernetes", "", "the version of Kubernetes, such as 1.34, whose CEL functions rules may use (default: the newest known)")
 	cmd.Flags().BoolVar(&o.noLint, "no-lint", false, "report only what API servers report, no advice")
-	cmd.Flags().BoolVar(&o.ifAny, "if-any", false, "do not fail if the files contain no CRD, and leave out files that are not for Kubernetes; for hooks that pass all changed files")
+	cmd.Flags().BoolVar(&o.ifAny, "if-any", false, "do not fail if the files contain no CRD, and leave out files that are not for Kubernetes; for hooks that pass all changed files. Only errors make it exit with 1, unless --fail-on or the settings say otherwise")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "also warn where API servers accept more than JSON Schema does; nearly every schema gets such warnings")
 	return cmd
 }
@@ -80,6 +80,7 @@ func (a *App) check(ctx context.Context, files []string, o checkOptions) error {
 	if err != nil {
 		return err
 	}
+	a.gate.hook = o.ifAny
 	c := &checker{options: o, lint: lint.Options{CompatibilityVersion: o.kubernetes}}
 	if c.lint.Enable, c.lint.Disable = s.lintChecks(); len(o.old) > 0 {
 		if c.old, err = a.named(ctx, o.old, s, nil); err != nil {

@@ -16,6 +16,7 @@ type gate struct {
 	failOn        string
 	baseline      string
 	writeBaseline bool
+	hook          bool // warnings do not fail unless they are asked to
 }
 
 // gateFlags are for commands that are steps of CI.
@@ -59,6 +60,9 @@ func (a *App) finish(command string, r *report.Report, s *settings) error {
 	failOn := a.gate.failOn
 	if failOn == "" {
 		failOn = s.FailOn
+	}
+	if failOn == "" && a.gate.hook {
+		failOn = finding.Error.String()
 	}
 	fails, err := failLevel(failOn)
 	if err != nil {

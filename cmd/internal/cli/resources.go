@@ -60,7 +60,7 @@ func crdFlag(cmd *cobra.Command, into *[]string) {
 
 // resources reads the CRDs in crds and those among the objects. There must be one.
 func (a *App) resources(ctx context.Context, crds, objects []string, s *settings) (resources, error) {
-	all, err := a.foundCRDs(ctx, crds, objects, s)
+	all, err := a.foundCRDs(ctx, crds, objects, s, false)
 	if err == nil && len(all) == 0 {
 		err = noCRDs(objects)
 	}
@@ -72,9 +72,19 @@ func noCRDs(objects []string) error {
 	return fmt.Errorf("no CRD in %s: give files or folders with --crd", strings.Join(objects, ", "))
 }
 
-// foundCRDs reads the CRDs in crds and those among the objects.
-func (a *App) foundCRDs(ctx context.Context, crds, objects []string, s *settings) (resources, error) {
+// foundCRDs reads the CRDs in crds and those among the objects. With lenient, for hooks, crds need
+// have none, and a CRD that differs in two files is left out with its objects.
+func (a *App) foundCRDs(ctx context.Context, crds, objects []string, s *settings, lenient bool) (resources, error) {
 	all := make(resources)
+	twice := map[groupKind]*twiceError{}
+	add := func(d *manifest.Document, right resources) error {
+		err := all.add(d, right)
+		if differs := (*twiceError)(nil); lenient && errors.As(err, &differs) {
+			twice[differs.key] = differs
+			return nil
+		}
+		return err
+	}
 	if slices.Contains(crds, manifest.Stdin) && slices.Contains(objects, manifest.Stdin) {
 		return nil, errors.New("standard input can be read only once: give a file for --crd or for the objects")
 	}
@@ -87,25 +97,41 @@ func (a *App) foundCRDs(ctx context.Context, crds, objects []string, s *settings
 			return nil, err
 		}
 		for _, d := range docs {
-			if err := all.add(d, nil); err != nil {
+			if err := add(d, nil); err != nil {
 				return nil, err
 			}
 		}
-		if len(all) == 0 {
+		if len(all) == 0 && !lenient {
 			return nil, fmt.Errorf("no CustomResourceDefinition in %s", strings.Join(crds, ", "))
 		}
 	}
-	return all, a.among(ctx, objects, s, all)
+	if err := a.among(ctx, objects, s, maps.Clone(all), add); err != nil {
+		return nil, err
+	}
+	for key, differs := range twice {
+		delete(all, key)
+		fmt.Fprintf(a.Err, "%s: objects of kind %s are not validated: %v\n", a.Name, key.kind, differs)
+	}
+	return all, nil
+}
+
+// twiceError says that two files have a CRD in different forms.
+type twiceError struct {
+	key                 groupKind
+	name, first, second string
+}
+
+func (e *twiceError) Error() string {
+	return fmt.Sprintf("%s is in %s and, otherwise, in %s: leave one out", e.name, e.first, e.second)
 }
 
 // among adds the CRDs in files of objects that --crd does not name. Standard input is kept,
 // to be read again. What cannot be read or parsed is reported when the objects are read.
-func (a *App) among(ctx context.Context, objects []string, s *settings, all resources) error {
+func (a *App) among(ctx context.Context, objects []string, s *settings, named resources, add func(*manifest.Document, resources) error) error {
 	files, err := s.expand(ctx, objects)
 	if err != nil {
 		return err
 	}
-	named := maps.Clone(all)
 	for _, path := range files {
 		if path == manifest.Stdin {
 			text, err := io.ReadAll(a.In)
@@ -121,7 +147,7 @@ func (a *App) among(ctx context.Context, objects []string, s *settings, all reso
 		}
 		found, _ := manifest.Objects(f)
 		for _, object := range found {
-			if err := all.add(object, named); err != nil {
+			if err := add(object, named); err != nil {
 				return err
 			}
 		}
@@ -148,7 +174,7 @@ func (all resources) add(d *manifest.Document, right resources) error {
 		if right[key] != nil || sameJSON(before.document.JSON, d.JSON) {
 			return nil
 		}
-		return fmt.Errorf("%s is in %s and, otherwise, in %s: leave one out", parsed.Name, before.document.File.Name, d.File.Name)
+		return &twiceError{key: key, name: parsed.Name, first: before.document.File.Name, second: d.File.Name}
 	}
 	d.File.Lines() // finds them now: places are asked for by several goroutines
 	r := &resource{document: d, crd: parsed, versions: make(map[string]*compiled)}

@@ -64,6 +64,7 @@ var commands = []Command{
 	serverCommand("serve", ServeShort),
 	serverCommand("envtest", EnvtestShort),
 	NewVersion,
+	NewMan,
 }
 
 // The help lists commands in the order of the work.

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -43,12 +41,14 @@ func (f *findings) subject(d *manifest.Document, object string) {
 // scan calls each for every object in the files that paths name, from several
 // goroutines but for the objects of a file in order, and collects what they
 // find in the order of the files. What cannot be read or parsed is a finding. With ours,
-// files that are not for Kubernetes are left out.
+// files that are not for Kubernetes are left out. Kustomizations and their patches are read
+// only if paths name them.
 func (a *App) scan(ctx context.Context, paths []string, s *settings, ours bool, each func(*manifest.Document, *findings)) (*report.Report, error) {
 	files, err := s.expand(ctx, paths)
 	if err != nil {
 		return nil, err
 	}
+	sieve := newSieve(paths, ours)
 	results := make([]findings, len(files))
 	bar := a.progress(len(files))
 	defer bar.stop()
@@ -61,7 +61,7 @@ func (a *App) scan(ctx context.Context, paths []string, s *settings, ours bool, 
 				if i >= len(files) || ctx.Err() != nil {
 					return
 				}
-				a.scanFile(files[i], &results[i], ours, each)
+				a.scanFile(files[i], &results[i], sieve, each)
 				bar.add()
 			}
 		})
@@ -82,7 +82,7 @@ func (a *App) scan(ctx context.Context, paths []string, s *settings, ours bool, 
 // about ten times the space of its text.
 const large = 256 << 10
 
-func (a *App) scanFile(path string, into *findings, ours bool, each func(*manifest.Document, *findings)) {
+func (a *App) scanFile(path string, into *findings, s *sieve, each func(*manifest.Document, *findings)) {
 	f, err := manifest.Open(path, a.In)
 	if err != nil {
 		into.add(unreadableFile(path, err))
@@ -93,13 +93,14 @@ func (a *App) scanFile(path string, into *findings, ours bool, each func(*manife
 		defer a.oneLarge.Unlock()
 	}
 	objects, err := manifest.Objects(f)
+	wants := s.wants(f, path)
 	for _, object := range objects {
-		if !ours || object.Kind != "" || object.APIVersion != "" {
+		if wants(object) {
 			each(object, into)
 		}
 	}
 	for _, err := range manifest.Errors(err) {
-		if !ours || isOurs(f) {
+		if !s.ours || isOurs(f) {
 			into.add(SyntaxDiagnostic(f, err))
 		}
 	}
@@ -110,15 +111,6 @@ func (a *App) scanFile(path string, into *findings, ours bool, each func(*manife
 func unreadableFile(path string, err error) report.Diagnostic {
 	return report.Diagnostic{Check: idFileUnreadable, Severity: finding.Error, Message: "read the file: " + err.Error(), Why: explanation(idFileUnreadable),
 		Fix: fix(idFileUnreadable), Place: report.Place{File: filepath.ToSlash(path)}}
-}
-
-// typed is a line of YAML or JSON that every object of Kubernetes has.
-var typed = regexp.MustCompile(`(?m)^\s*"?apiVersion"?\s*:`)
-
-// isOurs reports whether a file that cannot be parsed is meant for Kubernetes. Templates
-// become YAML only when they are rendered.
-func isOurs(f *manifest.File) bool {
-	return typed.Match(f.Text) && !bytes.Contains(f.Text, []byte("{{"))
 }
 
 // SyntaxDiagnostic shows an error of parsing a file.

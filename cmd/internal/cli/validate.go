@@ -80,7 +80,7 @@ conversion webhook.`,
 	fieldsFlag(cmd, &o.fields)
 	flags.StringVar(&o.subresource, "subresource", "", "validate an update of this subresource, with --old: status")
 	flags.BoolVar(&o.ignoreMissing, "ignore-missing", false, "skip objects whose CRD is not given")
-	flags.BoolVar(&o.ifAny, "if-any", false, "do not fail if there is no object to validate or no folder of --crd, and leave out files that are not for Kubernetes; for hooks that pass all changed files")
+	flags.BoolVar(&o.ifAny, "if-any", false, "do not fail if there is no object to validate or no folder of --crd, and leave out files that are not for Kubernetes; for hooks that pass all changed files. Only errors make it exit with 1, unless --fail-on or the settings say otherwise")
 	flags.StringVar(&o.kubernetes, "kubernetes-version", offline.Latest.String(), "version whose built-in kinds and fields the objects may have: "+offline.Oldest.String()+" to "+offline.Latest.String())
 	fileFlags(cmd, "old")
 	Must(cmd.RegisterFlagCompletionFunc("subresource", cobra.FixedCompletions([]string{"status"}, cobra.ShellCompDirectiveNoFileComp)))
@@ -96,11 +96,12 @@ func (a *App) validate(ctx context.Context, files []string, o validateOptions) e
 	if err != nil {
 		return err
 	}
+	a.gate.hook = o.ifAny
 	v := &validator{options: o}
 	if o.ifAny {
 		o.crds = existing(o.crds)
 	}
-	if v.resources, err = a.foundCRDs(ctx, o.crds, files, s); err != nil {
+	if v.resources, err = a.foundCRDs(ctx, o.crds, files, s, o.ifAny); err != nil {
 		return err
 	}
 	if len(o.old) > 0 {

@@ -333,6 +333,9 @@ func hintType(want string, at report.Place) string {
 		return ""
 	}
 	token := string(line[at.Column-1 : at.EndColumn-1])
+	if strings.HasPrefix(strings.TrimLeft(string(line[at.EndColumn-1:]), " "), ":") {
+		return "" // it is the key of a list or an object, for which quotes do nothing
+	}
 	bare := strings.Trim(token, `'"`)
 	quoted := bare != token
 	_, notInt := strconv.ParseInt(bare, 10, 64)

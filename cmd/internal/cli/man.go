@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// NewMan makes the command man. It is hidden: packages of the program run it, and few users do.
+func NewMan(a *App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "man DIR",
+		Short: "Write the manual pages of this program",
+		Long: `Man writes a page of section 1 for each command to a folder. Their date is that of
+SOURCE_DATE_EPOCH, if it is set, and otherwise today.`,
+		Example: a.Example(`
+  # Install the pages for one user
+  %[1]s man ~/.local/share/man/man1`),
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE:   func(cmd *cobra.Command, args []string) error { return a.man(cmd.Root(), args[0]) },
+	}
+}
+
+func (a *App) man(root *cobra.Command, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root.DisableAutoGenTag = true
+	header := &doc.GenManHeader{Section: "1", Source: root.Name() + " " + Version(), Manual: "Espalier"}
+	if err := doc.GenManTree(root, header, dir); err != nil {
+		return fmt.Errorf("write the manual pages: %w", err)
+	}
+	pages, err := filepath.Glob(filepath.Join(dir, root.Name()+"*.1"))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Err, "%d pages written to %s\n", len(pages), dir)
+	return nil
+}
