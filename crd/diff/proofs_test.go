@@ -220,6 +220,9 @@ func TestImplications(t *testing.T) {
 		{"l.all(e, f, e < 2)", "l.all(e, f, e < 3)", false}, {"l.all(e, e < 2)", "l.all(e, f, e < 3)", false}, {"l.all(e, f, e < 2)", "l.all(e, e < 3)", false},
 		{"false", "a", true}, {"a", "true", true}, {"true", "a", false}, {"a", "false", false}, {"a", "b", false},
 		{"x == 1", "x in [2, 1]", true}, {"x == 3", "x in [2, 1]", false}, {"x < 1", "x in [2, 1]", false}, {"x == 1", "y in [1]", false}, {"x == 1", "x in l", false},
+		// The other members of a list must not fail.
+		{"x == 1", "x in [1, y]", false}, {"x in [1]", "x in [1, y.z]", false}, {"x == y", "x in [1, y]", true}, {"x in [y, z]", "x in [z, 1, y]", true},
+		{"x == y", "x in [?y]", false}, {"x in [?y]", "x in [y]", false}, {"x in [y]", "x in [?y]", false},
 		{"x in [1, 2]", "x in [3, 2, 1]", true}, {"x in [1, 4]", "x in [3, 2, 1]", false}, {"x in l", "x in [1]", false}, {"x in [1]", "x in l", false},
 		{"x < 1", "y < 2", false}, {"x < y", "x < 2", false}, {"x < 1", "x < y", false}, {"x < '1'", "x < '2'", false}, {"x < 1.0", "x < 2", false}, {"x < 1", "x < 2.0", false},
 		// Formatting makes no difference, and everything else does.
