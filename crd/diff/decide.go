@@ -49,9 +49,6 @@ func (c *comparer) decide(changes []Change, pair *witness.Pair) {
 		if about.hint != "" {
 			focus.Hints = []string{about.hint}
 		}
-		if about.keyword == "nullable" {
-			focus.Hints = []string{"null"}
-		}
 		w, result := pair.Find(focus)
 		switch {
 		case result == witness.Found:

@@ -55,6 +55,8 @@ func TestDecides(t *testing.T) {
 		{"a rule about an optional field", fields, fields + rule("has(self.a)"), diff.Breaking, `{}`},
 		{"a rule that reads a bounded optional field", small, small + rule("self.a >= 1"), diff.Breaking, `{}`},
 		{"a size of an optional field", fields, fields + rule("size(self.a) >= 0"), diff.Breaking, `{}`},
+		{"a size of a field of the old object", fields, fields + rule("size(oldSelf.a) >= 0"), diff.Risky, ""},
+		{"items that may be null", `"type":"array","items":{"x-kubernetes-preserve-unknown-fields":true}`, `"type":"array","items":{"type":"object","x-kubernetes-preserve-unknown-fields":true}`, diff.Breaking, ""},
 		{"a size of what may fail", fields, fields + rule("size(self.a + self.b) >= 0"), diff.Breaking, `{}`},
 		{"a size of a bounded text", text + `,"maxLength":5,"allOf":[{"maxLength":9}]`, text + `,"maxLength":5,"allOf":[{"maxLength":9}]` + rule("size(self) <= 5"), diff.Safe, ""},
 		{"one of two fields is present", small, small + rule("(has(self.a) || has(self.b)) ? self.a >= 1 : true"), diff.Breaking, `{"b":1}`},
