@@ -91,12 +91,11 @@ func init() {
 	}
 }
 
-// languages returns the language of new expressions and that of stored ones.
+// languages returns the language of new expressions and that of stored ones, if there are any.
 func (o *CheckOptions) languages() (list [2]*language, err error) {
 	if list[0], err = newRulesLanguage(o.CompatibilityVersion); err != nil {
 		return list, err
 	}
-	list[1] = list[0]
 	if len(o.Stored.Rules)+len(o.Stored.Messages) > 0 {
 		list[1], err = storedLanguage()
 	}

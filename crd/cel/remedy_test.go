@@ -24,6 +24,8 @@ func TestRemedies(t *testing.T) {
 		{"only together too much", specWith(`"hosts":{"type":"array","maxItems":9,"items":{"type":"string"}}`, strings.Repeat(`{"rule":"self.hosts.all(x, x != 'a')"},`, 49)+rule("hosts", "hosts")), "maxLength 253 at /properties/spec/properties/hosts/items"},
 		{"real values are too much", specWith(`"caBundles":{"type":"array","maxItems":2000,"items":{"type":"string"}}`, rule("caBundles")), ""},
 		{"what has no bound", `{"type":"object","x-kubernetes-validations":[{"rule":"self.metadata.name.matches('` + strings.Repeat("a", 2000) + `')"}]}`, "none"},
+		{"a message", specWith(`"hosts":{"type":"array","maxItems":90,"items":{"type":"string"}}`, `{"rule":"true","messageExpression":"`+fmt.Sprintf(search, "hosts")+` ? 'a' : 'b'"}`), "maxLength 253 at /properties/spec/properties/hosts/items"},
+		{"values of a map", specWith(`"hosts":{"type":"object","maxProperties":90,"additionalProperties":{"type":"string"}}`, `{"rule":"self.hosts.all(k, self.hosts.exists_one(l, self.hosts[k] == self.hosts[l]))"}`), "maxLength 253 at /properties/spec/properties/hosts/additionalProperties"},
 		{"a loop around and a text", specWith(`"l":{"type":"array","items":{"type":"object","properties":{"host":{"type":"string","x-kubernetes-validations":[{"rule":"self.matches('^[a-z]+$')"}]}}}}`, `{"rule":"true"}`),
 			"maxItems 1024 at /properties/spec/properties/l, maxLength 253 at /properties/spec/properties/l/items/properties/host"},
 	} {

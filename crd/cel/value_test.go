@@ -71,6 +71,16 @@ func TestValuesAreThoseOfTheAPIServer(t *testing.T) {
 	}
 }
 
+// A number that is written as an integer has no sign if it is zero.
+func TestNegativeZero(t *testing.T) {
+	schema := specWith(`"n":{"type":"number"}`, `{"rule":"1.0 / self.n > 0.0"}`)
+	for value, valid := range map[string]bool{"0": true, "-0": true, "2": true, "-0.5": false} {
+		if v := validate(t, schema, `{"spec":{"n":`+value+`}}`, ""); v.Valid() != valid {
+			t.Errorf("%s: %v", value, rendered(v.Errors))
+		}
+	}
+}
+
 func TestWhatRulesCannotSee(t *testing.T) {
 	for rule, why := range map[string]string{
 		`has(self.any)`:                              "undefined field 'any'",

@@ -234,6 +234,7 @@ func TestNumbers(t *testing.T) {
 
 func TestStrings(t *testing.T) {
 	const text = `"type":"string"`
+	const sized = `"x-kubernetes-validations":[{"rule":"size(self) > 3"}]`
 	runFieldCases(t, []fieldCase{
 		{"maxLength lowered", text + `,"maxLength":5`, text + `,"maxLength":4`, `"abcde"`, only("breaking WS max-length-lowered 5 → 4")},
 		{"maxLength raised", text + `,"maxLength":4`, text + `,"maxLength":5`, "", only("safe R max-length-raised 4 → 5")},
@@ -272,6 +273,10 @@ func TestStrings(t *testing.T) {
 			only("risky WRS format-removed date →")},
 		{"rules see a uuid as a string", text + `,"format":"uuid","x-kubernetes-validations":[{"rule":"true"}]`, text + `,"x-kubernetes-validations":[{"rule":"true"}]`, "",
 			only("safe R format-removed uuid →")},
+		{"rules see bytes", text + `,"enum":["aaaa"],` + sized, text + `,"enum":["aaaa"],"format":"byte",` + sized, `"aaaa"`, only("risky WS format-changed → byte")},
+		{"rules see bytes where a format leaves allOf", text + `,"allOf":[{"format":"byte"}],` + sized, text + `,"format":"byte",` + sized, `"aaaa"`, only("risky WS format-changed → byte")},
+		{"rules see a string where a format moves into allOf", text + `,"format":"byte",` + sized, text + `,"allOf":[{"format":"byte"}],` + sized, "", only("risky WS format-changed byte →")},
+		{"rules see a uuid as a string also if it is new", text + `,"enum":["6ba7b810-9dad-11d1-80b4-00c04fd430c8"],` + sized, text + `,"enum":["6ba7b810-9dad-11d1-80b4-00c04fd430c8"],"format":"uuid",` + sized, "", nil},
 		{"without rules a date is a string", text + `,"format":"date"`, text, "", only("safe R format-removed date →")},
 	})
 }

@@ -69,9 +69,6 @@ func settle(x *Change, about *subject, find func(witness.Focus) (witness.Witness
 	if about.hint != "" {
 		focus.Hints = []string{about.hint}
 	}
-	if about.keyword == "nullable" {
-		focus.Hints = []string{"null"}
-	}
 	w, result := find(focus)
 	if result == witness.Found {
 		x.Level = Breaking

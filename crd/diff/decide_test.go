@@ -12,6 +12,9 @@ import (
 func TestDecides(t *testing.T) {
 	const fields = `"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}`
 	const more = `"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"string"},"d":{"type":"string"}}`
+	const text = `"type":"string"`
+	const small = `"type":"object","properties":{"a":{"type":"integer","minimum":1},"b":{"type":"integer","minimum":1}}`
+	const needed = `"type":"object","required":["a","b"],"properties":{"a":{"type":"integer","minimum":1},"b":{"type":"string"}}`
 	rule := func(text string) string { return `,"x-kubernetes-validations":[{"rule":"` + text + `"}]` }
 	for _, c := range []struct {
 		name, old, now string
@@ -48,6 +51,42 @@ func TestDecides(t *testing.T) {
 		{"a guard and a bound", `"type":"object","properties":{"a":{"type":"integer","minimum":1}}`, `"type":"object","properties":{"a":{"type":"integer","minimum":1}}` + rule("!has(self.a) || self.a > 0"), diff.Safe, ""},
 		{"a rule about updates", `"type":"string"`, `"type":"string"` + rule("self == oldSelf"), diff.Breaking, ""},
 		{"a rule about updates of new fields", fields, more + rule("!has(self.c) || self.c == oldSelf.c"), diff.Safe, ""},
+
+		{"a rule about an optional field", fields, fields + rule("has(self.a)"), diff.Breaking, `{}`},
+		{"a rule that reads a bounded optional field", small, small + rule("self.a >= 1"), diff.Breaking, `{}`},
+		{"a size of an optional field", fields, fields + rule("size(self.a) >= 0"), diff.Breaking, `{}`},
+		{"a size of a field of the old object", fields, fields + rule("size(oldSelf.a) >= 0"), diff.Risky, ""},
+		{"items that may be null", `"type":"array","items":{"x-kubernetes-preserve-unknown-fields":true}`, `"type":"array","items":{"type":"object","x-kubernetes-preserve-unknown-fields":true}`, diff.Breaking, ""},
+		{"a size of what may fail", fields, fields + rule("size(self.a + self.b) >= 0"), diff.Breaking, `{}`},
+		{"a size of a bounded text", text + `,"maxLength":5,"allOf":[{"maxLength":9}]`, text + `,"maxLength":5,"allOf":[{"maxLength":9}]` + rule("size(self) <= 5"), diff.Safe, ""},
+		{"one of two fields is present", small, small + rule("(has(self.a) || has(self.b)) ? self.a >= 1 : true"), diff.Breaking, `{"b":1}`},
+		{"both fields are present", small, small + rule("(has(self.a) && has(self.b)) ? self.a + 0 == self.a && self.b >= 1 : true"), diff.Risky, ""},
+		{"two fields are present", small, small + rule("(has(self.a) && has(self.b)) ? self.a >= 1 && self.b >= 1 : true"), diff.Safe, ""},
+		{"two fields are not absent", small, small + rule("(!has(self.a) || !has(self.b)) ? true : self.a >= 1 && self.b >= 1"), diff.Safe, ""},
+		{"a condition with a constant", small, small + rule("(has(self.a) && true) ? true : true"), diff.Safe, ""},
+		{"a condition with another constant", small, small + rule("(has(self.a) || false) ? true : true"), diff.Safe, ""},
+		{"a condition that may fail", small, small + rule("(self.a == 1 || has(self.b)) ? true : true"), diff.Breaking, `{}`},
+		{"a condition that may fail after another", small, small + rule("(has(self.b) && self.a == 1) ? true : true"), diff.Breaking, `{"b":1}`},
+		{"a new field of an optional one", `"type":"object","properties":{"o":{"type":"object","properties":{"p":{"type":"string"}}}}`,
+			`"type":"object","properties":{"o":{"type":"object","properties":{"p":{"type":"string"},"q":{"type":"string"}}}}` + rule("!has(self.o.q)"), diff.Breaking, `{}`},
+		{"a rule without a field", fields, fields + rule("has(self) || has(self.a)"), diff.Breaking, ""},
+		{"a rule without an argument", fields, fields + rule("has() || has(self.a)"), diff.Breaking, ""},
+		{"a rule with a costly pattern", text + `,"pattern":"^[a-c]+$"`, text + `,"pattern":"^[a-c]+$"` + rule("self.matches('^[a-cxyz0-9]+$')"), diff.Risky, ""},
+		{"a costly pattern beside maxLength", text + `,"pattern":"^[a-c]+$","maxLength":2000000`, text + `,"pattern":"^[a-c]+$","maxLength":2000000` + rule("self.matches('^[a-cxyz0-9]+$')"), diff.Safe, ""},
+		{"a costly pattern beside a bounded one", text + `,"pattern":"^[a-c]{1,9}$"`, text + `,"pattern":"^[a-c]{1,9}$"` + rule("self.matches('^[a-cxyz0-9]+$')"), diff.Safe, ""},
+		{"a costly pattern that decides nothing", needed, needed + rule("self.b.matches('^[a-cxyz0-9]+$') || self.a >= 1"), diff.Risky, ""},
+		{"a costly pattern that is not compared", needed, needed + rule("self.a >= 1 || self.b.matches('^[a-cxyz0-9]+$')"), diff.Safe, ""},
+		{"a costly pattern after what is false", needed, needed + rule("!(!(self.a >= 1) && self.b.matches('^[a-cxyz0-9]+$'))"), diff.Safe, ""},
+		{"a costly condition", needed, needed + rule("self.a >= 1 ? 1 <= self.a || self.a >= 1 : self.b.matches('^[a-cxyz0-9]+$')"), diff.Safe, ""},
+		{"a costly comparison", needed, needed + rule("self.b == self.b + 'x' || self.a >= 1"), diff.Risky, ""},
+		{"a comparison with a constant", needed, needed + rule("self.b == 'x' || self.b in ['x', 'y'] || !(self.a != 2) || self.a >= 1"), diff.Safe, ""},
+		{"a length that a format changes", text + `,"minLength":4,"enum":["aaaa"]`, text + `,"minLength":4,"enum":["aaaa"],"format":"byte"` + rule("size(self) >= 4"), diff.Breaking, `"aaaa"`},
+
+		{"minLength beside a captured pattern", text + `,"pattern":"(^[a-z]{2}$)"`, text + `,"pattern":"(^[a-z]{2}$)","maxLength":2`, diff.Safe, ""},
+		{"maxLength beside repetitions", text + `,"pattern":"^a+b$"`, text + `,"pattern":"^a+b$","maxLength":2`, diff.Breaking, `"aab"`},
+		{"a pattern beside a large minLength", text + `,"minLength":100`, text + `,"minLength":100,"pattern":"^(?s:.+)$"`, diff.Safe, ""},
+		{"a pattern beside a larger minLength", text + `,"minLength":101`, text + `,"minLength":101,"pattern":"^(?s:.+)$"`, diff.Risky, ""},
+		{"maxLength beside two enums", text + `,"enum":["a","bbb"],"allOf":[{"enum":["a","ccc"]}]`, text + `,"enum":["a","bbb"],"allOf":[{"enum":["a","ccc"]}],"maxLength":1`, diff.Safe, ""},
 
 		{"minLength beside a pattern", `"type":"string","pattern":"^[a-z]+$"`, `"type":"string","pattern":"^[a-z]+$","minLength":1`, diff.Safe, ""},
 		{"a larger minLength", `"type":"string","pattern":"^[a-z]+$"`, `"type":"string","pattern":"^[a-z]+$","minLength":2`, diff.Breaking, `"a"`},

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/espalier-dev/espalier/internal/format"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/pattern"
@@ -36,16 +38,22 @@ func (c *comparer) demands(o, n value, kinds plan.Kinds, at *place, in around) {
 		seen[d.keyword] = true
 		c.tightened(&o, d, at)
 	})
-	if c.proving > 0 {
-		return
+	told := seen["format"] // about the type that rules see
+	if c.proving == 0 {
+		relaxed := map[string]bool{}
+		c.unmet(n, o, kinds, in, n.fills, func(d demand) {
+			if !seen[d.keyword] && (!relaxed[d.keyword] || d.keyword == "required") {
+				relaxed[d.keyword] = true
+				told = told || d.keyword == "format" && typedFormats[d.want]
+				c.relaxed(&n, d, at, in)
+			}
+		})
 	}
-	relaxed := map[string]bool{}
-	c.unmet(n, o, kinds, in, n.fills, func(d demand) {
-		if !seen[d.keyword] && (!relaxed[d.keyword] || d.keyword == "required") {
-			relaxed[d.keyword] = true
-			c.relaxed(&n, d, at, in)
-		}
-	})
+	if n.frame != nil && in.ruled && !told && kinds&stringKind != 0 && typedFormat(o.frame.s) != typedFormat(n.frame.s) {
+		c.report(at, Change{Check: "format-changed", Level: Risky, Breaks: Writers | Stored, Old: o.frame.s.Format, New: n.frame.s.Format,
+			OldPointer: o.at("format"), NewPointer: n.at("format"),
+			Message: "the format changed: the same strings are valid, but CEL rules see the value as another type"})
+	}
 }
 
 const ratcheting = "; an update may keep an invalid value that it does not change (ratcheting, Kubernetes 1.30 and later)"
@@ -120,7 +128,7 @@ func (c *comparer) relaxed(n *value, d demand, at *place, in around) {
 	if d.values != "" {
 		x.Message += " (new values: " + d.values + ")"
 	}
-	if d.keyword == "format" && in.ruled && typedFormats[format.Lookup(d.want).String()] {
+	if d.keyword == "format" && in.ruled && typedFormats[d.want] {
 		x.Level, x.Breaks = Risky, AllAudiences
 		x.Message += "; CEL rules now see the value as a string"
 	}
@@ -128,7 +136,15 @@ func (c *comparer) relaxed(n *value, d demand, at *place, in around) {
 }
 
 // typedFormats are those that give a string another type in rules.
-var typedFormats = map[string]bool{"date": true, "datetime": true, "duration": true, "byte": true}
+var typedFormats = map[string]bool{"date": true, "date-time": true, "duration": true, "byte": true}
+
+// typedFormat returns the format that rules see, empty if they see a string. Those in logical keywords do not count.
+func typedFormat(s *schema) string {
+	if !typedFormats[s.Format] {
+		return ""
+	}
+	return s.Format
+}
 
 // unmet calls found for each demand of want that have does not imply. kinds are
 // those of the values in question; fills is the schema of the new CRD
@@ -220,37 +236,31 @@ var within = map[string]string{
 	"uuid3": "uuid", "uuid4": "uuid", "uuid5": "uuid", "isbn10": "isbn", "isbn13": "isbn",
 }
 
-// formatOf returns the format that strings have to have.
-func formatOf(s *schema) format.Format {
-	if s.Format == "" || !s.IntOrString && s.Type != "" && s.Type != "string" {
-		return 0
-	}
-	return format.Lookup(s.Format)
-}
+// formatOf returns the format that strings have to have. It may be one of numbers where there are no strings.
+func formatOf(s *schema) format.Format { return format.Lookup(s.Format) }
 
 func matches(expr, text string) bool {
 	p, err := pattern.Compile(expr)
 	return err == nil && p.Match([]byte(text))
 }
 
-// texts returns the strings that an enum leaves, false if there is none.
-func (v *value) texts() ([]string, bool) {
-	var list []string
-	at := -1
+// texts returns the strings that all enums list, false if there is no enum.
+func (v *value) texts() (list []string, finite bool) {
 	for i := range v.parts {
-		if n := len(v.parts[i].s.Enum); n > 0 && (at < 0 || n < len(v.parts[at].s.Enum)) {
-			at = i
+		enum := v.parts[i].s.Enum
+		if len(enum) == 0 {
+			continue
 		}
-	}
-	if at < 0 {
-		return nil, false
-	}
-	for _, e := range v.parts[at].s.Enum {
-		if text, ok := unquote(e.Raw); ok {
-			list = append(list, text)
+		before := sets.New(list...)
+		list = nil
+		for _, e := range enum {
+			if text, ok := unquote(e.Raw); ok && (!finite || before.Has(text)) {
+				list = append(list, text)
+			}
 		}
+		finite = true
 	}
-	return list, true
+	return list, finite
 }
 
 func unquote(raw []byte) (string, bool) {

@@ -49,7 +49,8 @@
 // cmd/search-diff in the conformance module looks for counterexamples. Not
 // counted are the values that clusters accept by mistake and
 // espalier.CompileOptions.Strict refuses, such as arrays in place of strings
-// with a format.
+// with a format. Nor are objects so large that their rules exceed the budget that
+// API servers have for all rules of an object, or a relaxed rule that for one.
 //
 // # Limits
 //

@@ -302,14 +302,11 @@ func tighter(opA, opB string, a, b []ast.Expr, steps *int) bool {
 		return false
 	}
 	if opB == operators.In {
-		list := b[1].AsList().Elements() // none if it is no list
-		has := func(e ast.Expr) bool {
-			return slices.ContainsFunc(list, func(x ast.Expr) bool { return equal(e, x, steps) })
-		}
 		if opA == operators.Equals {
-			return has(a[1])
+			return lists(b[1], []ast.Expr{a[1]}, steps)
 		}
-		return opA == operators.In && a[1].Kind() == ast.ListKind && !slices.ContainsFunc(a[1].AsList().Elements(), func(e ast.Expr) bool { return !has(e) })
+		return opA == operators.In && a[1].Kind() == ast.ListKind && len(a[1].AsList().OptionalIndices()) == 0 &&
+			lists(b[1], a[1].AsList().Elements(), steps)
 	}
 	x, okX := a[1].AsLiteral().(types.Int) // nil if it is no literal
 	y, okY := b[1].AsLiteral().(types.Int)
@@ -331,6 +328,19 @@ func tighter(opA, opB string, a, b []ast.Expr, steps *int) bool {
 		return opA == operators.Equals && x != y
 	}
 	return false
+}
+
+// lists reports whether a list has all of some members, and beside them only what cannot fail.
+func lists(e ast.Expr, members []ast.Expr, steps *int) bool {
+	if len(e.AsList().OptionalIndices()) > 0 {
+		return false
+	}
+	within := func(x ast.Expr, list []ast.Expr) bool {
+		return slices.ContainsFunc(list, func(y ast.Expr) bool { return equal(x, y, steps) })
+	}
+	list := e.AsList().Elements() // none if it is no list
+	return !slices.ContainsFunc(members, func(x ast.Expr) bool { return !within(x, list) }) &&
+		!slices.ContainsFunc(list, func(x ast.Expr) bool { return x.Kind() != ast.LiteralKind && !within(x, members) })
 }
 
 func isTrue(e ast.Expr) bool {

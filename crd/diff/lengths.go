@@ -28,7 +28,8 @@ func (v *value) lengths() (least, most int64, bounded bool) {
 	return least, most, bounded
 }
 
-// window returns a pattern that matches the strings within minLength and maxLength, empty if there are no limits or large ones.
+// window returns a pattern that matches the strings within minLength and maxLength, empty if there is no minLength or a
+// large one.
 func (v *value) window() string {
 	const large = 100
 	least, most, bounded := int64(0), int64(0), false
@@ -42,7 +43,7 @@ func (v *value) window() string {
 		}
 	}
 	switch {
-	case least > large || !bounded && least == 0:
+	case least > large || least == 0: // examples are shortest ones, so maxLength alone needs no pattern
 		return ""
 	case bounded && most >= least && most <= large:
 		return fmt.Sprintf(`(?s)^.{%d,%d}$`, least, most)

@@ -138,7 +138,7 @@ func (c *comparer) exclusive(have value, p part, in around, fills *schema) bool 
 // two have no type in common, or have negates a schema already that accepts
 // everything that this one accepts.
 func (c *comparer) impliesNot(have value, p part, in around, fills *schema) bool {
-	negated := branch(p, "not", -1, p.s.Not)
+	negated := negation(p)
 	both := c.under(have, negated)
 	if both.kinds(false)&have.kinds(true)&^null == 0 || c.impossible(have, negated, in, fills) {
 		return true
@@ -147,7 +147,7 @@ func (c *comparer) impliesNot(have value, p part, in around, fills *schema) bool
 		if q.s.Not == nil {
 			continue
 		}
-		if c.digest(q.s.Not) == c.digest(p.s.Not) || c.impliesBranch(both, branch(q, "not", -1, q.s.Not), in, nil) {
+		if c.digest(q.s.Not) == c.digest(p.s.Not) || c.impliesBranch(both, negation(q), in, nil) {
 			return true
 		}
 	}
@@ -172,7 +172,7 @@ func (c *comparer) impossible(have value, p part, in around, fills *schema) bool
 				return true
 			}
 		}
-		if q.s.Not != nil && c.impliesBranch(have, branch(q, "not", -1, q.s.Not), in, fills) {
+		if q.s.Not != nil && c.impliesBranch(have, negation(q), in, fills) {
 			return true
 		}
 	}

@@ -82,6 +82,12 @@ func TestTypes(t *testing.T) {
 	})
 }
 
+// A field that is declared as either stays so, also if it may be more of it.
+func TestEitherStaysEither(t *testing.T) {
+	const either = `"x-kubernetes-int-or-string":true`
+	runFieldCases(t, []fieldCase{{"a type is no longer demanded", either + `,"allOf":[{"type":"string"}]`, either, "", only("risky R type-widened int-or-string → int-or-string")}})
+}
+
 func TestLists(t *testing.T) {
 	const texts = `"type":"array","items":{"type":"string"}`
 	list := func(kind string) string { return texts + `,"x-kubernetes-list-type":"` + kind + `"` }
@@ -216,6 +222,11 @@ func TestDefaults(t *testing.T) {
 		return `"type":"object","not":{"properties":{"a":{"required":["b"]}}},"properties":{"a":{"type":"object","properties":{` + fields + `}}}`
 	}
 	cases = append(cases, fieldCase{"new field two levels below not", deep(`"x":{"type":"integer"}`), deep(`"x":{"type":"integer"},"b":{"type":"integer","default":1}`),
+		`{"a":{"x":1}}`, only("safe R field-added a.b → integer", "risky WS default-added a.b → 1")})
+	all := func(fields string) string {
+		return `"type":"object","allOf":[{"properties":{"a":{"properties":{"b":{"maximum":0}}}}}],"properties":{"a":{"type":"object","properties":{` + fields + `}}}`
+	}
+	cases = append(cases, fieldCase{"new field two levels below allOf", `"type":"object","properties":{"a":{"type":"object","properties":{"x":{"type":"integer"}}}}`, all(`"x":{"type":"integer"},"b":{"type":"integer","default":1}`),
 		`{"a":{"x":1}}`, only("safe R field-added a.b → integer", "risky WS default-added a.b → 1")})
 	runFieldCases(t, cases)
 }

@@ -33,7 +33,11 @@ func (c *comparer) holds(o, n value, r *rule, root bool) bool {
 		return false
 	}
 	b := &believer{c: c, self: o, now: n, root: root, steps: believeSteps}
-	return b.truth(t) == proven
+	if b.truth(t) != proven {
+		return false
+	}
+	b.steps = believeSteps
+	return b.cost(t) < maxEvaluation
 }
 
 func negated(t truth) truth {
@@ -73,7 +77,7 @@ func (b *believer) truth(e ast.Expr) truth {
 			return then
 		}
 	case "has":
-		if len(args) == 1 && !e.AsCall().IsMemberFunction() {
+		if len(args) == 1 {
 			return b.present(args[0])
 		}
 	}
@@ -147,15 +151,18 @@ func (b *believer) total(e ast.Expr) bool {
 		if !b.total(args[0]) {
 			return false
 		}
-		return b.total(args[1]) || b.totalUnder(args[0], proven, args[1])
+		return b.totalUnder(args[0], proven, args[1])
 	case operators.LogicalOr:
 		if !b.total(args[0]) {
 			return false
 		}
-		return b.total(args[1]) || b.totalUnder(args[0], refuted, args[1])
+		return b.totalUnder(args[0], refuted, args[1])
 	case "has":
+		if len(args) != 1 { // it does not compile
+			return false
+		}
 		path, ok := pathOf(args[0])
-		return ok && b.reachable(path[:len(path)-1])
+		return ok && len(path) > 0 && b.reachable(path[:len(path)-1])
 	}
 	return false
 }
@@ -188,6 +195,7 @@ type field struct {
 	how    treatment
 	always bool // present in every object
 	filled bool // the new CRD may fill it in, or something above it
+	typed  bool // rules of the new CRD do not see a string
 }
 
 // find follows a path.
@@ -218,6 +226,7 @@ func (b *believer) find(path []string) (field, bool) {
 		}
 		f.value, now = child, next
 	}
+	f.typed = typedFormat(now.frame.s) != ""
 	return f, true
 }
 
@@ -289,18 +298,17 @@ func (b *believer) comparison(op string, args []ast.Expr) truth {
 }
 
 // operand returns the value that an expression selects, or whose size it is. It must be present and not null.
-func (b *believer) operand(e ast.Expr) (value, bool, bool) {
-	sized := false
+func (b *believer) operand(e ast.Expr) (v value, sized, ok bool) {
 	if op, args := call(e); op == "size" && len(args) == 1 {
 		sized, e = true, args[0]
 	}
 	path, ok := pathOf(e)
 	if !ok {
-		return value{}, false, false
+		return v, sized, false
 	}
 	f, ok := b.find(path)
-	if !ok || f.how != specified || !f.always || f.filled || f.nulls(false) || f.intOrString() {
-		return value{}, false, false
+	if !ok || f.how != specified || !f.always || f.filled || f.typed || f.nulls(false) || f.intOrString() {
+		return v, sized, false
 	}
 	return f.value, sized, true
 }

@@ -77,11 +77,11 @@ func (c *comparer) flatten(list []part, p part) []part {
 }
 
 func branch(p part, keyword string, i int, s *schema) part {
-	if i < 0 {
-		return part{s, p.at.to(keyword), true, true}
-	}
 	return part{s, p.at.to(keyword, strconv.Itoa(i)), true, true}
 }
+
+// negation returns what a part negates.
+func negation(p part) part { return part{p.s.Not, p.at.to("not"), true, true} }
 
 // keeps reports whether unknown fields of the value are preserved.
 func (v *value) keeps() bool {
@@ -191,7 +191,7 @@ func (c *comparer) others(v *value, demands []part) (child value, how treatment)
 	case ap != nil && ap.Allows:
 		return c.framed(part{s: bare, at: frame.at}, demands, false, v.meta), emptied
 	case ap == nil && v.keeps():
-		return c.framed(part{s: open, at: frame.at}, demands, false, v.meta), preserved
+		return c.framed(part{s: open, at: frame.at}, demands, false, false), preserved
 	}
 	return value{}, dropped
 }

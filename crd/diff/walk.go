@@ -230,9 +230,10 @@ func (c *comparer) added(is value, parent *value, at *place, in around) {
 	}
 	x := Change{Check: "default-added", Level: Safe, Breaks: Readers | Stored, NewPointer: is.frame.at.to("default").String(), New: shorten(string(d.Raw)),
 		Message: "the new field has a default: the API server fills it in for every object, also stored ones; clients that compare their request with the response see a difference"}
-	if in.watched || in.ruled || watches(parent) {
+	// API servers compare the default with the schema of the field, not with what an allOf above says about it.
+	if in.watched || in.ruled || watches(parent) || !is.own {
 		x.Level, x.Breaks = Risky, Writers|Stored
-		x.Message = "the new field has a default, which appears in every object: an anyOf, oneOf, not, enum, CEL rule or maxProperties around it may reject the object"
+		x.Message = "the new field has a default, which appears in every object: an allOf, anyOf, oneOf, not, enum, CEL rule or maxProperties around it may reject the object"
 	}
 	c.report(at, x)
 }

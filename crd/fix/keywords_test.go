@@ -122,6 +122,11 @@ func TestIntOrString(t *testing.T) {
 			`{"type":"object","required":["f"],"properties":{"f":{` + either + `,` + intText + `}}}`, "narrower /properties/f/x-kubernetes-int-or-string type-required"},
 		{`{"type":"object","required":["f"],"properties":{"f":{"nullable":true,"anyOf":[{"type":"string"},{"type":"integer"}]}}}`,
 			`{"type":"object","required":["f"],"properties":{"f":{"nullable":true,` + either + `,` + intText + `}}}`, ""},
+		{`{"type":"object","required":["f"],"properties":{"f":{"anyOf":[{"type":"integer","minimum":1},{"type":"string","minLength":1},{"type":"string","maxLength":1}]}}}`,
+			`{"type":"object","required":["f"],"properties":{"f":{` + either + `,"anyOf":[{"minimum":1},{"minLength":1},{"maxLength":1}]}}}`,
+			"narrower /properties/f/x-kubernetes-int-or-string type-required; wider /properties/f/anyOf/0 junctor-type; wider /properties/f/anyOf/1 junctor-type; wider /properties/f/anyOf/2 junctor-type"},
+		// An enum lists null, or rejects it.
+		{`{"type":"object","required":["f"],"properties":{"f":{"enum":["on","off"]}}}`, `{"type":"object","required":["f"],"properties":{"f":{"type":"string","enum":["on","off"]}}}`, ""},
 		{`{"type":"object","minProperties":1,"properties":{"f":{"allOf":[{"type":"string"}]},"g":{"type":"string"}}}`,
 			`{"type":"object","minProperties":1,"properties":{"f":{"type":"string"},"g":{"type":"string"}}}`, "narrower /properties/f/type type-required"},
 		{`{"type":"object","properties":{"f":{"allOf":[{"type":"string"}]},"g":{"type":"string"}},"required":["g"]}`,
@@ -138,6 +143,12 @@ func TestIntOrString(t *testing.T) {
 // Where no type is written, other keywords imply it, or the branches do.
 func TestInferredTypes(t *testing.T) {
 	const inferred = "narrower /type type-required"
+	testRoots(t, []fieldCase{
+		// What is nearer to the value counts, and is not repeated.
+		{`{"properties":{"f":{"$ref":"#/definitions/d","example":"a"}},"definitions":{"d":{"type":"string","example":"b"}}}`, `{"type":"object","properties":{"f":{"example":"a","type":"string"}}}`, ""},
+		// A description is put before the type, wherever that stands.
+		{`{"properties":{"f":{"properties":{"a":{"type":"string"}},"type":"object","allOf":[{"description":"x"}]}}}`, `{"type":"object","properties":{"f":{"properties":{"a":{"type":"string"}},"description":"x","type":"object"}}}`, ""},
+	})
 	testFields(t, []fieldCase{
 		{`{"minLength":1}`, `{"type":"string","minLength":1}`, inferred},
 		{`{"multipleOf":2}`, `{"type":"number","multipleOf":2}`, inferred},
@@ -148,6 +159,7 @@ func TestInferredTypes(t *testing.T) {
 		{`{}`, `{` + keep + `}`, ""},
 		// Clusters take the enum value A for 65, so its type is not certain.
 		{`{"enum":["on","off"]}`, `{"type":"string","enum":["on","off"]}`, ""},
+		{`{"enum":["A","on"]}`, `{"type":"string","enum":["A","on"]}`, inferred},
 		{`{"enum":["on","A"]}`, `{"type":"string","enum":["on","A"]}`, inferred},
 		{`{"enum":[true]}`, `{"type":"boolean","enum":[true]}`, ""},
 		{`{"enum":[1,2.5]}`, `{"type":"number","enum":[1,2.5]}`, ""},
