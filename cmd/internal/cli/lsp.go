@@ -131,11 +131,20 @@ func (r *resource) Schema(version string) (schema []byte, pointer string, ok boo
 // Document is where the CRD was found.
 func (r *resource) Document() *manifest.Document { return r.document }
 
+// Fragments reports whether a file is a kustomization, a patch that one names, or a template. Kustomizations
+// may change with each call.
+func (e *lspEngine) Fragments(f *manifest.File) bool {
+	return isKustomization(f.Name) || isTemplate(f, f.Name) || newSieve(nil, false).isPatch(f.Name)
+}
+
 // Diagnose reports what check reports for a CRD, and validate for other objects.
 func (e *lspEngine) Diagnose(d *manifest.Document, kinds lsp.Kinds, o lsp.Options, in lsp.Settings) []report.Diagnostic {
 	s, _ := in.(*settings)
 	var found findings
 	if typeMetaOf(d).isCRD() {
+		if patchesCRD(d) {
+			return nil
+		}
 		c := &checker{options: checkOptions{fields: fieldsStrict}}
 		c.lint = lint.Options{}
 		c.lint.Enable, c.lint.Disable = s.lintChecks()

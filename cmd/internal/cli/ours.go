@@ -34,7 +34,7 @@ func (s *sieve) wants(f *manifest.File, path string) func(*manifest.Document) bo
 	}
 	kustomization := isKustomization(path)
 	patch := s.isPatch(path)
-	template := s.ours && bytes.Contains(f.Text, []byte("{{")) && inTemplates(path)
+	template := s.ours && isTemplate(f, path)
 	return func(d *manifest.Document) bool {
 		switch {
 		case patch, template, kustomization && (d.Kind == "" || d.Kind == "Kustomization" || d.Kind == "Component"):
@@ -63,6 +63,11 @@ var typed = regexp.MustCompile(`(?m)^\s*"?apiVersion"?\s*:`)
 // become YAML only when they are rendered.
 func isOurs(f *manifest.File) bool {
 	return typed.Match(f.Text) && !bytes.Contains(f.Text, []byte("{{"))
+}
+
+// isTemplate reports whether Helm renders a file.
+func isTemplate(f *manifest.File, path string) bool {
+	return bytes.Contains(f.Text, []byte("{{")) && inTemplates(path)
 }
 
 // inTemplates reports whether a file is below the folder of a Helm chart's templates.

@@ -84,7 +84,7 @@ func (s *Server) diagnose(ctx context.Context, d *document) {
 	}
 	generation, scanned := s.workspace.state()
 	out := []Diagnostic{}
-	if settings.Excludes(d.path) {
+	if settings.Excludes(d.path) || s.engine.Fragments(&manifest.File{Name: d.path, Text: []byte(text.content)}) {
 		chunks = nil
 	}
 	suppressed := func(int, finding.ID) bool { return false }

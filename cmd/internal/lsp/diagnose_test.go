@@ -103,6 +103,25 @@ func TestFilesThatAreNoManifests(t *testing.T) {
 	c.diagnostics("chart.yaml", 1, has(""))
 }
 
+// What kustomize and Helm put together is no object yet.
+func TestFragments(t *testing.T) {
+	const part = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 3}\n"
+	c := start(t, map[string]string{
+		"config/kustomization.yaml": "resources: [web.yaml]\npatches: [{path: patches/replicas.yaml}]\n",
+		"chart/Chart.yaml":          "name: web\n",
+	}, nil)
+	for _, f := range []struct{ name, text, want string }{
+		{"config/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n", ""},
+		{"config/patches/replicas.yaml", part, ""},
+		{"chart/templates/web.yaml", part + "# {{ .Values.a }}\n", ""},
+		{"config/crd.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: webs.example.com}\nspec: {conversion: {strategy: None}}\n", ""},
+		{"config/web.yaml", part, "value-invalid value-required value-required"},
+	} {
+		c.open(f.name, f.text)
+		c.diagnostics(f.name, 1, has(f.want))
+	}
+}
+
 func TestRulesOfCRDsAreMarkedAtTheToken(t *testing.T) {
 	c := start(t, nil, nil)
 	text := strings.Replace(crontabs, "- rule: self.replicas <= self.maxReplicas", "- rule: |-\n                self.replicas <=\n                self.maxReplica + 1", 1)

@@ -16,6 +16,9 @@ type Engine interface {
 	Settings(dir string) (Settings, error)
 	// CRD returns the CRD that a document is, or nil.
 	CRD(d *manifest.Document) CRD
+	// Fragments reports whether a file has parts of objects, which kustomize or Helm puts together: commands that look
+	// through folders leave it out.
+	Fragments(f *manifest.File) bool
 	// Diagnose returns what check and validate report for a document.
 	Diagnose(d *manifest.Document, kinds Kinds, o Options, s Settings) []report.Diagnostic
 	// Suppressions reads the comments of a file that suppress findings. It returns whether one
