@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -41,15 +42,8 @@ func suppressions(f *manifest.File, into *findings) []*suppression {
 		return nil
 	}
 	var all []*suppression
-	for n := 1; n <= f.Lines(); n++ {
-		line := f.Line(n)
-		if !strings.Contains(line, suppressionMark) {
-			continue
-		}
-		m := suppressionForm.FindStringSubmatchIndex(line)
-		if m == nil {
-			continue
-		}
+	for _, mark := range comments(f, marks(f)) {
+		n, line, m := mark.number, mark.line, mark.match
 		text := func(i int) string {
 			if m[2*i] < 0 {
 				return ""
@@ -79,6 +73,68 @@ func suppressions(f *manifest.File, into *findings) []*suppression {
 		all = append(all, s)
 	}
 	return all
+}
+
+// mark is a line that seems to have a comment that suppresses findings.
+type mark struct {
+	number int // of the line
+	line   string
+	match  []int // of suppressionForm
+	offset int   // of suppressionMark in the file
+}
+
+func marks(f *manifest.File) (all []mark) {
+	offset := 0
+	for n := 1; n <= f.Lines(); n++ {
+		line := f.Line(n)
+		if m := suppressionForm.FindStringSubmatchIndex(line); m != nil {
+			all = append(all, mark{n, line, m, offset + m[0] + strings.Index(line[m[0]:], suppressionMark)})
+		}
+		next := bytes.IndexByte(f.Text[offset:], '\n')
+		if next < 0 {
+			break
+		}
+		offset += next + 1
+	}
+	return all
+}
+
+// mostParsed bounds what is parsed to tell comments from texts, in bytes. Without texts that look like
+// comments, a file is parsed twice.
+const mostParsed = 64 << 20
+
+// comments returns the marks that are in comments, not in texts such as descriptions: without them the file says
+// the same. Where nothing can be told any more, they are none.
+func comments(f *manifest.File, all []mark) []mark {
+	left := mostParsed
+	before, failures := contents(f.Text)
+	var among func(some []mark) []mark
+	among = func(some []mark) []mark {
+		if left -= len(f.Text); len(some) == 0 || left < 0 {
+			return nil
+		}
+		text := bytes.Clone(f.Text)
+		for _, m := range some {
+			text[m.offset+strings.IndexByte(suppressionMark, ':')] = '-'
+		}
+		switch after, n := contents(text); {
+		case n == failures && slices.EqualFunc(after, before, bytes.Equal):
+			return some
+		case len(some) == 1:
+			return nil
+		}
+		return slices.Concat(among(some[:len(some)/2]), among(some[len(some)/2:]))
+	}
+	return among(all)
+}
+
+// contents returns what the documents of a file say, and how many cannot be read.
+func contents(text []byte) (documents [][]byte, failures int) {
+	parsed, err := manifest.Parse(&manifest.File{Text: text})
+	for _, d := range parsed {
+		documents = append(documents, d.JSON)
+	}
+	return documents, len(manifest.Errors(err))
 }
 
 // wrong reports a comment that suppresses nothing because it says too little.
