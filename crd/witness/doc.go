@@ -16,6 +16,7 @@
 //
 // # Limits
 //
-// The number of candidates is bounded, and so is their size. Large schemas get fewer candidates. The same input gives the
-// same witness.
+// The number of candidates for a change is bounded, and so is the work for all changes of a pair: values that are made, and
+// parts of schemas that they are checked against. Fields that a candidate does not have cost nothing, so that large schemas
+// get as many candidates as small ones. The same input gives the same witness.
 package witness
