@@ -17,8 +17,10 @@ func (c *checker) objects(n *node) {
 		c.required(n)
 	}
 	if a := s.AdditionalProperties; a != nil && a.Allows && a.Schema == nil && n.pruned() && !c.crd.PreserveUnknownFields {
-		c.at("additional-properties-any", n, "additionalProperties", "the map values have no schema: the API server keeps scalars and prunes every object to {}",
-			"type: object\nx-kubernetes-preserve-unknown-fields: true")
+		found := c.at("additional-properties-any", n, "additionalProperties", "the map values have no schema: the API server keeps scalars and prunes every object to {}",
+			"Give the values a schema, or let them preserve unknown fields.")
+		c.propose(found, "# Values of any type are kept then.\nadditionalProperties:\n  x-kubernetes-preserve-unknown-fields: true",
+			edit{s.At("additionalProperties"), len("true"), `{"x-kubernetes-preserve-unknown-fields":true}`})
 	}
 	if s.Type == "array" && s.ListType == nil && c.on["list-type-missing"] {
 		if key := listKey(s.ItemSchema()); key != "" {
@@ -68,10 +70,15 @@ func (c *checker) empty(n *node) {
 	const preserve = "x-kubernetes-preserve-unknown-fields: true"
 	switch name := n.what(); {
 	case n.keyword == "properties" && n.name == "metadata":
-		c.at("embedded-metadata-bare", n, "", "metadata specifies no fields: the API server prunes labels, annotations and all other fields in it",
-			"type: object\nproperties:\n  labels:\n    type: object\n    additionalProperties: {type: string}\n  annotations:\n    type: object\n    additionalProperties: {type: string}")
+		found := c.at("embedded-metadata-bare", n, "", "metadata specifies no fields: the API server prunes labels, annotations and all other fields in it",
+			"Specify the fields of metadata that objects have, such as labels and annotations.")
+		const texts = `{"type":"object","additionalProperties":{"type":"string"}}`
+		c.propose(found, "# Labels and annotations are kept then; those that are no maps of strings are refused.\nproperties:\n  labels:\n    type: object\n    additionalProperties: {type: string}\n  annotations:\n    type: object\n    additionalProperties: {type: string}",
+			insertInto(s.Offset, `"properties":{"labels":`+texts+`,"annotations":`+texts+`},`))
 	case c.payload(n):
-		c.at("payload-pruned", n, "", fmt.Sprintf("%s specifies no fields: the API server prunes all its content", name), "type: object\n"+preserve)
+		found := c.at("payload-pruned", n, "", fmt.Sprintf("%s specifies no fields: the API server prunes all its content", name),
+			"Specify its properties, or keep everything with "+preserve+".")
+		c.propose(found, preserve+" # all content is kept then, and not validated", insertInto(s.Offset, `"x-kubernetes-preserve-unknown-fields":true,`))
 	default:
 		c.at("object-empty", n, "", fmt.Sprintf("%s specifies no fields: it is always {}, because the API server prunes all its content", name),
 			"Specify properties, or additionalProperties for a map, or "+preserve+". If only {} is valid, set maxProperties: 0.")

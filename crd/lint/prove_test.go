@@ -43,6 +43,10 @@ func TestCode(t *testing.T) {
 		{"unbounded", "hosts", `{type: object, properties: {hosts: {type: array, maxItems: 2, items: {type: string}}}}`, "maxLength: 253 # DNS names have at most 253 characters"},
 		{"missing-bounds", "hosts", `{type: object, properties: {hosts: {type: array, maxItems: 100, items: {type: string}}}, x-kubernetes-validations: [{rule: "self.hosts.all(x, self.hosts.exists_one(y, x == y))"}]}`,
 			"maxLength: 253 # at hosts[]: DNS names have at most 253 characters; then the cost is 11 % of the limit"},
+		{"additional-properties-any", "right", `{type: object, properties: {a: {type: object, additionalProperties: true}}}`, "  x-kubernetes-preserve-unknown-fields: true"},
+		{"additional-properties-any", "a schema with errors", `{type: object, properties: {a: {type: object, additionalProperties: true}, b: {}}}`, ""},
+		{"embedded-metadata-bare", "right", `{type: object, properties: {template: {type: object, properties: {metadata: {type: object}}}}}`, "    additionalProperties: {type: string}"},
+		{"payload-pruned", "right", `{type: object, properties: {parameters: {type: object, description: "arbitrary parameters of the provider"}}}`, "x-kubernetes-preserve-unknown-fields: true #"},
 		{"rule-unguarded-optional", "a schema with errors", `{type: object, properties: {a: {type: integer}, b: {}}, x-kubernetes-validations: [{rule: self.a > 0}]}`, ""},
 	} {
 		found := of(t, c.check, c.schema)

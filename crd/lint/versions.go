@@ -16,7 +16,7 @@ import (
 func (c *checker) status(root *node) {
 	s := root.schema
 	status := s.Property("status")
-	const fix = "properties:\n  status:\n    type: object\n    properties: # or x-kubernetes-preserve-unknown-fields: true"
+	const fix = "Specify the fields of status in the schema, or x-kubernetes-preserve-unknown-fields: true to keep all that controllers write. If they write nothing, disable the subresource."
 	lost := c.version.Status && !c.crd.PreserveUnknownFields
 	switch {
 	case lost && status == nil && root.pruned() && s.Type == "object":
@@ -27,7 +27,7 @@ func (c *checker) status(root *node) {
 	case !c.version.Status && status != nil && status.Type == "object" && structured(status):
 		n := &node{parent: root, schema: status, keyword: "properties", name: "status", index: -1}
 		c.at("status-without-subresource", n, "", "the schema has status but the status subresource is not enabled: users can write status, a controller's update also replaces spec, and every write of status changes metadata.generation",
-			"subresources:\n  status: {}")
+			"Enable it with subresources: {status: {}} beside the schema. Controllers must then write status through the subresource.")
 	}
 }
 
@@ -139,7 +139,7 @@ func (c *checker) column(column *crd.Column, part jsondoc.Value, pointer string,
 	}
 	if types, known := fits[column.Type]; known && !strings.Contains(types, f.Type) {
 		at := pointer + "/type"
-		c.add("column-type", pathOf(at), at, c.offset(part, "type"), fmt.Sprintf("column %s is always empty: it has type %s, but its field has type %s", column.Name, column.Type, f.Type), "type: "+shownAs(f))
+		c.add("column-type", pathOf(at), at, c.offset(part, "type"), fmt.Sprintf("column %s is always empty: it has type %s, but its field has type %s", column.Name, column.Type, f.Type), "Use type: "+shownAs(f)+".")
 	}
 }
 
