@@ -18,9 +18,13 @@ func TestNonStructuralUpdates(t *testing.T) {
 	}
 	const loose = `{"anyOf":[{"type":"object"}]}` // no type at the root
 	preserving, structural := legacy(loose), legacy(`{"type":"object"}`)
+	withSecond := func(doc string) string {
+		return strings.Replace(doc, `}]}}`, `},{"name":"v2","schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, 1)
+	}
 	for _, c := range []struct{ name, old, now, want string }{
 		{"created", "", preserving, "junctor-type preserve-unknown-fields type-required"},
 		{"as before", preserving, preserving, ""},
+		{"as before, the first of two", withSecond(preserving), withSecond(preserving), ""},
 		{"structural before", structural, preserving, "junctor-type type-required"},
 		{"no longer preserving", preserving, strings.Replace(preserving, `"preserveUnknownFields":true,`, "", 1), "junctor-type type-required"},
 		{"preserving again", tree, structural, "preserve-unknown-fields"},

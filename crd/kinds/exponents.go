@@ -120,7 +120,7 @@ func maskTokens(data []byte) (changed []byte, ok bool) {
 func spoil(token []byte, length int) {
 	for i := range token {
 		token[i] = ' '
-		if i > 0 && i <= length {
+		if i <= length {
 			token[i] = 'x'
 		}
 	}

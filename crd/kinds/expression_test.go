@@ -250,7 +250,7 @@ func TestEqualValues(t *testing.T) {
 		{"[]string", "f: [a]", "f: [a]", true}, {"[]string", "f: [a]", "f: [b]", false}, {"[]string", "f: [a]", "f: [a, b]", false}, {"[]string", "f: [a, b]", "f: [a]", false}, {"[]string", "f: []", "{}", true},
 		{"map[string]string", "f: {a: b}", "f: {a: b}", true}, {"map[string]string", "f: {a: b}", "f: {a: c}", false}, {"map[string]string", "f: {a: b}", "f: {c: b}", false}, {"map[string]string", "f: {a: ''}", "f: {c: ''}", false}, {"map[string]string", "f: {a: b}", "f: {a: b, c: d}", false},
 		{"quantity", "f: '1'", "f: 1000m", true}, {"quantity", "f: '1'", "f: 1", true}, {"quantity", "f: 1.5", "f: 1500m", true}, {"quantity", "f: '1'", "f: '2'", false}, {"quantity", "f: x", "f: x", true}, {"quantity", "f: x", "f: y", false},
-		{"made.Inner", "f: {a: x}", "f: {a: x}", true}, {"made.Inner", "f: {a: x}", "f: {a: y}", false}, {"made.Inner", "f: {a: x}", "f: {a: x, b: []}", true}, {"made.Inner", "f: {a: x}", "f: {a: x, other: y}", true}, {"any", "f: {a: []}", "f: {a: []}", true}, {"any", "f: {a: x}", "f: {a: y}", false},
+		{"made.Inner", "f: {a: x}", "f: {a: x}", true}, {"made.Inner", "f: {a: x}", "f: {a: y}", false}, {"*made.Inner", "f: {}", "{}", false}, {"made.Inner", "f: {}", "{}", true}, {"made.Inner", "f: {a: x}", "f: {a: x, b: []}", true}, {"made.Inner", "f: {a: x}", "f: {a: x, other: y}", true}, {"any", "f: {a: []}", "f: {a: []}", true}, {"any", "f: {a: x}", "f: {a: y}", false},
 	} {
 		k := madeKind(t, "{made.Thing: {f: '"+c.field+"'}, made.Inner: {a: string, b: '[]string'}}", "{}")
 		a, b := treeOf(t, c.a), treeOf(t, c.b)

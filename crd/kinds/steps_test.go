@@ -117,6 +117,7 @@ func TestPreparations(t *testing.T) {
 		{"{clear: status.a, subresource: status}", "status: {a: x}", "", "", ""}, {"{clear: status.a, subresource: status}", "status: {a: x}", "{}", "status", `{"status":{}}`}, {"{clear: status.a}", "status: {a: x}", "{}", "status", ""},
 		{"{keep: spec.a}", "spec: {a: x}", "spec: {a: y}", "", `{"spec":{"a":"y"}}`}, {"{keep: spec.a}", "{}", "spec: {a: y}", "", `{"spec":{"a":"y"}}`}, {"{keep: spec.a}", "spec: {a: x}", "spec: {a: x}", "", ""},
 		{"{set: spec.a, value: self.spec.b + old.spec.b + kind + string(update)}", "spec: {b: x}", "spec: {b: y}", "", `{"spec":{"a":"xyThingtrue","b":"x"}}`}, {"{set: spec.a, value: \"'x'\"}", "spec: {a: x}", "", "", ""}, {"{set: spec.a, value: \"'x'\"}", "{}", "", "", `{"spec":{"a":"x"}}`},
+		{"{clear: spec.a}, {keep: spec.b}", "spec: {a: x, b: y}", "spec: {b: y}", "", `{"spec":{"b":"y"}}`}, {"{clear: spec.a}, {clear: status.a}", "spec: {a: x}", "", "", `{"spec":{}}`}, {"{clear: spec.a}, {set: spec.b, value: \"'y'\"}", "spec: {a: x, b: y}", "", "", `{"spec":{"b":"y"}}`},
 		{"{clear: spec.a, if: self.no}", "{}", "", "", "preparing a Thing failed: self.no: made.Thing has no field no"}, {"{set: spec.a, value: self.no}", "{}", "", "", "preparing a Thing failed: self.no: made.Thing has no field no"},
 	} {
 		k := madeKind(t, "{made.Thing: {spec: made.Inner, status: made.Inner}, made.Inner: {a: string, b: string}}", "kinds: [{kind: Thing, type: made.Thing, prepare: ["+c.step+"]}]")

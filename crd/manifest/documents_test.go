@@ -58,7 +58,7 @@ func TestIndex(t *testing.T) {
 
 // A document that cannot be read hides no other, and its errors have their places.
 func TestErrors(t *testing.T) {
-	const text = "a: [\n---\na: 1\n---\nb: é \xff\n---\na: 2\n---\nb: \x01\n"
+	const text = "a: [\n---\na: 1\n---\nb: é� \xff\n---\na: 2\n---\nb: \x01\n"
 	docs, err := manifest.Parse(&manifest.File{Name: "a.yaml", Text: []byte(text)})
 	if len(docs) != 2 || docs[0].Index != 1 || docs[1].Index != 3 {
 		t.Errorf("%d documents", len(docs))
@@ -71,9 +71,12 @@ func TestErrors(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%d:%d %s", placed.Position.Line, placed.Position.Column, placed.Msg))
 	}
-	want := []string{"2:1 did not find expected node content", "5:6 invalid leading UTF-8 octet", "9:4 control characters are not allowed"}
+	want := []string{"2:1 did not find expected node content", "5:7 invalid leading UTF-8 octet", "9:4 control characters are not allowed"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, not %q", got, want)
+	}
+	if one := errors.New("one"); !slices.Equal(manifest.Errors(one), []error{one}) {
+		t.Error("one error is not itself")
 	}
 	if list := manifest.Errors(nil); len(list) != 0 {
 		t.Errorf("no error is %v", list)

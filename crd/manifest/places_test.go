@@ -34,6 +34,9 @@ func TestLines(t *testing.T) {
 		if f.Line(0) != "" || f.Line(-1) != "" || f.Line(len(c.lines)+2) != "" {
 			t.Errorf("%q has lines before the first or after the last", c.text)
 		}
+		if after, before := f.Offset(len(c.lines)+2, 1), f.Offset(0, 1); after != len(c.text) || before != len(c.text) {
+			t.Errorf("lines that %q does not have are at bytes %d and %d", c.text, before, after)
+		}
 	}
 }
 

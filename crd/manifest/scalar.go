@@ -40,7 +40,7 @@ func (s *scalars) appendKey(dst []byte, n *yaml.Node) ([]byte, bool) {
 	if n.Style&yaml.TaggedStyle == 0 && (n.Style&quoted != 0 || onlyText(n.Value)) {
 		return jsondoc.AppendString(dst, n.Value), true
 	}
-	key := s.ask("? "+source(n)+"\n: 0\n", func(text string) []byte { return resolveKey(text, n.Value) })
+	key := s.ask("? "+source(n), func(text string) []byte { return resolveKey(text, n.Value) })
 	return append(dst, key...), len(key) > 0
 }
 

@@ -2,6 +2,8 @@ package offline
 
 import (
 	"errors"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -88,6 +90,27 @@ func TestNewerFields(t *testing.T) {
 		if strings.Join(got, "; ") != want {
 			t.Errorf("%s: %q", version, got)
 		}
+	}
+	// What holds any JSON has no fields, also if it is a list.
+	for _, text := range []string{`{"data":[{"a":1}],"revision":1}`, `{"data":{"a":[1]},"revision":1}`} {
+		if _, strict, err := mustFind(t, "apps", "v1", "ControllerRevision").Decode([]byte(text), Oldest); err != nil || len(strict) > 0 {
+			t.Errorf("%s: %v, %v", text, strict, err)
+		}
+	}
+}
+
+// Fields that JSON leaves out have no name in it.
+func TestFieldsOf(t *testing.T) {
+	type Inlined struct {
+		B string `json:"b"`
+	}
+	type all struct {
+		Inlined `json:",inline"`
+		A       string `json:"a,omitempty"`
+		Hidden  string `json:"-"`
+	}
+	if got := namesOf(reflect.TypeFor[all]()); !slices.Equal(got, []string{"a", "b"}) {
+		t.Error(got)
 	}
 }
 

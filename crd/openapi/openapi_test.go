@@ -89,6 +89,8 @@ func TestDraft(t *testing.T) {
 		{"enum with null", `{"type":"string","nullable":true,"enum":["a",null]}`, `{"type":["string","null"],"enum":["a",null]}`, `{"type":["string","null"],"enum":["a",null]}`},
 		{"int or string", `{"x-kubernetes-int-or-string":true}`, `{"type":["integer","string","null"]}`, `{"type":["integer","string"]}`},
 		{"int or string, spelt out", `{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]}`, `{"type":["integer","string","null"]}`, `{"type":["integer","string"]}`},
+		{"int or string, and more", `{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"pattern":"^a"}]}`,
+			`{"type":["integer","string","null"],"anyOf":[{"type":"integer"},{"pattern":"^a"}]}`, `{"type":["integer","string"],"anyOf":[{"type":"integer"},{"pattern":"^a"}]}`},
 		{"exclusive bounds", `{"type":"number","minimum":1,"exclusiveMinimum":true,"maximum":2.5,"exclusiveMaximum":true}`, `{"type":["number","null"],"exclusiveMinimum":1,"exclusiveMaximum":2.5}`, `{"type":"number","exclusiveMinimum":1,"exclusiveMaximum":2.5}`},
 		{"inclusive bounds", `{"type":"number","minimum":1,"exclusiveMinimum":false}`, `{"type":["number","null"],"minimum":1}`, `{"type":"number","minimum":1}`},
 		{"closed", `{"type":"object","properties":{"a":{"type":"boolean"}}}`, `{"type":["object","null"],"properties":{"a":{"type":["boolean","null"]}}}`, `{"type":"object","properties":{"a":{"type":"boolean"}},"additionalProperties":false}`},
@@ -163,6 +165,9 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Document(d, v); err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+	if _, err := AppendModels(nil, d, v, V3); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Catalog([]*crd.CRD{d}, Options{}); err == nil || err.Error() != want {

@@ -94,8 +94,8 @@ func optionsOf(options documented) (list []parameter) {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		kind := queryKind(f.Type)
-		if name == "" || kind == "" {
-			continue
+		if kind == "" {
+			continue // also what has no name: the type information
 		}
 		list = append(list, parameter{name: name, in: "query", kind: kind, description: texts[name]})
 	}

@@ -178,6 +178,11 @@ func TestDeprecationWarningNamesTheNewest(t *testing.T) {
 			t.Errorf("%s: %s", version, got)
 		}
 	}
+	// Names that say no version are sorted by the alphabet, and the first is the newest.
+	d = &crd.CRD{Group: "g", Names: crd.Names{Kind: "K"}, Versions: []crd.Version{{Name: "old", Served: true, Deprecated: true}, {Name: "new", Served: true}}}
+	if got := request.DeprecationWarning(d, d.Version("old")); got != "g/old K is deprecated; use g/new K" {
+		t.Error(got)
+	}
 }
 
 // Metadata is decoded before the schema prunes.

@@ -120,3 +120,21 @@ func TestNullStatus(t *testing.T) {
 		}
 	}
 }
+
+// One of the errors says only that rules were not checked, and those that are not about a schema say nothing of them.
+func TestNotChecked(t *testing.T) {
+	r, s := gadget(t, `{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-validations":[{"rule":"true"}],"properties":{"a":{"type":"string","enum":["x"]}}}}}`)
+	found, err := r.Validate(s, decoded(t, s, `"spec":{"a":"y"}`), request.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var about []string
+	for _, p := range found.Problems {
+		if request.NotChecked(p.Violation) {
+			about = append(about, p.Error.Error())
+		}
+	}
+	if len(found.Problems) != 3 || len(about) != 1 || !strings.Contains(about[0], "rules were not checked") || request.NotChecked(nil) {
+		t.Errorf("%q of\n%s", about, texts(&found))
+	}
+}

@@ -1,11 +1,13 @@
 package rules
 
 import (
+	"strings"
 	"testing"
 
 	flowv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 )
 
@@ -116,10 +118,19 @@ func TestValidatePriorityLevels(t *testing.T) {
 		}},
 		{"too many queues", queuing("queues: 10000001, handSize: 2"), []string{"spec.limited.limitResponse.queuing.queues: Invalid value: 10000001: must not be greater than 10000000"}},
 		{"a large hand", queuing("queues: 4, handSize: 5"), []string{"spec.limited.limitResponse.queuing.handSize: Invalid value: 5: should not be greater than queues (4)"}},
+		{"conditions", strings.Replace(limited("limitResponse: {type: Reject}"), "spec:", "status: {conditions: [{type: A}, {type: A}, {}]}, spec:", 1), []string{
+			`status.conditions[1].type: Duplicate value: "A"`, "status.conditions[2].type: Required value: must not be empty",
+		}},
 		{"entropy", queuing("queues: 512, handSize: 8"), []string{
 			"spec.limited.limitResponse.queuing.handSize: Invalid value: 8: required entropy bits of deckSize 512 and handSize 8 should not be greater than 60",
 		}},
 	})
+}
+
+// Defaulting fills in how requests are queued; an object without it is not valid.
+func TestQueuingIsSaid(t *testing.T) {
+	complain(t, validateQueuing(field.NewPath("x"), &flowv1.QueuingConfiguration{}),
+		"x.queueLengthLimit: Invalid value: 0: must be positive", "x.queues: Invalid value: 0: must be positive", "x.handSize: Invalid value: 0: must be positive")
 }
 
 // TestFixedObjects: exempt and catch-all are immutable, except for the concurrency that

@@ -156,6 +156,10 @@ func TestValidatePolicyBindings(t *testing.T) {
 			}},
 			{"a wrong selector", of(`policyName: p, paramRef: {selector: {matchLabels: {"a b": c}}, parameterNotFoundAction: Deny}`),
 				[]string{`spec.paramRef.selector.matchLabels: Invalid value: "a b": name part…`}},
+			{"wrong selectors of objects", of(`policyName: p, matchResources: {namespaceSelector: {matchLabels: {"a b": c}}, objectSelector: {matchLabels: {"d e": f}}}`), []string{
+				`spec.matchResources.namespaceSelector.matchLabels: Invalid value: "a b": name part…`,
+				`spec.matchResources.objectSelector.matchLabels: Invalid value: "d e": name part…`,
+			}},
 			{"a wrong rule", of("policyName: p, matchResources: {excludeResourceRules: [{operations: [CREATE], apiVersions: [v1], resources: [a]}]}"),
 				[]string{"spec.matchResources.excludeResourceRules[0].apiGroups: Required value"}},
 		})

@@ -362,8 +362,11 @@ func (c *changer) restructure() error {
 		default:
 			err = c.restructureBlock(s, r)
 		}
+		if errors.Is(err, errColumn) {
+			err = fmt.Errorf("line %d: %w", s.node.Line, err) // others name their line
+		}
 		if err != nil {
-			return fmt.Errorf("line %d: %w", s.node.Line, err)
+			return err
 		}
 	}
 	return nil

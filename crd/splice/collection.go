@@ -197,7 +197,7 @@ func (d *document) commentsAbove(at, column int) int {
 // restructureFlow does the same to a flow collection: {…} and […].
 func (c *changer) restructureFlow(s *spot, r *restructuring) error {
 	d := c.doc
-	if s.end < 0 || s.node.Style&yaml.FlowStyle == 0 {
+	if s.end < 0 {
 		return errUnclear(s)
 	}
 	open := d.skipProperties(s)

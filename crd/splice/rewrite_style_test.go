@@ -179,6 +179,8 @@ func TestRewriteCarried(t *testing.T) {
 		{"the last member", "a:\n  # b\n  b: 1\nc:\n  d: 1\n", "move /c/b from=/a/b", "a: {}\nc:\n  d: 1\n  # b\n  b: 1\n"},
 		{"with an alias inside", "x: &x 1\na:\n  b:\n    c: *x\n  d: 1\ne:\n  f: 1\n", "move /e/b from=/a/b", "x: &x 1\na:\n  d: 1\ne:\n  f: 1\n  b:\n    c: *x\n"},
 		{"with an alias into flow style", "x: &x 1\na:\n  b:\n    c: *x\n  d: 1\ne: {}\n", "move /e/b from=/a/b", "error: the text cannot be edited: the result would mean something else; write this part of the document in plain block style first"},
+		{"a word below its key", "a:\n  one\nc:\n  d: 1\n", "move /c/a from=/a", "c:\n  d: 1\n  a: one\n"},
+		{"brackets below their key", "a:\n  {b: 1}\nc:\n  d: 1\n", "move /c/a from=/a", "c:\n  d: 1\n  a:\n    b: 1\n"},
 		{"beside a dash", "- a: 1\n  b: 2\n- c: 3\n", "move /1/a from=/0/a", "- b: 2\n- c: 3\n  a: 1\n"},
 	})
 }

@@ -82,3 +82,33 @@ func TestFindingsAreInOrder(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestStatusRootKeywords: of what is not allowed at the root with the status subresource only the
+// first is reported, in the order of upstream's Go type.
+func TestStatusRootKeywords(t *testing.T) {
+	keywords := []struct{ name, value string }{
+		{"id", `"x"`}, {"$schema", `"x"`}, {"$ref", `"x"`}, {"nullable", "true"}, {"default", "{}"}, {"enum", "[{}]"},
+		{"maxProperties", "1"}, {"minProperties", "1"}, {"allOf", "[{}]"}, {"oneOf", "[{}]"}, {"anyOf", "[{}]"}, {"not", "{}"},
+		{"additionalProperties", "{}"}, {"patternProperties", "{}"}, {"dependencies", "{}"}, {"additionalItems", "true"}, {"definitions", "{}"},
+		{"x-kubernetes-embedded-resource", "true"}, {"x-kubernetes-int-or-string", "true"}, {"x-kubernetes-list-map-keys", `["a"]`},
+		{"x-kubernetes-list-type", `"map"`}, {"x-kubernetes-map-type", `"atomic"`},
+	}
+	for i, first := range keywords {
+		for _, second := range keywords[i:] {
+			src := `{"type":"object","` + first.name + `":` + first.value
+			if second != first {
+				src += `,"` + second.name + `":` + second.value
+			}
+			src += "}"
+			var at []string
+			for _, f := range Check(parse(t, src), CheckOptions{StatusSubresource: true}) {
+				if f.Check == "status-root-keyword" {
+					at = append(at, f.Pointer)
+				}
+			}
+			if !slices.Equal(at, []string{"/" + first.name}) {
+				t.Errorf("%s: reported are %v", src, at)
+			}
+		}
+	}
+}

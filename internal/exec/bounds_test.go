@@ -58,6 +58,20 @@ func TestCoerceMetadata(t *testing.T) {
 	}
 }
 
+// TestDeepDefaults: defaults may be deeper than objects, also those that are written anew
+// without duplicate keys.
+func TestDeepDefaults(t *testing.T) {
+	const deep = 20_000
+	n := goldenCase{name: "deep", lines: []string{`{"type":"object","x-kubernetes-preserve-unknown-fields":true}`}}.part(t, true)
+	rest := `"a":` + strings.Repeat("[", deep) + strings.Repeat("]", deep) + "}"
+	for _, src := range []string{"{" + rest, `{"a":1,` + rest} {
+		r, err := exec.ValidateDefault(n, []byte(src))
+		if err != nil || string(r.Value) != "{"+rest || len(r.Values) > 0 {
+			t.Errorf("%.20s: %.20s of %d bytes, %v, %v", src, r.Value, len(r.Value), violations("", r.Values), err)
+		}
+	}
+}
+
 // TestFillDefaults: nothing else happens to a value than that defaults are filled in. In
 // particular nulls stay, which are dropped from objects.
 func TestFillDefaults(t *testing.T) {

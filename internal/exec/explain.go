@@ -307,7 +307,7 @@ func (e *explainer) text(v jsondoc.Value, n *plan.Node) {
 	}
 	text := e.d.AppendText(nil, v)
 	e.length(v, n, text)
-	if a := formatOf(n); a.Form != 0 && !a.Form.Match(text) {
+	if a := formatOf(n); !a.Form.Match(text) {
 		at := e.body()
 		e.add(Violation{Type: field.ErrorTypeTypeInvalid, BadValue: string(text), Keyword: "format"}, at, v,
 			fmt.Sprintf("%s in body must be of type %s: %q", at, a.Text, text))

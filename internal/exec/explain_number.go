@@ -68,15 +68,14 @@ func numberInRange(n *plan.Node, format string, i int64, isInt bool, f float64) 
 	return Representable(n.Type, format, strconv.FormatFloat(f, 'f', -1, 64))
 }
 
-// numberFormat returns the format of n if it is one of its type. Others count
-// for the type of a number, where formats are not sorted out before: in
-// defaults.
+// numberFormat returns the format that errors about ranges name. Only int32 and
+// int64 limit integers; others are not sorted out before in defaults.
 func numberFormat(n *plan.Node) string {
-	switch f := formatOf(n).Text; {
-	case n.Type == plan.Integer && (f == "int32" || f == "int64"), n.Type == plan.Number && (f == "float" || f == "double"):
-		return f
+	f := formatOf(n).Text
+	if n.Type == plan.Integer && f != "int32" && f != "int64" {
+		return ""
 	}
-	return ""
+	return f
 }
 
 // Representable reports whether a number, written without an exponent, is one

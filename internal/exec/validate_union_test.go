@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -80,7 +81,7 @@ func TestUnionsBySpecification(t *testing.T) {
 		{Discriminator: "e", Fields: []plan.UnionField{{Name: "x", Value: "A"}, {Name: "y", Value: "Y"}}},
 	}
 	values := []string{"", `"A"`, `"B"`, `"Y"`, `"\u0041"`, `""`, `null`, `{}`}
-	members := []string{"a", "b", "p", "q", "x", "y"}
+	members := []string{"a", "p", "x", "b", "q", "y"} // those of one union are not side by side
 	for count := 1; count <= len(unions); count++ {
 		n := unionNode(unions[:count]...)
 		valid := 0
@@ -182,6 +183,15 @@ func TestManyUnions(t *testing.T) {
 	}
 	if errs := unionErrors(objects, jsondoc.Root+1, node, path{{key: []byte(strings.Repeat("k", 100_000))}}); len(errs) == 0 || len(errs) > 1000 {
 		t.Errorf("%d errors with long paths", len(errs))
+	}
+	// Both the paths and the texts of errors count: these are 9 KB each.
+	long := plan.Union{Discriminator: "d"}
+	for range maxListed {
+		long.Fields = append(long.Fields, plan.UnionField{Name: strings.Repeat("n", maxQuoted)})
+	}
+	errs := unionErrors(parse(t, "{}"), jsondoc.Root, unionNode(slices.Repeat([]plan.Union{long}, 2200)...), path{{key: bytes.Repeat([]byte("k"), 8000)}})
+	if len(errs) < 1700 || len(errs) > 1900 {
+		t.Errorf("%d errors with long paths and texts", len(errs))
 	}
 }
 

@@ -168,8 +168,8 @@ key:
 	}
 	if open.key != 0 && tape[open.at].info&unsorted == 0 {
 		prev := &tape[open.key]
-		// The first bytes decide nearly always; an empty key has its quote there.
-		if info&escaped != 0 || prev.info&escaped != 0 || src[prev.off+1] >= src[i+1] || prev.end-prev.off == 2 || end-i == 2 {
+		// The first bytes decide nearly always; an empty key has its quote there, and is the least.
+		if info&escaped != 0 || prev.info&escaped != 0 || src[prev.off+1] >= src[i+1] || end-i == 2 {
 			d.tape = tape
 			if bytes.Compare(d.Key(Value(open.key)), d.Key(Value(len(tape)-1))) >= 0 {
 				tape[open.at].info |= unsorted

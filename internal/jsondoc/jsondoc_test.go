@@ -320,6 +320,33 @@ func TestLenBeyondTheCount(t *testing.T) {
 		}
 		d.Release()
 	}
+	d, err := Parse([]byte(`{"a":1,"b":2}`), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Release()
+	d.tape[Root].info |= countMax << countShift
+	for src, want := range map[string]int{`{"a":1,"b":2,"c":3}`: 3, `{"a":1,"b":2}`: 2} {
+		if more, ok := d.Edited([]byte(src), "c"); !ok || more.Len(Root) != want {
+			t.Errorf("an edit to %s: %d members", src, more.Len(Root))
+		}
+	}
+}
+
+// TestEmptyKeys: an empty key is less than all others.
+func TestEmptyKeys(t *testing.T) {
+	for src, want := range map[string]string{
+		`{"":1," ":2}`: `{"":1," ":2}`, `{"":1,"a":2}`: `{"":1,"a":2}`, `{" a":1,"":2}`: `{"":2," a":1}`, `{"a":1,"":2}`: `{"":2,"a":1}`, `{"":1,"":2}`: `{"":2}`,
+	} {
+		d, err := Parse([]byte(src), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(d.AppendCanonical(nil, Root)); got != want || d.Canonical() != (src == want) {
+			t.Errorf("%s: %s, canonical %v", src, got, d.Canonical())
+		}
+		d.Release()
+	}
 }
 
 // TestSettled: only the float -0 says something else once it is canonical.

@@ -63,16 +63,13 @@ func each(array []byte, f func(item []byte)) {
 	if len(array) < 2 || array[0] != '[' {
 		return
 	}
-	for p := 1; p < len(array) && array[p] != ']'; p++ { // past the comma
+	for p := 1; p < len(array)-1; p++ { // past the comma
 		end := valueEnd(array, p)
 		if end < 0 {
 			return
 		}
 		f(array[p:end])
 		p = end
-		if p < len(array) && array[p] != ',' {
-			return
-		}
 	}
 }
 

@@ -199,6 +199,8 @@ func TestSetMember(t *testing.T) {
 	for _, c := range []struct{ json, name, value, want string }{
 		{`{}`, "spec", `{}`, `{"spec":{}}`},
 		{`{}`, "spec", ``, `{}`},
+		{`{}`, "spec", `"longer than the object and the key"`, `{"spec":"longer than the object and the key"}`},
+		{`{}`, "longer than the object and the value", `1`, `{"longer than the object and the value":1}`},
 		{`{"metadata":{"name":"x"}}`, "spec", `1`, `{"metadata":{"name":"x"},"spec":1}`},
 		{`{"metadata":{"name":"x"}}`, "a", `1`, `{"a":1,"metadata":{"name":"x"}}`},
 		{`{"metadata":{"name":"x"},"spec":1,"status":2}`, "spec", ``, `{"metadata":{"name":"x"},"status":2}`},
