@@ -12,8 +12,12 @@
 # RUNNER_ARCH. It must run with bash 3.2, which is that of macOS.
 set -euo pipefail
 
+# Runners read each line as a command: a value with a line end must not begin another one.
 fail() {
-  printf '::error title=espalier::%s\n' "$*"
+  local text=$*
+  text=${text//'%'/%25}
+  text=${text//$'\r'/%0D}
+  printf '::error title=espalier::%s\n' "${text//$'\n'/%0A}"
   exit 1
 }
 

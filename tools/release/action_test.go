@@ -125,6 +125,9 @@ func TestActionRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(out, "::error title=espalier::") || !strings.Contains(out, want) {
 			t.Errorf("%v: %v, no %q in\n%s", env, err, want, out)
 		}
+		if strings.Contains(out, "\n::stop") || strings.Contains(out, "\r") {
+			t.Errorf("%v: an input begins a command of its own:\n%s", env, out)
+		}
 		if left, _ := filepath.Glob(filepath.Join(r.dir, "*")); left != nil || r.ran() {
 			t.Errorf("%v: it installs %v", env, left)
 		}
@@ -132,7 +135,7 @@ func TestActionRefuses(t *testing.T) {
 	// Releases that do not exist; the second is the one that cmd/go.mod of a commit names.
 	refuses("is there a release v9.9.9? Set the input version to a release that has it, or the input source to \"true\"", "ESPALIER_VERSION=v9.9.9")
 	refuses("is there a release v0.", "ESPALIER_REF=0123456789abcdef0123456789abcdef01234567")
-	for _, version := range []string{"main", "v1.2", "v1.2.3/../x", "1.2.3; touch x", "v1.2.3\nv1.2.3", "$(touch x)"} {
+	for _, version := range []string{"main", "v1.2", "v1.2.3/../x", "1.2.3; touch x", "v1.2.3\nv1.2.3", "v1.2.3\n::stop-commands::x", "v1.2.3\r::stop-commands::x", "$(touch x)"} {
 		refuses("the version must be a release such as v0.1.0", "ESPALIER_VERSION="+version)
 		if len(r.requests) > 0 {
 			t.Errorf("%q is asked for: %v", version, r.requests)
