@@ -98,16 +98,9 @@ func (a *App) completeExplain(o *explainOptions) cobra.CompletionFunc {
 
 // candidates are the CRDs of --crd, or of the settings.
 func (a *App) candidates(ctx context.Context, o *explainOptions) ([]*crd.CRD, error) {
-	crds := o.crds
-	if len(crds) == 0 {
-		s, err := a.settings()
-		if err != nil {
-			return nil, err
-		}
-		crds = s.crds()
-	}
-	if len(crds) == 0 {
-		return nil, nil
+	crds, err := a.crdPaths(o.crds)
+	if err != nil || len(crds) == 0 {
+		return nil, err
 	}
 	return a.parsedCRDs(ctx, crds)
 }

@@ -92,16 +92,13 @@ func (a *App) explain(ctx context.Context, args []string, o explainOptions) erro
 // explained finds the CRD that is meant, and the path that is written
 // behind its name.
 func (a *App) explained(ctx context.Context, name string, o explainOptions) (*crd.CRD, []string, error) {
-	if len(o.crds) == 0 {
-		_, missing := os.Stat(name)
-		if missing != nil && name != manifest.Stdin {
-			s, err := a.settings()
-			if err != nil {
-				return nil, nil, err
-			}
-			if o.crds = s.crds(); len(o.crds) == 0 {
-				return nil, nil, fmt.Errorf("there is no file %q: name the file of the CRD, or the files to find it in with --crd", name)
-			}
+	if _, missing := os.Stat(name); missing != nil && name != manifest.Stdin {
+		var err error
+		if o.crds, err = a.crdPaths(o.crds); err != nil {
+			return nil, nil, err
+		}
+		if len(o.crds) == 0 {
+			return nil, nil, fmt.Errorf("there is no file %q: name the file of the CRD, or the files to find it in with --crd", name)
 		}
 	}
 	if len(o.crds) == 0 {
@@ -145,6 +142,18 @@ func (a *App) explained(ctx context.Context, name string, o explainOptions) (*cr
 		}
 	}
 	return nil, nil, fmt.Errorf("there is no CRD called %q in %s%s", name, strings.Join(o.crds, ", "), hint)
+}
+
+// crdPaths returns the files of --crd or, without it, those of the settings.
+func (a *App) crdPaths(given []string) ([]string, error) {
+	if len(given) > 0 {
+		return given, nil
+	}
+	s, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	return s.crds(), nil
 }
 
 // named reports whether people call the resource by name.
