@@ -1,0 +1,129 @@
+package impact
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/request"
+	"github.com/espalier-dev/espalier/internal/object"
+)
+
+// ConvertFunc brings objects of any version of a resource into the version of that name. It
+// does not change its input, and returns objects in the order given.
+type ConvertFunc func(ctx context.Context, objs []*object.Object, version string) ([]*object.Object, error)
+
+// Options say how objects are converted. Without a function, objects of CRDs with the strategy
+// None are converted, and those that need a webhook have the effect [ConversionUnknown].
+type Options struct {
+	Old, New ConvertFunc // as the old and the new CRD say
+}
+
+// Change is a change of a CRD. It is safe for concurrent use.
+type Change struct {
+	group, kind string
+	old, now    side
+}
+
+// side is one of the CRDs.
+type side struct {
+	group, kind string
+	storage     string
+	versions    map[string]*version
+	convert     ConvertFunc // nil if only a webhook knows
+}
+
+// version is a version of one CRD.
+type version struct {
+	name     string
+	served   bool
+	schema   *request.Schema
+	resource *request.Resource
+	same     bool // the other CRD has a version that does the same
+}
+
+// New compiles a change. It fails if a schema does not compile; whether a server accepts the
+// new CRD, crd.Validate says. The CRDs can be released afterwards.
+func New(old, now *crd.CRD, o Options) (*Change, error) {
+	c := &Change{group: old.Group, kind: old.Kind}
+	var err error
+	if c.old, err = newSide(old, o.Old); err != nil {
+		return nil, fmt.Errorf("the old CRD: %w", err)
+	}
+	if c.now, err = newSide(now, o.New); err != nil {
+		return nil, fmt.Errorf("the new CRD: %w", err)
+	}
+	for i := range now.Versions {
+		is := &now.Versions[i]
+		was := old.Version(is.Name)
+		c.now.versions[is.Name].same = was != nil && c.old.group == c.now.group && c.old.kind == c.now.kind &&
+			old.Namespaced == now.Namespaced && old.PreserveUnknownFields == now.PreserveUnknownFields &&
+			was.Status == is.Status && sameScale(was.Scale, is.Scale) && bytes.Equal(was.Schema, is.Schema)
+	}
+	return c, nil
+}
+
+func sameScale(a, b *crd.Scale) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *request.NewScale(a) == *request.NewScale(b)
+}
+
+func newSide(d *crd.CRD, convert ConvertFunc) (side, error) {
+	s := side{group: d.Group, kind: d.Kind, versions: make(map[string]*version, len(d.Versions)), convert: convert}
+	if v := d.StorageVersion(); v != nil {
+		s.storage = v.Name
+	}
+	for i := range d.Versions {
+		v := &d.Versions[i]
+		compiled, err := request.Compile(v, d.PreserveUnknownFields)
+		if err != nil {
+			return s, fmt.Errorf("version %s: %w", v.Name, err)
+		}
+		s.versions[v.Name] = &version{name: v.Name, served: v.Served, schema: compiled, resource: request.New(d, v)}
+	}
+	if s.convert == nil && d.Conversion.Strategy != "Webhook" {
+		s.convert = s.rename
+	}
+	return s, nil
+}
+
+// rename converts as the strategy None does.
+func (s *side) rename(_ context.Context, objs []*object.Object, version string) ([]*object.Object, error) {
+	kind := schema.GroupVersionKind{Group: s.group, Version: version, Kind: s.kind}
+	result := make([]*object.Object, len(objs))
+	for i, o := range objs {
+		result[i] = o.DeepCopy()
+		result[i].SetGroupVersionKind(kind)
+		result[i].SetSource(nil)
+	}
+	return result, nil
+}
+
+// client returns the version in which clients use an object that is stored in a version, or nil
+// if none is served.
+func (s *side) client(stored string) *version {
+	for _, name := range []string{stored, s.storage} {
+		if v := s.versions[name]; v != nil && v.served {
+			return v
+		}
+	}
+	var first *version
+	for _, v := range s.versions {
+		if v.served && (first == nil || v.name < first.name) {
+			first = v
+		}
+	}
+	return first
+}
+
+// unaffected reports whether the change does nothing to objects that are stored in a version.
+func (c *Change) unaffected(stored string) bool {
+	v := c.now.versions[stored]
+	was := c.old.versions[stored]
+	return v != nil && v.same && v.served == was.served && c.now.storage == stored && c.old.storage == stored
+}

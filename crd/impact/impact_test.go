@@ -1,0 +1,248 @@
+package impact_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/impact"
+	"github.com/espalier-dev/espalier/internal/object"
+)
+
+// crdOf returns a CRD. A version is its name, then "served" and "storage" if it is, then its spec's schema.
+func crdOf(t *testing.T, conversion string, versions ...string) *crd.CRD {
+	t.Helper()
+	var list []string
+	for _, v := range versions {
+		name, rest, _ := strings.Cut(v, " ")
+		flags, schema, _ := strings.Cut(rest, "{")
+		list = append(list, fmt.Sprintf(`{"name":%q,"served":%t,"storage":%t,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{%s}}}}`,
+			name, strings.Contains(flags, "served"), strings.Contains(flags, "storage"), schema))
+	}
+	text := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"crons.example.com"},
+		"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"crons","singular":"cron","kind":"Cron","listKind":"CronList"},
+		"conversion":{"strategy":%q},"versions":[%s]}}`, conversion, strings.Join(list, ","))
+	d, err := crd.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func stored(version, spec string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"example.com/%s","kind":"Cron","metadata":{"creationTimestamp":"2026-01-01T00:00:00Z","generation":1,"managedFields":[{"apiVersion":"example.com/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{},"manager":"helm","operation":"Update"}],"name":"a","namespace":"team","ownerReferences":[{"apiVersion":"v1","kind":"Pipeline","name":"p","uid":"1"}],"uid":"u"},"spec":%s}`, version, spec)
+}
+
+func outcome(t *testing.T, old, now *crd.CRD, o impact.Options, data []byte) impact.Outcome {
+	t.Helper()
+	c, err := impact.New(old, now, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := c.Page(t.Context(), [][]byte{data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list[0]
+}
+
+const today = `v1 served storage {"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"},"list":{"type":"array","items":{"type":"object","properties":{"x":{"type":"string"}}}}}}`
+
+func TestEffects(t *testing.T) {
+	old := crdOf(t, "None", today)
+	for name, c := range map[string]struct {
+		now  []string
+		spec string
+		want impact.Outcome
+	}{
+		"nothing": {
+			now:  []string{today},
+			spec: `{"a":"x"}`,
+		},
+		"a description": {
+			now:  []string{`v1 served storage {"description":"d","type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}}}`},
+			spec: `{"a":"x"}`,
+		},
+		"a field is removed": {
+			now:  []string{`v1 served storage {"type":"object","properties":{"a":{"type":"string"},"list":{"type":"array","items":{"type":"object"}}}}`},
+			spec: `{"b":1,"list":[{},{"x":"1"}]}`,
+			want: impact.Outcome{Effects: impact.LosesFields, Lost: []string{"spec.b", "spec.list[1].x"}},
+		},
+		"a new default": {
+			now:  []string{`v1 served storage {"type":"object","properties":{"a":{"type":"string","default":"x"},"b":{"type":"integer"}}}`},
+			spec: `{"b":1}`,
+			want: impact.Outcome{Effects: impact.NewDefaults, Defaulted: []string{"spec.a"}},
+		},
+		"a bound: ratcheting lets updates pass": {
+			now:  []string{`v1 served storage {"type":"object","properties":{"a":{"type":"string","maxLength":2},"b":{"type":"integer"}}}`},
+			spec: `{"a":"long"}`,
+			want: impact.Outcome{Effects: impact.RefusedOnCreate, Create: []impact.Refusal{{
+				Field: "spec.a", Type: "FieldValueTooLong", Message: "Too long: may not be more than 2 bytes", Detail: "may not be more than 2 bytes",
+			}}},
+		},
+		"a rule about old and new": {
+			now:  []string{`v1 served storage {"type":"object","x-kubernetes-validations":[{"rule":"oldSelf.b != self.b"}],"properties":{"a":{"type":"string"},"b":{"type":"integer"}}}`},
+			spec: `{"b":1}`,
+			want: impact.Outcome{Effects: impact.RefusedOnUpdate, Update: []impact.Refusal{{
+				Field: "spec", Type: "FieldValueInvalid", Message: "Invalid value: failed rule: oldSelf.b != self.b", Detail: "failed rule: oldSelf.b != self.b",
+			}}},
+		},
+		"a version that is gone": {
+			now:  []string{`v2 served storage {"type":"object"}`},
+			spec: `{"b":1}`,
+			want: impact.Outcome{Effects: impact.VersionGone},
+		},
+		"a version that is not served": {
+			now:  []string{strings.Replace(today, "served storage", "", 1), `v2 served storage {"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}}}`},
+			spec: `{"b":1}`,
+			want: impact.Outcome{Effects: impact.NotServed},
+		},
+		"another storage version without the field": {
+			now:  []string{strings.Replace(today, "storage", "", 1), `v2 served storage {"type":"object","properties":{"a":{"type":"string"}}}`},
+			spec: `{"b":1}`,
+			want: impact.Outcome{Effects: impact.LosesInConversion, LostConverting: []string{"spec.b"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := outcome(t, old, crdOf(t, "None", c.now...), impact.Options{}, stored("v1", c.spec))
+			if got.Effects&^impact.DeadManagers != 0 && (!slices.Equal(got.Managers, []string{"helm"}) || !slices.Equal(got.Owners, []string{"Pipeline/p"})) {
+				t.Errorf("managers %v, owners %v", got.Managers, got.Owners)
+			}
+			if got.Effects&impact.DeadManagers == 0 || got.DeadManagers[0] != "helm (v1alpha1)" {
+				t.Errorf("the entry of v1alpha1 is not reported: %v", got.DeadManagers)
+			}
+			if got.Path() != "team/a" || got.Version != "v1" {
+				t.Errorf("%s of %s", got.Path(), got.Version)
+			}
+			got.Namespace, got.Name, got.Version, got.Managers, got.Owners, got.DeadManagers = "", "", "", nil, nil, nil
+			got.Effects &^= impact.DeadManagers
+			if !same(got, c.want) {
+				t.Errorf("got  %s\nwant %s", text(got), text(c.want))
+			}
+		})
+	}
+}
+
+func same(a, b impact.Outcome) bool { return text(a) == text(b) }
+
+func text(x any) string {
+	data, err := json.Marshal(x)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+func TestWebhookIsUnknown(t *testing.T) {
+	old := crdOf(t, "None", today)
+	now := crdOf(t, "Webhook", strings.Replace(today, "storage", "", 1), `v2 served storage {"type":"object"}`)
+	data := stored("v1", `{"b":1}`)
+	if got := outcome(t, old, now, impact.Options{}, data); got.Effects&impact.ConversionUnknown == 0 {
+		t.Errorf("without a webhook: %v", got.Effects)
+	}
+	calls := 0
+	convert := func(_ context.Context, objs []*object.Object, version string) ([]*object.Object, error) {
+		if calls++; len(objs) != 1 || version != "v2" {
+			t.Errorf("%d objects to %s", len(objs), version)
+		}
+		return nil, fmt.Errorf("the hook refuses")
+	}
+	got := outcome(t, old, now, impact.Options{New: convert}, data)
+	if got.Effects&impact.NotConvertible == 0 || got.Explanation != "the hook refuses" || calls != 2 {
+		t.Errorf("%v: %s, %d calls", got.Effects, got.Explanation, calls)
+	}
+}
+
+func TestForeign(t *testing.T) {
+	old := crdOf(t, "None", today)
+	for _, data := range []string{`{`, `{"apiVersion":"v1","kind":"Pod"}`, `{"apiVersion":"example.com/v3","kind":"Cron","metadata":{"name":"a"}}`} {
+		if got := outcome(t, old, old, impact.Options{}, []byte(data)); got.Effects != impact.UnreadableToday || got.Explanation == "" {
+			t.Errorf("%s: %v %q", data, got.Effects, got.Explanation)
+		}
+	}
+}
+
+func TestSummary(t *testing.T) {
+	old := crdOf(t, "None", today)
+	now := crdOf(t, "None", `v1 served storage {"type":"object","properties":{"a":{"type":"string","maxLength":2}}}`)
+	c, err := impact.New(old, now, impact.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page [][]byte
+	for i := range 100 {
+		page = append(page, stored("v1", fmt.Sprintf(`{"a":"%d","b":%d,"list":[{"x":"y"},{"x":"z"}]}`, i*10, i)))
+	}
+	list, err := c.Page(t.Context(), page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, halves := impact.Summary{Most: 5}, [2]impact.Summary{{Most: 5}, {Most: 5}}
+	for i := range list {
+		whole.Add(&list[i])
+		halves[i/50].Add(&list[i])
+	}
+	var merged impact.Summary
+	merged.Most = 5
+	for i := range halves {
+		var half impact.Summary
+		if err := json.Unmarshal([]byte(text(&halves[i])), &half); err != nil {
+			t.Fatal(err)
+		}
+		merged.Merge(&half)
+	}
+	whole.Order()
+	merged.Order()
+	if text(whole) != text(merged) {
+		t.Errorf("in one piece %s\nin halves    %s", text(whole), text(merged))
+	}
+	if whole.Objects != 100 || whole.Affected != 100 || whole.Counts["LosesFields"] != 100 || whole.Counts["RefusedOnCreate"] != 90 || len(whole.Listed) != 5 {
+		t.Errorf("%s", text(whole))
+	}
+	var fields []string
+	for _, g := range whole.Groups {
+		if g.Effect == impact.LosesFields {
+			fields = append(fields, fmt.Sprint(g.Field, " ", g.Objects, " ", len(g.Example)))
+		}
+	}
+	if want := []string{"spec.b 100 3", "spec.list 100 3"}; !reflect.DeepEqual(fields, want) {
+		t.Errorf("%v, want %v", fields, want)
+	}
+}
+
+func TestSummaryIsBounded(t *testing.T) {
+	s := impact.Summary{Most: 3}
+	for i := range 2000 {
+		x := impact.Outcome{Name: "n", Version: fmt.Sprint(i), Effects: impact.LosesFields, Lost: []string{fmt.Sprint("f", i)}, Managers: []string{fmt.Sprint(i)}}
+		s.Add(&x)
+	}
+	if len(s.Groups) > 500 || len(s.Managers) > 201 || len(s.Versions) > 201 || len(s.Listed) != 3 || s.Omitted != 1500 || s.Objects != 2000 {
+		t.Errorf("%d groups, %d managers, %d listed, %d omitted", len(s.Groups), len(s.Managers), len(s.Listed), s.Omitted)
+	}
+}
+
+func BenchmarkPage(b *testing.B) {
+	t := &testing.T{}
+	old := crdOf(t, "None", today)
+	now := crdOf(t, "None", `v1 served storage {"type":"object","properties":{"a":{"type":"string","maxLength":2},"list":{"type":"array","items":{"type":"object","properties":{"x":{"type":"string"}}}}}}`)
+	c, err := impact.New(old, now, impact.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	page := make([][]byte, 100)
+	for i := range page {
+		page[i] = stored("v1", `{"a":"xy","b":1,"list":[`+strings.Repeat(`{"x":"abcdefgh"},`, 35)+`{"x":"y"}]}`)
+	}
+	b.SetBytes(int64(100 * len(page[0])))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Page(b.Context(), page); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

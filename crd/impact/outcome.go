@@ -1,0 +1,244 @@
+package impact
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/crd/request"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/object"
+)
+
+// Outcome is what a change does to one object. Effects is zero for an object that stays as it is.
+type Outcome struct {
+	Namespace string  `json:"namespace,omitempty"`
+	Name      string  `json:"name"`
+	Version   string  `json:"version"` // that it is stored in
+	Effects   Effects `json:"effects"`
+	// Lost are paths of fields that are pruned, in the version that is stored or, in conversion,
+	// in the new storage version.
+	Lost           []string  `json:"lost,omitempty"`
+	LostConverting []string  `json:"lostConverting,omitempty"`
+	Defaulted      []string  `json:"defaulted,omitempty"`
+	Kept           []string  `json:"kept,omitempty"`
+	Create         []Refusal `json:"create,omitempty"` // why it is refused if it is created again
+	Update         []Refusal `json:"update,omitempty"` // why it cannot be updated
+	Explanation    string    `json:"explanation,omitempty"`
+	DeadManagers   []string  `json:"deadManagers,omitempty"`
+	Managers       []string  `json:"managers,omitempty"` // that write it, if it is affected
+	Owners         []string  `json:"owners,omitempty"`   // that own it, if it is affected: Kind/name
+	RefusedAlready bool      `json:"refusedAlready,omitempty"`
+
+	before, read *object.Object // by the old and by the new CRD; nil if it stays as it is, or cannot be read
+}
+
+// Refusal is one reason why a server refuses an object.
+type Refusal struct {
+	Field   string `json:"field"`
+	Type    string `json:"type"`    // of the error, as in the causes of a status
+	Message string `json:"message"` // as the server words it, without the field
+	Detail  string `json:"detail,omitempty"`
+}
+
+// What an outcome has at most in each list.
+const (
+	maxRefusals = 20
+	maxPaths    = 100
+	maxNames    = 20 // of managers and owners
+)
+
+// Page returns the outcomes of objects as storage has them. It fails only if the context ends:
+// what is wrong with an object is in its outcome.
+func (c *Change) Page(ctx context.Context, stored [][]byte) ([]Outcome, error) {
+	list := make([]Outcome, len(stored))
+	for i, data := range stored {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c.read(&list[i], data)
+	}
+	if err := c.convert(ctx, list); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c.requests(ctx, &list[i])
+		list[i].finish()
+	}
+	return list, nil
+}
+
+// identify reads what the object is. It reports false if it is none of the resource.
+func (c *Change) identify(x *Outcome, data []byte) bool {
+	kind := request.KindOf(data)
+	x.Version = kind.Version
+	if kind.Group == c.group && kind.Kind == c.kind {
+		return true
+	}
+	x.Effects, x.Explanation = UnreadableToday, "it is no "+c.kind+" of "+c.group
+	return false
+}
+
+// named sets the name and what the metadata says.
+func (x *Outcome) named(o *object.Object) { x.Namespace, x.Name = o.GetNamespace(), o.GetName() }
+
+// read reads an object by both CRDs.
+func (c *Change) read(x *Outcome, data []byte) {
+	if !c.identify(x, data) {
+		return
+	}
+	was := c.old.versions[x.Version]
+	if was == nil {
+		x.Effects, x.Explanation = UnreadableToday, "the CRD has no version "+x.Version
+		return
+	}
+	before, err := was.schema.DecodeStored(data)
+	if err != nil {
+		x.Effects, x.Explanation = UnreadableToday, err.Error()
+		return
+	}
+	x.named(before)
+	c.managers(x, before)
+	if c.unaffected(x.Version) {
+		return
+	}
+	x.before = before
+	is := c.now.versions[x.Version]
+	if is == nil || c.now.group != c.group || c.now.kind != c.kind {
+		x.Effects |= VersionGone
+		return
+	}
+	if was.served && !is.served {
+		x.Effects |= NotServed
+	}
+	if is.same {
+		x.read = before
+		return
+	}
+	read, err := is.schema.DecodeStored(data)
+	if err != nil {
+		x.Effects, x.Explanation = x.Effects|Unreadable, err.Error()
+		return
+	}
+	x.read = read
+	x.compare(was, is, data)
+}
+
+// compare records how an object reads differently.
+func (x *Outcome) compare(was, is *version, data []byte) {
+	if x.read.SameBody(x.before) {
+		return
+	}
+	a, b := report(was, data), report(is, data)
+	x.Lost = minus(b.pruned, a.pruned)
+	x.Defaulted = minus(b.defaulted, a.defaulted)
+	x.Kept = minus(a.pruned, b.pruned)
+	for effect, paths := range map[Effects][]string{LosesFields: x.Lost, NewDefaults: x.Defaulted, KeepsFields: x.Kept} {
+		if len(paths) > 0 {
+			x.Effects |= effect
+		}
+	}
+	if x.Effects&(LosesFields|NewDefaults|KeepsFields) == 0 {
+		x.Effects |= ChangesValues
+	}
+	if gone := minus(a.defaulted, b.defaulted); len(gone) > 0 {
+		x.Effects |= ChangesValues
+		x.Explanation = "no longer filled in: " + strings.Join(gone[:min(len(gone), 3)], ", ")
+	}
+}
+
+// changes are what reading does to an object.
+type changes struct{ pruned, defaulted []string }
+
+func report(v *version, data []byte) changes {
+	var r espalier.Report
+	if _, err := v.schema.Normalize.Normalize(data, espalier.NormalizeOptions{Source: espalier.Storage, Report: &r}); err != nil {
+		return changes{} // it has been read before
+	}
+	return listed(&r)
+}
+
+func listed(r *espalier.Report) changes {
+	c := changes{pruned: r.Pruned()}
+	for i := range r.Changes {
+		if r.Changes[i].What == espalier.Defaulted {
+			c.defaulted = append(c.defaulted, r.Changes[i].Path)
+		}
+	}
+	slices.Sort(c.defaulted)
+	return c
+}
+
+func minus(list, without []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(list), sets.New(without...).Has)
+}
+
+// managers looks for managedFields of versions that the new CRD does not have.
+func (c *Change) managers(x *Outcome, o *object.Object) {
+	raw := o.ReadMetadata("managedFields")
+	if len(raw) == 0 {
+		return
+	}
+	doc, err := jsondoc.Parse(raw, jsondoc.Limits{})
+	if err != nil {
+		return
+	}
+	defer doc.Release()
+	if doc.Kind(jsondoc.Root) != jsondoc.Array {
+		return
+	}
+	for _, entry := range doc.Items(jsondoc.Root) {
+		group, version, ok := strings.Cut(member(doc, entry, "apiVersion"), "/")
+		if ok && group == c.now.group && c.now.versions[version] == nil {
+			x.Effects |= DeadManagers
+			x.DeadManagers = append(x.DeadManagers, member(doc, entry, "manager")+" ("+version+")")
+		}
+	}
+}
+
+func member(doc *jsondoc.Doc, v jsondoc.Value, name string) string {
+	if doc.Kind(v) != jsondoc.Object {
+		return ""
+	}
+	m, ok := doc.Get(v, name)
+	if !ok || doc.Kind(m) != jsondoc.String {
+		return ""
+	}
+	return doc.Text(m)
+}
+
+// finish notes who writes and owns an object that the change affects, and bounds the outcome.
+func (x *Outcome) finish() {
+	if x.before != nil && x.Effects&^DeadManagers != 0 {
+		for _, entry := range x.before.GetManagedFields() {
+			if len(x.Managers) < maxNames && !slices.Contains(x.Managers, entry.Manager) {
+				x.Managers = append(x.Managers, entry.Manager)
+			}
+		}
+		for _, owner := range x.before.GetOwnerReferences() {
+			if len(x.Owners) < maxNames {
+				x.Owners = append(x.Owners, owner.Kind+"/"+owner.Name)
+			}
+		}
+	}
+	x.before, x.read = nil, nil
+	for _, list := range []*[]string{&x.Lost, &x.LostConverting, &x.Defaulted, &x.Kept, &x.DeadManagers} {
+		*list = (*list)[:min(len(*list), maxPaths)]
+	}
+	for _, list := range []*[]Refusal{&x.Create, &x.Update} {
+		*list = (*list)[:min(len(*list), maxRefusals)]
+	}
+}
+
+// errNoConversion stands for conversion by a webhook that is not called.
+var errNoConversion = errors.New("only the conversion webhook can convert it")
