@@ -24,8 +24,9 @@ type Options struct {
 
 // Change is a change of a CRD. It is safe for concurrent use.
 type Change struct {
-	group, kind string
-	old, now    side
+	group, kind    string
+	old, now       side
+	prefix, middle []byte // before and after the version of a stored object
 }
 
 // side is one of the CRDs.
@@ -48,7 +49,7 @@ type version struct {
 // New compiles a change. It fails if a schema does not compile; whether a server accepts the
 // new CRD, crd.Validate says. The CRDs can be released afterwards.
 func New(old, now *crd.CRD, o Options) (*Change, error) {
-	c := &Change{group: old.Group, kind: old.Kind}
+	c := &Change{group: old.Group, kind: old.Kind, prefix: []byte(`{"apiVersion":"` + old.Group + `/`), middle: []byte(`,"kind":"` + old.Kind + `",`)}
 	var err error
 	if c.old, err = newSide(old, o.Old); err != nil {
 		return nil, fmt.Errorf("the old CRD: %w", err)
