@@ -19,6 +19,7 @@ type Summary struct {
 	Objects  int64     `json:"objects"`
 	Affected int64     `json:"affected"`
 	Breaking int64     `json:"breaking"` // of the affected, those with an effect of [Breaking]
+	Losing   int64     `json:"losing"`   // of the affected, those with an effect of [Loss]
 	Refused  int64     `json:"refusedAlready,omitempty"`
 	Counts   Count     `json:"effects"`
 	Versions Count     `json:"storedVersions"`
@@ -79,6 +80,9 @@ func (s *Summary) Add(x *Outcome) {
 	s.Affected++
 	if x.Effects&Breaking != 0 {
 		s.Breaking++
+	}
+	if x.Effects&Loss != 0 {
+		s.Losing++
 	}
 	for _, effect := range x.Effects.Each() {
 		s.Counts.add(effect.String(), 1)
@@ -163,6 +167,7 @@ func (s *Summary) Merge(other *Summary) {
 	s.Objects += other.Objects
 	s.Affected += other.Affected
 	s.Breaking += other.Breaking
+	s.Losing += other.Losing
 	s.Refused += other.Refused
 	s.Omitted += other.Omitted
 	for _, pair := range []struct {
