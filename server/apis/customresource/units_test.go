@@ -363,3 +363,24 @@ func TestSchemaMarkers(t *testing.T) {
 		}
 	}
 }
+
+// What cannot be converted is an error, and the target stays as it is.
+func TestConvertorFails(t *testing.T) {
+	failure := errors.New("no webhook")
+	f, _ := decoderOf(newVersionSchema(schemaKey{}, nil, "v1"))
+	c := &convertor{decoder: f, convert: func(context.Context, []*object.Object, string) ([]*object.Object, error) { return nil, failure }}
+	in, out := objectOf(t, box("one", "")), object.New(schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Box"})
+	if err := c.Convert(in, out, nil); !errors.Is(err, failure) || out.GetName() != "" {
+		t.Errorf("%s, %v", out.JSON(), err)
+	}
+	if err := c.Convert(&metav1.Status{}, out, nil); err == nil {
+		t.Error("a Status is converted")
+	}
+	if err := c.Convert(in, &metav1.Status{}, nil); err == nil {
+		t.Error("an object becomes a Status")
+	}
+	same := object.New(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Box"})
+	if err := c.Convert(in, same, nil); err != nil || same.GetName() != "one" {
+		t.Errorf("%s, %v", same.JSON(), err)
+	}
+}
