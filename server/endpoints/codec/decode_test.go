@@ -57,7 +57,7 @@ func TestErrorsAreUpstreams(t *testing.T) {
 	f := newDecoder(t, 3)
 	for _, body := range []string{
 		``, `{`, `nope`, `[]`, `"x"`, `1`, `null`, `{}`, `{"apiVersion":"example.com/v1"}`, `{"kind":1}`, `{"kind":"Widget","apiVersion":1}`, `{"kind":"Widget","apiVersion":"a/b/c"}`,
-		`{"kind":"Widget","KIND":1}`, `{"Kind":"Widget"}`, `{"kind":null}`, `{"kind":""}`, `{"kind":"Widget","APIVERSION":"a/b/c"}`, `{"kind":"Widget","kind":1}`, "a: b", "a: [", "\tx", "kind: 1", "a: &a [1]\nb: *c\n", "a: b: c",
+		`{"kind":"Widget","KIND":1}`, `{"Kind":"Widget"}`, `{"kind":null}`, `{"kind":""}`, `{"kind":"Widget","APIVERSION":"a/b/c"}`, `{"kind":"Widget","kind":1}`, `{"kind":1,"kind":"Widget"}`, `{"apiVersion":1,"kind":"Widget","apiVersion":"example.com/v1"}`, "a: b", "a: [", "\tx", "kind: 1", "a: &a [1]\nb: *c\n", "a: b: c",
 	} {
 		for _, mediaType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML} {
 			_, i := info(t, f, mediaType)
