@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -77,6 +78,10 @@ func (c *Change) Page(ctx context.Context, stored [][]byte) ([]Outcome, error) {
 
 // identify reads what the object is. It reports false if it is none of the resource.
 func (c *Change) identify(x *Outcome, data []byte) bool {
+	if version, ok := c.stored(data); ok {
+		x.Version = version
+		return true
+	}
 	kind := request.KindOf(data)
 	x.Version = kind.Version
 	if kind.Group == c.group && kind.Kind == c.kind {
@@ -84,6 +89,24 @@ func (c *Change) identify(x *Outcome, data []byte) bool {
 	}
 	x.Effects, x.Explanation = UnreadableToday, "it is no "+c.kind+" of "+c.group
 	return false
+}
+
+// stored reads the version of an object that begins as servers write it. The names of versions are
+// those of the old CRD, so that outcomes do not keep the bytes of objects.
+func (c *Change) stored(data []byte) (string, bool) {
+	rest, ok := bytes.CutPrefix(data, c.first)
+	if !ok {
+		return "", false
+	}
+	end := bytes.IndexByte(rest, '"')
+	if end < 0 || !bytes.HasPrefix(rest[end:], c.second) {
+		return "", false
+	}
+	v := c.old.versions[string(rest[:end])]
+	if v == nil {
+		return "", false
+	}
+	return v.name, true
 }
 
 // named sets the name and what the metadata says.
