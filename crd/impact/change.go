@@ -3,7 +3,9 @@ package impact
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -24,9 +26,9 @@ type Options struct {
 
 // Change is a change of a CRD. It is safe for concurrent use.
 type Change struct {
-	group, kind    string
-	old, now       side
-	prefix, middle []byte // before and after the version of a stored object
+	group, kind   string
+	old, now      side
+	first, second []byte // what a stored object begins with, before and after its version
 }
 
 // side is one of the CRDs.
@@ -44,12 +46,45 @@ type version struct {
 	schema   *request.Schema
 	resource *request.Resource
 	same     bool // the other CRD has a version that does the same
+	traits
+}
+
+// traits say for which objects a version accepts requests if it finds nothing wrong with the object
+// itself: see Change.clean.
+type traits struct {
+	simple bool // no rule compares with the old object, and no objects are embedded
+	free   bool // nothing is required of whether there is a status
+}
+
+// traitsOf looks for words: what has another meaning only makes an object take the long way.
+func traitsOf(schema []byte) traits {
+	if schema == nil {
+		return traits{simple: true, free: true}
+	}
+	var root struct {
+		Required []string `json:"required"`
+	}
+	var members map[string]json.RawMessage
+	t := traits{simple: !bytes.Contains(schema, []byte("oldSelf")) && !bytes.Contains(schema, []byte("x-kubernetes-embedded-resource")) && !bytes.Contains(schema, []byte(`\u`))}
+	if json.Unmarshal(schema, &members) != nil || json.Unmarshal(schema, &root) != nil {
+		return t
+	}
+	t.free = !slices.Contains(root.Required, "status")
+	for name := range members {
+		switch name {
+		case "type", "properties", "required", "description", "title", "x-kubernetes-preserve-unknown-fields":
+		default:
+			t.free = false
+		}
+	}
+	return t
 }
 
 // New compiles a change. It fails if a schema does not compile; whether a server accepts the
 // new CRD, crd.Validate says. The CRDs can be released afterwards.
 func New(old, now *crd.CRD, o Options) (*Change, error) {
-	c := &Change{group: old.Group, kind: old.Kind, prefix: []byte(`{"apiVersion":"` + old.Group + `/`), middle: []byte(`,"kind":"` + old.Kind + `",`)}
+	c := &Change{group: old.Group, kind: old.Kind}
+	c.first, c.second = []byte(`{"apiVersion":"`+old.Group+`/`), []byte(`","kind":"`+old.Kind+`","metadata":{`)
 	var err error
 	if c.old, err = newSide(old, o.Old); err != nil {
 		return nil, fmt.Errorf("the old CRD: %w", err)
@@ -85,7 +120,7 @@ func newSide(d *crd.CRD, convert ConvertFunc) (side, error) {
 		if err != nil {
 			return s, fmt.Errorf("version %s: %w", v.Name, err)
 		}
-		s.versions[v.Name] = &version{name: v.Name, served: v.Served, schema: compiled, resource: request.New(d, v)}
+		s.versions[v.Name] = &version{name: v.Name, served: v.Served, schema: compiled, resource: request.New(d, v), traits: traitsOf(v.Schema)}
 	}
 	if s.convert == nil && d.Conversion.Strategy != "Webhook" {
 		s.convert = s.rename

@@ -225,24 +225,3 @@ func TestSummaryIsBounded(t *testing.T) {
 		t.Errorf("%d groups, %d managers, %d listed, %d omitted", len(s.Groups), len(s.Managers), len(s.Listed), s.Omitted)
 	}
 }
-
-func BenchmarkPage(b *testing.B) {
-	t := &testing.T{}
-	old := crdOf(t, "None", today)
-	now := crdOf(t, "None", `v1 served storage {"type":"object","properties":{"a":{"type":"string","maxLength":2},"list":{"type":"array","items":{"type":"object","properties":{"x":{"type":"string"}}}}}}`)
-	c, err := impact.New(old, now, impact.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	page := make([][]byte, 100)
-	for i := range page {
-		page[i] = stored("v1", `{"a":"xy","b":1,"list":[`+strings.Repeat(`{"x":"abcdefgh"},`, 35)+`{"x":"y"}]}`)
-	}
-	b.SetBytes(int64(100 * len(page[0])))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := c.Page(b.Context(), page); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

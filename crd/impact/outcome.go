@@ -78,11 +78,9 @@ func (c *Change) Page(ctx context.Context, stored [][]byte) ([]Outcome, error) {
 
 // identify reads what the object is. It reports false if it is none of the resource.
 func (c *Change) identify(x *Outcome, data []byte) bool {
-	if rest, ok := bytes.CutPrefix(data, c.prefix); ok { // canonical JSON begins so
-		if version, rest, ok := bytes.Cut(rest, []byte(`"`)); ok && bytes.HasPrefix(rest, c.middle) {
-			x.Version = string(version)
-			return true
-		}
+	if version, ok := c.stored(data); ok {
+		x.Version = version
+		return true
 	}
 	kind := request.KindOf(data)
 	x.Version = kind.Version
@@ -91,6 +89,24 @@ func (c *Change) identify(x *Outcome, data []byte) bool {
 	}
 	x.Effects, x.Explanation = UnreadableToday, "it is no "+c.kind+" of "+c.group
 	return false
+}
+
+// stored reads the version of an object that begins as servers write it. The names of versions are
+// those of the old CRD, so that outcomes do not keep the bytes of objects.
+func (c *Change) stored(data []byte) (string, bool) {
+	rest, ok := bytes.CutPrefix(data, c.first)
+	if !ok {
+		return "", false
+	}
+	end := bytes.IndexByte(rest, '"')
+	if end < 0 || !bytes.HasPrefix(rest[end:], c.second) {
+		return "", false
+	}
+	v := c.old.versions[string(rest[:end])]
+	if v == nil {
+		return "", false
+	}
+	return v.name, true
 }
 
 // named sets the name and what the metadata says.
@@ -143,11 +159,7 @@ func (x *Outcome) compare(was, is *version, data []byte) {
 	if x.read.SameBody(x.before) {
 		return
 	}
-	var a changes
-	if x.before.Source() != nil { // reading changes it today, too
-		a = report(was, data)
-	}
-	b := report(is, data)
+	a, b := report(was, data), report(is, data)
 	x.Lost = minus(b.pruned, a.pruned)
 	x.Defaulted = minus(b.defaulted, a.defaulted)
 	x.Kept = minus(a.pruned, b.pruned)
@@ -196,18 +208,6 @@ func minus(list, without []string) []string {
 
 // managers looks for managedFields of versions that the new CRD does not have.
 func (c *Change) managers(x *Outcome, o *object.Object) {
-	entries(o, func(doc *jsondoc.Doc, entry jsondoc.Value) {
-		group, version, ok := strings.Cut(member(doc, entry, "apiVersion"), "/")
-		if ok && group == c.now.group && c.now.versions[version] == nil {
-			x.Effects |= DeadManagers
-			x.DeadManagers = append(x.DeadManagers, member(doc, entry, "manager")+" ("+version+")")
-		}
-	})
-}
-
-// entries calls a function for each entry of managedFields. They are not decoded: most of them are
-// sets of fields.
-func entries(o *object.Object, each func(doc *jsondoc.Doc, entry jsondoc.Value)) {
 	raw := o.ReadMetadata("managedFields")
 	if len(raw) == 0 {
 		return
@@ -221,7 +221,11 @@ func entries(o *object.Object, each func(doc *jsondoc.Doc, entry jsondoc.Value))
 		return
 	}
 	for _, entry := range doc.Items(jsondoc.Root) {
-		each(doc, entry)
+		group, version, ok := strings.Cut(member(doc, entry, "apiVersion"), "/")
+		if ok && group == c.now.group && c.now.versions[version] == nil {
+			x.Effects |= DeadManagers
+			x.DeadManagers = append(x.DeadManagers, member(doc, entry, "manager")+" ("+version+")")
+		}
 	}
 }
 
@@ -239,11 +243,11 @@ func member(doc *jsondoc.Doc, v jsondoc.Value, name string) string {
 // finish notes who writes and owns an object that the change affects, and bounds the outcome.
 func (x *Outcome) finish() {
 	if x.before != nil && x.Effects&^DeadManagers != 0 {
-		entries(x.before, func(doc *jsondoc.Doc, entry jsondoc.Value) {
-			if name := member(doc, entry, "manager"); len(x.Managers) < maxNames && !slices.Contains(x.Managers, name) {
-				x.Managers = append(x.Managers, name)
+		for _, entry := range x.before.GetManagedFields() {
+			if len(x.Managers) < maxNames && !slices.Contains(x.Managers, entry.Manager) {
+				x.Managers = append(x.Managers, entry.Manager)
 			}
-		})
+		}
 		for _, owner := range x.before.GetOwnerReferences() {
 			if len(x.Owners) < maxNames {
 				x.Owners = append(x.Owners, owner.Kind+"/"+owner.Name)
