@@ -36,11 +36,6 @@ func TestHeadline(t *testing.T) {
 			t.Errorf("%s\nnot %s", got, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
-		if got := number(n); got != want {
-			t.Errorf("%s, not %s", got, want)
-		}
-	}
 }
 
 // Every effect has words for several objects and for one, and what to do.
