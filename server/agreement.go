@@ -54,7 +54,7 @@ func newAgreement(o *Options) *agreement {
 		allowed: o.AllowSettingsMismatch,
 		fixed: settings.Settings{
 			Version: o.Version, Issuers: o.Identity.ServiceAccounts.Issuers, Audiences: o.Identity.Audiences,
-			Authorization: o.Authorization.Modes, Admission: chain.Enabled(o.Admission), ProtectInstances: o.ProtectInstances, Kinds: string(o.Kinds),
+			Authorization: o.Authorization.Modes, Admission: chain.Enabled(o.Admission), ProtectInstances: o.ProtectInstances, RequirePlan: o.RequirePlan, Kinds: string(o.Kinds),
 			AuthorizationFile: o.Authorization.ConfigFile != "", Audit: "off", Files: map[string]string{}, Flags: changedFlags(o),
 		},
 		files: map[string]string{"authentication-config": o.Identity.ConfigurationFile, "client-ca-file": o.Identity.ClientCAFile, "root-ca-file": o.RootCAFile},

@@ -57,6 +57,8 @@ type Options struct {
 	RootCAFile string
 	// ProtectInstances refuses to delete CRDs that have instances.
 	ProtectInstances bool
+	// RequirePlan refuses changes of CRDs that lose data, unless a plan was approved.
+	RequirePlan bool
 	// EtcdInsecure lets etcd be on another machine without encryption.
 	EtcdInsecure bool
 	// EventTTL is how long events are kept.
@@ -157,6 +159,9 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	objects.BoolVar(&o.ProtectInstances, "protect-instances", o.ProtectInstances,
 		"Refuse to delete a CustomResourceDefinition while there are objects of it, unless its annotation espalier.dev/allow-deletion is \"true\". "+
 			"Without it, the objects are deleted with the CRD, as in Kubernetes.")
+	objects.BoolVar(&o.RequirePlan, "require-plan", o.RequirePlan,
+		"Refuse a change of a CustomResourceDefinition that would lose data of stored objects, unless its annotation espalier.dev/approved-plan has the id of a plan of this change (espalier plan). "+
+			"Without it, only changes of CRDs with the annotation espalier.dev/require-plan: \"true\" are refused.")
 	objects.DurationVar(&o.EventTTL, "event-ttl", o.EventTTL, "How long events are kept.")
 	objects.DurationVar(&o.IdleTimeout, "idle-timeout", o.IdleTimeout,
 		"How long the handlers and the watch cache of a resource are kept without use.")

@@ -39,14 +39,18 @@ func (s *Server) wire(ctx context.Context, o *Options, c *genericapiserver.Confi
 	if err != nil {
 		return nil, err
 	}
-	definitions, err := s.crds(o, c)
+	conversion, err := converter.NewFactory(webhook.NoServices{}, s.controlPlane.webhooks)
+	if err != nil {
+		return nil, err
+	}
+	definitions, err := s.crds(o, c, conversion)
 	if err != nil {
 		return nil, err
 	}
 	index := catalog.New(definitions.Store().Storage.Storage)
 	s.controlPlane.kinds.Store(restmapping.New(index, append(resources.Kinds(), restmapping.CustomResourceDefinitions)...))
 	s.knowledge = &knowledge{index: index}
-	objects, err := s.objects(o, c, index)
+	objects, err := s.objects(o, c, index, conversion)
 	if err != nil {
 		return nil, err
 	}
@@ -106,10 +110,11 @@ func keys(builtIn *builtin.Resources, index *catalog.Catalog) func(schema.GroupR
 }
 
 // crds builds the resource customresourcedefinitions.
-func (s *Server) crds(o *Options, c *genericapiserver.Config) (*customresourcedefinition.Resource, error) {
+func (s *Server) crds(o *Options, c *genericapiserver.Config, conversion *converter.Factory) (*customresourcedefinition.Resource, error) {
 	return customresourcedefinition.New(customresourcedefinition.Options{
 		Backend: s.backend, Authorizer: c.Authorization.Authorizer, Admission: s.controlPlane.admission, ProtectInstances: o.ProtectInstances,
 		MaxRequestBodyBytes: c.MaxRequestBodyBytes, MinRequestTimeout: minRequestTimeout(c),
+		Conversion: conversion, RequirePlan: o.RequirePlan,
 	})
 }
 
@@ -155,11 +160,7 @@ func serveDefinitions(d *customresourcedefinition.Resource) http.Handler {
 }
 
 // objects are the custom resources.
-func (s *Server) objects(o *Options, c *genericapiserver.Config, index *catalog.Catalog) (*customresource.Server, error) {
-	conversion, err := converter.NewFactory(webhook.NoServices{}, s.controlPlane.webhooks)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) objects(o *Options, c *genericapiserver.Config, index *catalog.Catalog, conversion *converter.Factory) (*customresource.Server, error) {
 	return customresource.New(customresource.Options{
 		Catalog: index, Backend: s.backend, Conversion: conversion, NotFound: http.NotFoundHandler(),
 		Admission: s.controlPlane.admission, Authorizer: c.Authorization.Authorizer, FieldValidation: endpoints.FieldValidations[o.FieldValidation],

@@ -38,7 +38,8 @@ var PatchTypes = []string{
 type Endpoint struct {
 	Scope *handlers.RequestScope
 	// Storage has the verbs: rest.Getter, Lister, Watcher, Creater, NamedCreater, Updater,
-	// Patcher, GracefulDeleter and CollectionDeleter, as far as there are.
+	// Patcher, GracefulDeleter and CollectionDeleter, as far as there are; or it is a Connecter or an
+	// Answerer.
 	Storage   rest.Storage
 	Admission admission.Interface
 	// ManagedFields, if there is one, takes the place of the scope's field manager
@@ -90,6 +91,8 @@ func (e *Endpoint) change(verb string) http.HandlerFunc {
 	switch verb {
 	case "create":
 		switch s := e.Storage.(type) {
+		case Answerer:
+			return e.answer(s)
 		case rest.NamedCreater: // below an object, such as a token
 			return handlers.CreateNamedResource(s, e.Scope, e.Admission)
 		case rest.Creater:

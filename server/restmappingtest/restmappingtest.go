@@ -55,6 +55,8 @@ type Options struct {
 	Transformers value.ResourceTransformers
 	// Protect rejects the deletion of CRDs with instances.
 	Protect bool
+	// RequirePlan rejects changes of CRDs that lose data.
+	RequirePlan bool
 	// Prefix is that of an earlier server of the test; empty means a new one.
 	Prefix string
 }
@@ -73,13 +75,15 @@ func Start(tb testing.TB, o Options) *Server {
 	s.Backend, err = store.Open(context.Background(), store.Config{Config: *config, Transformers: o.Transformers})
 	must(tb, err)
 	anything := authorizerfactory.NewAlwaysAllowAuthorizer()
-	crds, err := customresourcedefinition.New(customresourcedefinition.Options{Backend: s.Backend, Authorizer: anything, ProtectInstances: o.Protect})
-	must(tb, err)
-	s.Catalog = catalog.New(crds.Store().Storage.Storage)
 	webhooks, err := webhook.New(webhook.Options{AllowedNetworks: webhook.Everywhere})
 	must(tb, err)
 	conversion, err := converter.NewFactory(webhookutil.NewDefaultServiceResolver(), webhooks)
 	must(tb, err)
+	crds, err := customresourcedefinition.New(customresourcedefinition.Options{
+		Backend: s.Backend, Authorizer: anything, ProtectInstances: o.Protect, Conversion: conversion, RequirePlan: o.RequirePlan,
+	})
+	must(tb, err)
+	s.Catalog = catalog.New(crds.Store().Storage.Storage)
 	objects := customresource.New(customresource.Options{
 		Catalog: s.Catalog, Backend: s.Backend, Conversion: conversion, NotFound: http.NotFoundHandler(), Authorizer: anything,
 	})

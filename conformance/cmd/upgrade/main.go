@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -29,6 +30,7 @@ func run(ctx context.Context) error {
 		to      = flag.String("to", "", "the new release, as module@version")
 		name    = flag.String("crd", "", "the name of the CRD")
 		objects = flag.Int("objects", 1000, "objects to generate")
+		version = flag.String("version", "", "that objects are stored in (default: the storage version of the old CRD)")
 		seed    = flag.Uint64("seed", 1, "of the objects")
 		out     = flag.String("out", "", "folder for old.json, new.json and objects.json")
 	)
@@ -44,7 +46,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list, tried, err := write(old, *objects, *seed)
+	list, tried, err := write(old, *version, *objects, *seed)
 	if err != nil {
 		return err
 	}
@@ -69,23 +71,38 @@ func load(ctx context.Context, release, name string) ([]byte, error) {
 	var known []string
 	for _, c := range all {
 		if c.Name == name {
-			return c.JSON, nil
+			return withoutLabels(c.JSON)
 		}
 		known = append(known, c.Name)
 	}
 	return nil, fmt.Errorf("%s has no CRD %s, but %s", release, name, strings.Join(known, ", "))
 }
 
-// write returns a list of objects that the storage version of the CRD accepts, and how many it took to get them.
-func write(data []byte, n int, seed uint64) (list []byte, tried int, err error) {
+// withoutLabels removes the labels of a CRD: in releases they are often templates.
+func withoutLabels(data []byte) ([]byte, error) {
+	var o map[string]any
+	if err := json.Unmarshal(data, &o); err != nil {
+		return nil, err
+	}
+	if metadata, ok := o["metadata"].(map[string]any); ok {
+		delete(metadata, "labels")
+	}
+	return json.Marshal(o)
+}
+
+// write returns a list of objects that a version of the CRD accepts, and how many it took to get them.
+func write(data []byte, version string, n int, seed uint64) (list []byte, tried int, err error) {
 	d, err := crd.Parse(data)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer d.Release()
 	v := d.StorageVersion()
+	if version != "" {
+		v = d.Version(version)
+	}
 	if v == nil || v.Schema == nil {
-		return nil, 0, errors.New("the old CRD has no schema for its storage version")
+		return nil, 0, errors.New("the old CRD has no such version, or no schema for it")
 	}
 	plan, err := generate.Compile(v.Schema)
 	if err != nil {

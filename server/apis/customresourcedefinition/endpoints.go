@@ -17,7 +17,7 @@ import (
 type endpointKey struct{ version, subresource string }
 
 // Endpoint returns the endpoint of a version, v1 or v1beta1, and of a
-// subresource, "status" or none. It is nil if there is none.
+// subresource, "status", "plan" or none. It is nil if there is none.
 func (d *Resource) Endpoint(version, subresource string) *endpoints.Endpoint {
 	return d.endpoints[endpointKey{version, subresource}]
 }
@@ -40,6 +40,11 @@ func (d *Resource) serve() error {
 			d.endpoints[endpointKey{version, subresource}] = &endpoints.Endpoint{
 				Scope: scope, Storage: s, Admission: d.options.Admission, MinRequestTimeout: d.options.MinRequestTimeout,
 				PatchTypes: patchTypes,
+			}
+		}
+		if d.main.changes != nil {
+			d.endpoints[endpointKey{version, PlanSubresource}] = &endpoints.Endpoint{
+				Scope: d.scope(version, PlanSubresource, equivalent), Storage: planStorage{d.main, d.main.changes.planner},
 			}
 		}
 	}

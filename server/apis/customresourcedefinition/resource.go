@@ -23,6 +23,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/endpoints"
 	"github.com/espalier-dev/espalier/server/endpoints/codec"
+	"github.com/espalier-dev/espalier/server/storage/converter"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
@@ -40,6 +41,12 @@ type Options struct {
 	// ProtectInstances refuses to delete a CRD that has instances, unless
 	// it has the annotation AllowDeletion.
 	ProtectInstances bool
+	// Conversion makes the converters for plans. Without it there is no subresource plan, and
+	// changes of CRDs are not checked against the objects that are stored.
+	Conversion *converter.Factory
+	// RequirePlan refuses changes of CRDs that lose data, unless a plan was approved. Without
+	// it that is up to the annotation RequirePlan of each CRD.
+	RequirePlan bool
 }
 
 // Resource is the resource customresourcedefinitions. It is safe for concurrent use.
@@ -88,11 +95,14 @@ func New(o Options) (*Resource, error) {
 	forController := forStatus
 	forController.UpdateStrategy = controllerStrategy{statusStrategy{restStrategy}}
 	d := &Resource{
-		options: o, main: main{s, nil}, status: statusStorage{endpoints.PartOf(&forStatus)}, controller: &forController,
+		options: o, main: main{Store: s}, status: statusStorage{endpoints.PartOf(&forStatus)}, controller: &forController,
 		openAPI: schemas, endpoints: map[endpointKey]*endpoints.Endpoint{},
 	}
 	if o.ProtectInstances {
 		d.main.guard = &guard{etcd: o.Backend.Client(), prefix: options.StorageConfig.Prefix}
+	}
+	if o.Conversion != nil {
+		d.main.changes = &changeGuard{planner: &planner{backend: o.Backend, conversion: o.Conversion}, always: o.RequirePlan}
 	}
 	return d, d.serve()
 }

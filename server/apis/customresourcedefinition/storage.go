@@ -25,7 +25,8 @@ import (
 // main is the resource itself.
 type main struct {
 	*genericregistry.Store
-	guard *guard // nil if CRDs with instances may be deleted
+	guard   *guard       // nil if CRDs with instances may be deleted
+	changes *changeGuard // nil if changes are not checked against stored objects
 }
 
 var (
@@ -38,7 +39,7 @@ func (main) New() runtime.Object { return blankObject() }
 
 // Update implements rest.Updater.
 func (m main) Update(ctx context.Context, name string, change rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return m.Store.Update(ctx, name, reporting(change, options), create, update, forceCreate, options)
+	return m.Store.Update(ctx, name, reporting(change, options), create, m.changes.checking(update, options), forceCreate, options)
 }
 
 // Delete marks a CRD for deletion, with the finalizer that keeps it until its objects

@@ -67,7 +67,10 @@ func APIExtensions() Group {
 			ShortNames:         []string{"crd", "crds"},
 			Categories:         []string{"api-extensions"},
 			StorageVersionHash: discovery.StorageVersionHash(name, "v1", kind),
-			Subresources:       []Subresource{{Name: "status", Verbs: partVerbs}},
+			Subresources: []Subresource{
+				{Name: "plan", Group: "plan.espalier.dev", Version: "v1alpha1", Kind: "Plan", Verbs: []string{"create"}},
+				{Name: "status", Verbs: partVerbs},
+			},
 		}}})
 	}
 	return g

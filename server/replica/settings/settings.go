@@ -32,6 +32,7 @@ type Settings struct {
 	AuthorizationFile   bool     `json:"authorizationFile,omitempty"`
 	Admission           []string `json:"admission"`
 	ProtectInstances    bool     `json:"protectInstances"`
+	RequirePlan         bool     `json:"requirePlan,omitempty"`
 	// Kinds are the built-in resources that are on. Versions that do not publish it have
 	// those of the control plane.
 	Kinds string `json:"kinds,omitempty"`
@@ -185,13 +186,19 @@ func (c *comparison) files() {
 
 // protection must not become less.
 func (c *comparison) protection() {
-	const protect, enable, disable = "protect-instances", "enable-admission-plugins", "disable-admission-plugins"
+	const protect, plan, enable, disable = "protect-instances", "require-plan", "enable-admission-plugins", "disable-admission-plugins"
 	mine, theirs := c.mine, c.theirs
 	switch {
 	case theirs.ProtectInstances && !mine.ProtectInstances:
 		c.refuse(protect, "it is false here and true there: this replica would delete a CRD together with its objects, which the other one refuses; set it to true")
 	case mine.ProtectInstances && !theirs.ProtectInstances:
 		c.warn(protect, "it is true here and false there: the other one deletes a CRD together with its objects, until it is restarted with true")
+	}
+	switch {
+	case theirs.RequirePlan && !mine.RequirePlan:
+		c.refuse(plan, "it is false here and true there: this replica would accept a change of a CRD that loses data, which the other one refuses; set it to true")
+	case mine.RequirePlan && !theirs.RequirePlan:
+		c.warn(plan, "it is true here and false there: the other one accepts changes of CRDs that lose data, until it is restarted with true")
 	}
 	flag := func(name string) string {
 		for _, s := range []*Settings{mine, theirs} {
@@ -234,7 +241,7 @@ func (c *comparison) flags() {
 
 // compared are flags that have a rule of their own.
 var compared = map[string]bool{
-	"service-account-issuer": true, "api-audiences": true, "authorization-mode": true, "protect-instances": true, "kinds": true,
+	"service-account-issuer": true, "api-audiences": true, "authorization-mode": true, "protect-instances": true, "require-plan": true, "kinds": true,
 	"enable-admission-plugins": true, "disable-admission-plugins": true,
 }
 

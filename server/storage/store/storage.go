@@ -14,7 +14,6 @@ import (
 	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
-	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/espalier-dev/espalier/internal/object"
@@ -168,12 +167,7 @@ func (b *Backend) direct(s *Spec, codec runtime.Codec) (storage.Interface, error
 	if codec == nil || s.NewFunc == nil || s.NewListFunc == nil {
 		return nil, errors.New("storage of " + s.Resource.String() + ": codec and constructors are needed")
 	}
-	transformer := identity.NewEncryptCheckTransformer()
-	if b.config.Transformers != nil {
-		if t := b.config.Transformers.TransformerForResource(s.Resource); t != nil {
-			transformer = t
-		}
-	}
+	transformer := b.transformer(s.Resource)
 	versioner := storage.APIObjectVersioner{}
 	r := newReading(b, s, codec, transformer, versioner)
 	store, err := etcd3.New(b.client, b.compactor, watched{codec, r}, s.NewFunc, s.NewListFunc, b.config.Prefix, s.ResourcePrefix,

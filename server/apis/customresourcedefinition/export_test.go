@@ -1,0 +1,4 @@
+package customresourcedefinition
+
+// ParsePosition is for tests.
+var ParsePosition = parsePosition
