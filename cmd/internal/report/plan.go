@@ -103,6 +103,10 @@ func (e *planEffect) Breaks() bool { return e.Effects&impact.Breaking != 0 }
 // Fix says what to do about it.
 func (e *planEffect) Fix() string { return planFixes[e.Effects] }
 
+// unchecked is the field of the error that says that CEL rules were not evaluated. It comes with the
+// errors that are the reason, and says nothing about the object.
+const unchecked = "<nil>"
+
 // maxPlaces bounds the places that are shown for one effect.
 const maxPlaces = 20
 
@@ -118,7 +122,7 @@ func (p *Plan) effects() []planEffect {
 		e := planEffect{Effects: effect, Objects: n}
 		for i := range p.Summary.Groups {
 			switch g := &p.Summary.Groups[i]; {
-			case g.Effect != effect:
+			case g.Effect != effect || g.Field == unchecked:
 			case len(e.Groups) < maxPlaces:
 				e.Groups = append(e.Groups, *g)
 			default:
@@ -221,6 +225,9 @@ func outcomeLines(x *impact.Outcome) []string {
 		refusals []impact.Refusal
 	}{{"cannot be updated: ", x.Update}, {"is refused if it is created again: ", x.Create}} {
 		for _, r := range list.refusals {
+			if r.Field == unchecked {
+				continue
+			}
 			lines = append(lines, list.says+shortened(strings.TrimPrefix(r.Field+": "+r.Message, ": ")))
 		}
 	}

@@ -111,3 +111,12 @@ func TestPlansAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// The error about rules that were not evaluated is no place of an object.
+func TestUncheckedRulesAreNotShown(t *testing.T) {
+	p := planned(impact.Outcome{Name: "a", Effects: impact.RefusedOnCreate, Create: []impact.Refusal{{Field: "<nil>", Message: "not checked"}, {Field: "spec.b", Message: "wrong"}}})
+	var out bytes.Buffer
+	if err := (Plans{p}).Write(&out, "text", Options{}); err != nil || strings.Contains(out.String(), "not checked") || strings.Count(out.String(), "spec.b") != 2 {
+		t.Errorf("%s %v", &out, err)
+	}
+}
