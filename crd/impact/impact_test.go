@@ -225,3 +225,30 @@ func TestSummaryIsBounded(t *testing.T) {
 		t.Errorf("%d groups, %d managers, %d listed, %d omitted", len(s.Groups), len(s.Managers), len(s.Listed), s.Omitted)
 	}
 }
+
+func TestHeadline(t *testing.T) {
+	loses, gets := impact.LosesFields|impact.RefusedOnCreate, impact.NewDefaults
+	for want, outcomes := range map[string][]impact.Effects{
+		"there are no objects":                                          {},
+		"the only object stays as it is":                                {0},
+		"all 2 objects stay as they are":                                {0, 0},
+		"1 of 1 object loses data, 1 is refused if it is created again": {loses},
+		"2 of 4 objects lose data, 2 are refused if they are created again, 1 changes otherwise, 1 stays as it is": {loses, loses, gets, 0},
+		"1 of 3 objects gets new defaults, 2 stay as they are":                                                     {gets, 0, 0},
+		"1 of 1 object cannot be read today":                                                                       {impact.UnreadableToday},
+		"1 of 2 objects loses data, 1 changes otherwise":                                                           {impact.VersionGone | impact.LosesInConversion, impact.DeadManagers},
+	} {
+		var s impact.Summary
+		for _, e := range outcomes {
+			s.Add(&impact.Outcome{Version: "v1", Effects: e})
+		}
+		if got := s.Headline(); got != want {
+			t.Errorf("%s\nnot %s", got, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
+		if got := impact.Number(n); got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
+}

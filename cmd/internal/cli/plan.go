@@ -29,10 +29,8 @@ type planOptions struct {
 	format  string
 	failOn  string
 	list    int
+	listed  bool // the user says how many
 }
-
-// unset is the value of --list that stands for the format's own.
-const unset = -1
 
 // defaultList is how many objects are listed in formats that fold the list away.
 const defaultList = 20
@@ -57,8 +55,8 @@ servers do not show in which version an object is stored: plan reads the objects
 as clients do, in pages.
 
 With --objects, the objects are those of files and folders: what kubectl get -o
-yaml or json prints, manifests, or an unpacked backup. The CRD as it is now comes
-from --old, or is among the objects.
+yaml or json prints, manifests, or a backup, as a folder or .tar.gz. The CRD as it
+is now comes from --old, or is among the objects.
 
 NEW is a file, a folder or a Helm chart, with one or several CRDs. Compare the
 schemas alone, without objects, with diff.
@@ -73,8 +71,8 @@ working for clients.`,
   kubectl get crons -A -o yaml > crons.yaml
   %[1]s plan -f new.yaml --old old.yaml --objects crons.yaml
 
-  # Plan a change against an unpacked backup, which contains the CRDs
-  %[1]s plan -f new.yaml --objects backup/resources
+  # Plan a change against a backup of Velero, which contains the CRDs
+  %[1]s plan -f new.yaml --objects backup.tar.gz
 
   # Write a comment for a pull request
   %[1]s plan -f config/crd -o markdown > comment.md
@@ -82,17 +80,19 @@ working for clients.`,
   # Show what happens to each of the first 100 objects
   %[1]s plan -f new.yaml --list 100`),
 	}
-	takesFiles(cmd, func(ctx context.Context, files []string) error { return a.plan(ctx, files, o) })
+	takesFiles(cmd, func(ctx context.Context, files []string) error {
+		o.listed = cmd.Flags().Changed("list")
+		return a.plan(ctx, files, o)
+	})
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.objects, "objects", nil, "files or folders with the objects (default: those of the cluster)")
 	flags.StringSliceVar(&o.old, "old", nil, "with --objects: file, folder or chart with the CRD as it is now (default: it is among the objects)")
 	flags.StringVar(&o.from.Context, "context", "", "the context of the kubeconfig (default: that of the settings, or the current one)")
 	flags.StringVar(&o.from.Kubeconfig, "kubeconfig", "", "the kubeconfig (default: kubectl's)")
 	flags.StringVarP(&o.format, "output", "o", "text", "output format: "+strings.Join(report.PlanFormats, ", "))
-	flags.IntVar(&o.list, "list", unset, fmt.Sprintf("list up to this many affected objects of a CRD, at most %d (default: %d; 0 in text)", maxList, defaultList))
+	flags.IntVar(&o.list, "list", 0, fmt.Sprintf("list up to this many affected objects of a CRD, at most %d (default: %d; 0 in text)", maxList, defaultList))
 	flags.StringVar(&o.failOn, "fail-on", "breaking", "exit with 1 if an object loses data or stops working (breaking), or if one changes at all (risky); never: always exit with 0")
 	o.flags(cmd)
-	flags.Lookup("list").DefValue = "" // its default is in the text
 	fileFlags(cmd, "objects", "old")
 	completeContext(cmd)
 	Must(cmd.RegisterFlagCompletionFunc("list", cobra.NoFileCompletions))
@@ -122,14 +122,11 @@ func (o *planOptions) check(files []string) error {
 		return errors.New("--old needs --objects: the objects of a cluster have its CRD")
 	case len(o.objects) > 0 && (o.from.Context != "" || o.from.Kubeconfig != ""):
 		return errors.New("--objects and --context or --kubeconfig both say where the objects are: choose one")
-	case o.list < unset || o.list > maxList:
+	case o.list < 0 || o.list > maxList:
 		return fmt.Errorf("--list must be between 0 and %d", maxList)
 	}
-	if o.list == unset {
+	if !o.listed && o.format != "text" {
 		o.list = defaultList
-		if o.format == "text" {
-			o.list = 0
-		}
 	}
 	return nil
 }
@@ -227,6 +224,9 @@ func (p *planning) refuse(message string, offset int) {
 	}
 }
 
+// unknownUntilCorrect is said of a CRD whose schemas cannot be applied to objects.
+const unknownUntilCorrect = "what happens to its objects is not known before the CRD is correct"
+
 // compile makes the change. If that fails, because a server would refuse the CRD, the objects are not looked at.
 func (p *planning) compile() error {
 	change, err := impact.New(p.old, p.now, impact.Options{})
@@ -234,7 +234,7 @@ func (p *planning) compile() error {
 	case err == nil:
 		p.change = change
 	case len(p.Refused) > 0:
-		p.Unplanned = "what happens to its objects is not known before the CRD is correct"
+		p.Unplanned = unknownUntilCorrect
 	default:
 		return fmt.Errorf("%s: %w", p.CRD, err)
 	}

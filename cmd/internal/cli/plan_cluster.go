@@ -157,6 +157,9 @@ func (p *planning) answered(last *planAnswer, summary impact.Summary, from clust
 			p.refuse(message, 0)
 		}
 	}
+	if len(last.Refused) > 0 && last.ID == "" {
+		p.Unplanned = unknownUntilCorrect
+	}
 	if p.Summary.Losing > 0 && len(p.Refused) == 0 && plainID.MatchString(p.ID) {
 		p.Approve = fmt.Sprintf("kubectl annotate --overwrite crd %s %s=%s%s", p.CRD, approvedPlan, p.ID, kubectlFlags(from))
 		p.Notes = append(p.Notes, fmt.Sprintf("if you approve the plan, put the annotation %s into %s as well, so that applying the file keeps it", approvedPlan, p.File))

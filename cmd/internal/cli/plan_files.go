@@ -94,20 +94,16 @@ func (a *App) oldCRDs(ctx context.Context, files []string, s *settings, o *planO
 	if len(o.old) > 0 {
 		return a.named(ctx, o.old, s, o.charts())
 	}
-	var with []*manifest.File
+	byName := map[string]*manifest.Document{}
 	for _, path := range files {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		f, err := manifest.Open(path, a.In)
-		if err != nil {
+		if err := a.dump(path, crdMark, func(d *manifest.Document) error { return addCRD(byName, d) }); err != nil {
 			return nil, err
 		}
-		if bytes.Contains(f.Text, []byte(crdMark)) {
-			with = append(with, f)
-		}
 	}
-	return a.crdsByName(with)
+	return byName, nil
 }
 
 // planObjects gives the objects of files to the plans for their kinds.
@@ -117,29 +113,22 @@ func (a *App) planObjects(ctx context.Context, files []string, plans map[groupKi
 	seen := map[[sha256.Size]byte]struct{}{}
 	repeated := map[*planning]int{}
 	for _, path := range files {
-		f, err := manifest.Open(path, a.In)
-		if err != nil {
-			return err
-		}
-		objects, err := manifest.Objects(f)
-		if err != nil {
-			return err
-		}
-		for _, d := range objects {
+		err := a.dump(path, "", func(d *manifest.Document) error {
 			meta := typeMetaOf(d)
 			p := plans[groupKind{meta.group(), meta.kind}]
 			if p == nil {
-				continue
+				return ctx.Err()
 			}
 			id := objectID(d)
 			if _, twice := seen[id]; twice {
 				repeated[p]++
-				continue
+				return nil
 			}
 			seen[id] = struct{}{}
-			if err := p.add(ctx, d.JSON); err != nil {
-				return err
-			}
+			return p.add(ctx, d.JSON)
+		})
+		if err != nil {
+			return err
 		}
 		bar.add(1)
 	}

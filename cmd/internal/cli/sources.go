@@ -295,17 +295,25 @@ func (a *App) crdsByName(files []*manifest.File) (map[string]*manifest.Document,
 			return nil, err
 		}
 		for _, d := range list {
-			meta := typeMetaOf(d)
-			if !meta.isCRD() {
-				continue
+			if err := addCRD(byName, d); err != nil {
+				return nil, err
 			}
-			if before := byName[meta.name]; before != nil && !sameJSON(before.JSON, d.JSON) {
-				return nil, fmt.Errorf("%s: %s is also in %s, and differs", d.File.Name, meta.object(), before.File.Name)
-			}
-			byName[meta.name] = d
 		}
 	}
 	return byName, nil
+}
+
+// addCRD adds a document, if it is a CRD.
+func addCRD(byName map[string]*manifest.Document, d *manifest.Document) error {
+	meta := typeMetaOf(d)
+	if !meta.isCRD() {
+		return nil
+	}
+	if before := byName[meta.name]; before != nil && !sameJSON(before.JSON, d.JSON) {
+		return fmt.Errorf("%s: %s is also in %s, and differs", d.File.Name, meta.object(), before.File.Name)
+	}
+	byName[meta.name] = d
+	return nil
 }
 
 // named returns the CRDs in the files that paths name. There must be one.

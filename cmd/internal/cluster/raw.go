@@ -75,3 +75,8 @@ func List(ctx context.Context, s Source, path string, each func(object []byte) e
 	err = kubectl(ctx, args, nil, func(out io.Reader) error { return decodeList(json.NewDecoder(io.LimitReader(out, maxPage)), &p, each) })
 	return p, err
 }
+
+// Items reads a list as kubectl prints it in JSON, object by object. The text is valid during the call.
+func Items(r io.Reader, each func(object []byte) error) error {
+	return decodeList(json.NewDecoder(r), nil, each)
+}

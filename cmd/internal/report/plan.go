@@ -81,46 +81,7 @@ func (p *Plan) headline() string {
 	if p.Unplanned != "" {
 		return strings.Join(append(parts, p.Unplanned), "; ")
 	}
-	return strings.Join(append(parts, p.counts()), "; ")
-}
-
-// counts says how many objects are affected, and how.
-func (p *Plan) counts() string {
-	s := &p.Summary
-	switch {
-	case s.Objects == 0:
-		return "there are no objects"
-	case s.Affected == 0 && s.Objects == 1:
-		return "the only object stays as it is"
-	case s.Affected == 0:
-		return "all " + number(s.Objects) + " objects stay as they are"
-	}
-	var parts []string
-	add := func(n int64, text string) {
-		if len(parts) == 0 {
-			text = "of " + counted(s.Objects, "object") + " " + text
-		}
-		parts = append(parts, number(n)+" "+text)
-	}
-	if s.Losing > 0 {
-		add(s.Losing, plural(s.Losing, "loses data", "lose data"))
-	}
-	shown := impact.Breaking &^ impact.Loss
-	if s.Breaking == 0 {
-		shown = ^impact.Breaking
-	}
-	for _, e := range shown.Each() {
-		if n := s.Counts[e.String()]; n > 0 {
-			add(n, e.SaysOf(n))
-		}
-	}
-	if other := s.Affected - s.Breaking; other > 0 && s.Breaking > 0 {
-		add(other, plural(other, "changes otherwise", "change otherwise"))
-	}
-	if same := s.Objects - s.Affected; same > 0 {
-		add(same, plural(same, "stays as it is", "stay as they are"))
-	}
-	return strings.Join(parts, ", ")
+	return strings.Join(append(parts, p.Summary.Headline()), "; ")
 }
 
 // planEffect is one thing that happens, and where.
@@ -142,6 +103,10 @@ func (e *planEffect) Breaks() bool { return e.Effects&impact.Breaking != 0 }
 // Fix says what to do about it.
 func (e *planEffect) Fix() string { return planFixes[e.Effects] }
 
+// unchecked is the field of the error that says that CEL rules were not evaluated. It comes with the
+// errors that are the reason, and says nothing about the object.
+const unchecked = "<nil>"
+
 // maxPlaces bounds the places that are shown for one effect.
 const maxPlaces = 20
 
@@ -157,7 +122,7 @@ func (p *Plan) effects() []planEffect {
 		e := planEffect{Effects: effect, Objects: n}
 		for i := range p.Summary.Groups {
 			switch g := &p.Summary.Groups[i]; {
-			case g.Effect != effect:
+			case g.Effect != effect || g.Field == unchecked:
 			case len(e.Groups) < maxPlaces:
 				e.Groups = append(e.Groups, *g)
 			default:
@@ -260,6 +225,9 @@ func outcomeLines(x *impact.Outcome) []string {
 		refusals []impact.Refusal
 	}{{"cannot be updated: ", x.Update}, {"is refused if it is created again: ", x.Create}} {
 		for _, r := range list.refusals {
+			if r.Field == unchecked {
+				continue
+			}
 			lines = append(lines, list.says+shortened(strings.TrimPrefix(r.Field+": "+r.Message, ": ")))
 		}
 	}
@@ -274,20 +242,12 @@ func outcomeLines(x *impact.Outcome) []string {
 	return lines
 }
 
-func plural(n int64, one, several string) string {
-	if n == 1 {
-		return one
+func counted(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
 	}
-	return several
+	return number(n) + " " + noun
 }
-
-func counted(n int64, noun string) string { return number(n) + " " + plural(n, noun, noun+"s") }
 
 // number renders a number with separators.
-func number(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
+func number(n int64) string { return impact.Number(n) }

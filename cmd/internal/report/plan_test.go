@@ -36,11 +36,6 @@ func TestHeadline(t *testing.T) {
 			t.Errorf("%s\nnot %s", got, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
-		if got := number(n); got != want {
-			t.Errorf("%s, not %s", got, want)
-		}
-	}
 }
 
 // Every effect has words for several objects and for one, and what to do.
@@ -114,5 +109,14 @@ func TestPlansAreBounded(t *testing.T) {
 		if lines := strings.Count(out.String(), "\n"); lines > 80 || !strings.Contains(out.String(), "280 more places") {
 			t.Errorf("%s: %d lines", format, lines)
 		}
+	}
+}
+
+// The error about rules that were not evaluated is no place of an object.
+func TestUncheckedRulesAreNotShown(t *testing.T) {
+	p := planned(impact.Outcome{Name: "a", Effects: impact.RefusedOnCreate, Create: []impact.Refusal{{Field: "<nil>", Message: "not checked"}, {Field: "spec.b", Message: "wrong"}}})
+	var out bytes.Buffer
+	if err := (Plans{p}).Write(&out, "text", Options{}); err != nil || strings.Contains(out.String(), "not checked") || strings.Count(out.String(), "spec.b") != 2 {
+		t.Errorf("%s %v", &out, err)
 	}
 }

@@ -305,10 +305,10 @@ func TestDryRunWarns(t *testing.T) {
 	s := startCrons(t, restmappingtest.Options{}, crons("", version("v1", stored, both)))
 	s.fill(t, "v1", "a", 2, `{"color":"red"}`)
 	code, body, warnings := s.put(t, "?dryRun=All", crons("", version("v1", stored, size)))
-	if code != http.StatusOK || len(warnings) != 1 || !strings.Contains(warnings[0], "2 of 2 objects lose fields") {
+	if code != http.StatusOK || len(warnings) != 1 || !strings.Contains(warnings[0], "2 of 2 objects lose data") {
 		t.Errorf("%d %s %q", code, body, warnings)
 	}
-	if _, _, warnings := s.put(t, "?dryRun=All", crons("", version("v1", stored, both+`,"new":{"type":"string"}`))); len(warnings) != 1 || !strings.Contains(warnings[0], "nothing changes for 2 stored objects") {
+	if _, _, warnings := s.put(t, "?dryRun=All", crons("", version("v1", stored, both+`,"new":{"type":"string"}`))); len(warnings) != 1 || !strings.Contains(warnings[0], "all 2 objects stay as they are") {
 		t.Errorf("%q", warnings)
 	}
 	// A change of metadata does nothing to objects, and a real update is not delayed.
@@ -341,7 +341,7 @@ func TestChangesThatLoseDataNeedAPlan(t *testing.T) { // not parallel: it compac
 				}
 			}
 			s.fill(t, "v1", "a", 2, `{"color":"red"}`)
-			refused(now, "2 of 2 objects lose fields; no plan was approved")
+			refused(now, "2 of 2 objects lose data; no plan was approved")
 			if code, _, warnings := s.put(t, "?dryRun=All", now); code != http.StatusConflict || len(warnings) != 1 {
 				t.Errorf("a dry run gives %d, %q", code, warnings)
 			}
@@ -352,7 +352,7 @@ func TestChangesThatLoseDataNeedAPlan(t *testing.T) { // not parallel: it compac
 			refused(with(fmt.Sprintf("g1-r%d-%s", revisionOf(t, s)+1000, p.Digest[:16])), "etcd has no revision")
 			// What was written after the plan is not approved, unless it loses nothing.
 			s.fill(t, "v1", "b", 1, `{"color":"red"}`)
-			refused(with(p.ID), "1 of 1 objects lose fields")
+			refused(with(p.ID), "1 of 1 object loses data")
 			p = s.plan(t, "", now)
 			s.fill(t, "v1", "c", 1, `{"size":1}`)
 			if _, err := s.Backend.Client().Compact(t.Context(), revisionOf(t, s)); err != nil {
