@@ -39,7 +39,7 @@ var (
 
 // env is a server with a CRD whose storage version has changed.
 type env struct {
-	*testing.T
+	testing.TB
 	etcd    *clientv3.Client
 	prefix  string
 	typed   kubernetes.Interface
@@ -48,9 +48,9 @@ type env struct {
 	change  []func(*server.Options)
 }
 
-func newEnv(t *testing.T, change ...func(*server.Options)) *env {
+func newEnv(t testing.TB, change ...func(*server.Options)) *env {
 	t.Helper()
-	e := &env{T: t, change: change}
+	e := &env{TB: t, change: change}
 	e.etcd, e.prefix = etcdtest.Client(t)
 	e.start()
 	t.Cleanup(e.stop)
@@ -59,7 +59,7 @@ func newEnv(t *testing.T, change ...func(*server.Options)) *env {
 
 func (e *env) start() {
 	e.Helper()
-	plane, err := local.Start(e.Context(), local.Options{Etcd: etcdtest.Endpoint(e.T), Prefix: e.prefix, Configure: func(o *server.Options) {
+	plane, err := local.Start(e.Context(), local.Options{Etcd: etcdtest.Endpoint(e.TB), Prefix: e.prefix, Configure: func(o *server.Options) {
 		o.Kinds = server.KindsControlPlane
 		for _, f := range e.change {
 			f(o)
@@ -266,7 +266,7 @@ func (e *env) await(name, condition string) *svmv1.StorageVersionMigration {
 	return m
 }
 
-func progressOf(t *testing.T, m *svmv1.StorageVersionMigration) migration.Progress {
+func progressOf(t testing.TB, m *svmv1.StorageVersionMigration) migration.Progress {
 	t.Helper()
 	var p migration.Progress
 	if err := json.Unmarshal([]byte(m.Annotations[migration.ProgressAnnotation]), &p); err != nil {
