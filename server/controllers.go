@@ -25,6 +25,7 @@ import (
 	"github.com/espalier-dev/espalier/server/catalog/restmapping"
 	"github.com/espalier-dev/espalier/server/controllers/garbagecollector"
 	"github.com/espalier-dev/espalier/server/controllers/leaderelection"
+	"github.com/espalier-dev/espalier/server/controllers/migration"
 	namespacecontroller "github.com/espalier-dev/espalier/server/controllers/namespace"
 	"github.com/espalier-dev/espalier/server/controllers/rootca"
 	"github.com/espalier-dev/espalier/server/controllers/serviceaccount"
@@ -75,7 +76,7 @@ func getter(resources *builtin.Resources, resource schema.GroupResource) rest.Ge
 }
 
 // controllers is what one of several servers does for all of them.
-func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *catalog.Catalog) task {
+func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *catalog.Catalog, migrator *migration.Controller) task {
 	p, all, etcd, prefix := s.controlPlane, s.controlPlane.kinds.Load(), s.backend.Client(), o.Etcd.StorageConfig.Prefix
 	collecting := garbagecollector.Config{
 		Etcd: etcd, Prefix: prefix, Transformers: c.ResourceTransformers, Kinds: all, Client: p.metadata,
@@ -101,6 +102,7 @@ func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *cata
 		roleAggregator:   func(ctx context.Context) error { return rbac.Aggregate(ctx, p.informers, p.client) },
 		accountCreator:   func(ctx context.Context) error { return serviceaccount.Run(ctx, p.client, namespaces) },
 		requestSigner:    certificates.New(p.client, o.Signing).Run,
+		storageMigrator:  migrator.Run,
 		serviceKeeper:    func(ctx context.Context) error { return s.publishService(ctx, c) },
 		rootPublisher: func(ctx context.Context) error {
 			return rootca.Run(ctx, p.client, namespaces, o.rootCA(c.SecureServing))

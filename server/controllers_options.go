@@ -24,10 +24,11 @@ const (
 	rootPublisher    = "root-ca-certificate-publisher-controller"
 	serviceKeeper    = "kubernetes-service-controller" // kube-apiserver has it within
 	accountCreator   = "serviceaccount-controller"
+	storageMigrator  = "storage-version-migrator-controller"
 )
 
 // controllerNames are all controllers, in their order.
-var controllerNames = []string{requestSigner, roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, rootPublisher, serviceKeeper, accountCreator}
+var controllerNames = []string{requestSigner, roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, rootPublisher, serviceKeeper, accountCreator, storageMigrator}
 
 // allControllers stands for the controllers that run by default.
 const allControllers = "*"

@@ -69,7 +69,7 @@ func (s *Server) wire(ctx context.Context, o *Options, c *genericapiserver.Confi
 		task{name: "crd-catalog", run: index.Run},
 		task{name: "crd-controller", run: controller.Run},
 		task{name: "custom-resources", run: objects.Run},
-		s.controllers(o, c, index),
+		s.controllers(o, c, index, s.migrator(o, c, index, resources, objects, definitions)),
 	)
 	s.tasks = append(s.tasks, s.controlPlane.tasks(s)...)
 	groups := append(resources.Discovery(), discovery.APIExtensions())

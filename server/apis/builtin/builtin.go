@@ -49,7 +49,9 @@ type Resources struct {
 	serializer runtime.NegotiatedSerializer
 	parameters runtime.ParameterCodec
 	stores     map[schema.GroupResource]*genericregistry.Store
-	endpoints  map[endpointKey]*endpoint
+	// storageCodecs are those of what etcd has.
+	storageCodecs map[schema.GroupResource]runtime.Codec
+	endpoints     map[endpointKey]*endpoint
 }
 
 // endpointKey identifies an endpoint.
@@ -68,7 +70,7 @@ func New(o Options, resources ...Resource) (*Resources, error) {
 	o.MinRequestTimeout = cmp.Or(o.MinRequestTimeout, endpoints.DefaultMinRequestTimeout)
 	r := &Resources{
 		options: o, all: slices.Clone(resources),
-		stores: map[schema.GroupResource]*genericregistry.Store{}, endpoints: map[endpointKey]*endpoint{},
+		stores: map[schema.GroupResource]*genericregistry.Store{}, storageCodecs: map[schema.GroupResource]runtime.Codec{}, endpoints: map[endpointKey]*endpoint{},
 	}
 	if err := check(r.all); err != nil {
 		return nil, err

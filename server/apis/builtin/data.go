@@ -26,6 +26,9 @@ import (
 func Data() []Resource {
 	var list []Resource
 	for _, k := range kinds.All() {
+		if k.Plural == migrations {
+			continue // in [Standard]
+		}
 		r := FromData(k)
 		if add := additions[k.Plural]; add != nil {
 			add(&r)

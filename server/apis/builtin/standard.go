@@ -6,6 +6,6 @@ func Standard() []Resource {
 	return []Resource{
 		namespaces(), configMaps(), secrets(), serviceAccounts(), leases(), resourceQuotas(),
 		mutatingWebhookConfigurations(), validatingWebhookConfigurations(),
-		flowSchemas(), priorityLevelConfigurations(),
+		flowSchemas(), priorityLevelConfigurations(), storageVersionMigrations(),
 	}
 }

@@ -33,7 +33,7 @@ func (r *Resources) addStore(one *Resource) error {
 	if err := s.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: attributes(one)}); err != nil {
 		return err
 	}
-	r.stores[one.resource()] = s
+	r.stores[one.resource()], r.storageCodecs[one.resource()] = s, codec
 	return nil
 }
 

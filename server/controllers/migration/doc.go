@@ -1,0 +1,31 @@
+// Package migration carries out StorageVersionMigrations: it rewrites the stored objects
+// of a resource in the storage version and with the current encryption key.
+//
+//	etcd ── page of values ──▶ decrypt ──▶ Resource.Rewrite ──▶ encrypt ──▶ transaction ──▶ etcd
+//	                              └─ unreadable ─┴─ not converted ──▶ quarantined: listed and left
+//
+//	phases   Rewriting ──▶ Verifying ──▶ storedVersions trimmed ──▶ Succeeded
+//	              ├──────────────────────────▶ Failed (objects are quarantined, or the storage version changed)
+//	              └─ undo ──▶ storedVersions extended ──▶ Undoing ──▶ Undone
+//
+// Migrations run one at a time, in the order of their creation, in the replica that
+// leads. A rewrite passes no admission and no validation: a stricter policy must not block
+// it. It changes no generation.
+//
+// # Invariants
+//
+// One transaction has a batch of objects, their pre-images and the progress. It has the
+// conditions that none of the objects, the CRD and the progress has changed since they were
+// read. So a user's write wins, a deleted object stays deleted, an object is rewritten
+// for the CRD that etcd has, and of two processes that believe to lead, one goes on. A
+// process that is killed loses the page that it has in memory. A transaction that arrives
+// late finds another progress and does nothing.
+//
+// A pre-image has the same revision in etcd as the object that replaced it, until the
+// object changes again. Undo compares these revisions, and leaves changed objects alone.
+//
+// The controller trims storedVersions only if no object was quarantined, and if a second
+// scan has found every object in the storage version, all under one generation of the
+// CRD. Writes of all replicas depend on the CRD in etcd, so no older version is written
+// after the scan. Undo extends storedVersions before it puts the first object back.
+package migration

@@ -1,0 +1,259 @@
+package migration
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/status"
+	"k8s.io/apiserver/pkg/storage/value"
+)
+
+const (
+	// maxPage and minPage bound how many objects a page has; pageBytes is about how large
+	// it should be. etcd bounds a page by the number of its keys only.
+	maxPage, minPage, pageBytes = 480, 16, 1 << 20
+)
+
+// item is an object of a page.
+type item struct {
+	name     string // below the folder
+	revision int64
+	lease    int64
+	raw      []byte // as etcd has it
+	fresh    []byte // to be stored instead, encrypted; nil if it stays
+	version  string // that raw is in
+	err      error  // why it is left as it is
+}
+
+// page is a part of the objects, in the order of their keys.
+type page struct {
+	items []item
+	last  string // the name that the next page begins after
+	err   error
+}
+
+// pages reads pages from a name on, one ahead of what is taken, and says what is to become
+// of their objects. The channel is closed after the last page and after an error.
+func (j *job) pages(ctx context.Context, after string) <-chan page {
+	pages := make(chan page, 1)
+	go func() {
+		defer close(pages)
+		limit := int64(minPage)
+		for {
+			p, more, err := j.page(ctx, after, limit)
+			if err == nil {
+				err = j.examine(ctx, p.items)
+			}
+			p.err = err
+			select {
+			case pages <- p:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil || !more {
+				return
+			}
+			after, limit = p.last, pageSize(p.items, limit)
+		}
+	}()
+	return pages
+}
+
+// pageSize is how many objects the next page has: as many as are about pageBytes, and not
+// more than twice as many as before, since the next ones may be larger.
+func pageSize(items []item, limit int64) int64 {
+	size := 1
+	for i := range items {
+		size += len(items[i].raw)
+	}
+	fitting := int64(pageBytes) * int64(len(items)) / int64(size)
+	return max(minPage, min(maxPage, 2*limit, fitting))
+}
+
+// page reads the objects after a name.
+func (j *job) page(ctx context.Context, after string, limit int64) (p page, more bool, err error) {
+	folder := j.folder()
+	resp, err := j.Etcd.Get(ctx, folder+after+after0(after), clientv3.WithRange(clientv3.GetPrefixRangeEnd(folder)), clientv3.WithLimit(limit))
+	if err != nil {
+		return page{}, false, fmt.Errorf("reading objects from etcd: %w", err)
+	}
+	p = page{items: make([]item, len(resp.Kvs)), last: after}
+	for i, kv := range resp.Kvs {
+		p.items[i] = newItem(folder, kv)
+		p.last = p.items[i].name
+	}
+	return p, resp.More, nil
+}
+
+// after0 makes a key the smallest one after it. The first page begins with the folder.
+func after0(after string) string {
+	if after == "" {
+		return ""
+	}
+	return "\x00"
+}
+
+func newItem(folder string, kv *mvccpb.KeyValue) item {
+	return item{name: strings.TrimPrefix(string(kv.Key), folder), revision: kv.ModRevision, lease: kv.Lease, raw: kv.Value}
+}
+
+// folder is what the keys of the objects begin with.
+func (j *job) folder() string { return j.key(j.resource.Folder) + "/" }
+
+// examine says what is to become of objects.
+func (j *job) examine(ctx context.Context, items []item) error {
+	values, at, stale := make([]Value, 0, len(items)), make([]int, 0, len(items)), make([]bool, len(items))
+	for i := range items {
+		one := &items[i]
+		one.fresh, one.err, one.version = nil, nil, ""
+		data, old, err := j.decrypt(ctx, one.name, one.raw)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && passing(err):
+			return fmt.Errorf("decrypting %s: %w", one.name, err)
+		case err != nil:
+			one.err = fmt.Errorf("decryption failed: %w", err)
+			continue
+		}
+		stale[i] = old
+		values, at = append(values, Value{one.name, data}), append(at, i)
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	results, err := j.convert(ctx, values)
+	if err != nil {
+		return err
+	}
+	for k, result := range results {
+		one := &items[at[k]]
+		one.err, one.version = result.Err, result.Version
+		data := result.Data
+		if data == nil && stale[at[k]] {
+			data = values[k].Data
+		}
+		if one.err != nil || data == nil || bytes.Equal(data, values[k].Data) && !stale[at[k]] {
+			continue
+		}
+		if one.fresh, err = j.encrypt(ctx, one.name, data); err != nil {
+			return fmt.Errorf("encrypting %s: %w", one.name, err)
+		}
+	}
+	return nil
+}
+
+const (
+	// conversionTries is how often objects are tried that no call converts. Then they
+	// are quarantined: the cause may be one of them.
+	conversionTries = 8
+	// probes is how many objects are tried one by one before a converter counts as broken.
+	probes = 4
+)
+
+// convert is Rewrite, which it tries again while a webhook does not answer. If one
+// object makes the call for all fail, it is found, and the others are converted.
+func (j *job) convert(ctx context.Context, values []Value) ([]Rewritten, error) {
+	for try := 0; ; try++ {
+		results, err := j.resource.Rewrite(ctx, values)
+		if err == nil || errors.Is(err, errAgain) || ctx.Err() != nil {
+			return results, err
+		}
+		if results, ok := j.separately(ctx, values); ok || try >= conversionTries && ctx.Err() == nil {
+			return results, nil
+		}
+		j.trouble(ctx, err)
+		if err := j.sleep(ctx, min(time.Second<<try, time.Minute)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// separately converts each object by itself, and reports whether that worked for any.
+func (j *job) separately(ctx context.Context, values []Value) (results []Rewritten, any bool) {
+	results = make([]Rewritten, len(values))
+	for i := range values {
+		if i >= probes && !any {
+			results[i].Err = results[0].Err
+			continue
+		}
+		one, err := j.resource.Rewrite(ctx, values[i:i+1])
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		results[i], any = one[0], true
+	}
+	return results, any
+}
+
+// passing reports whether a failure to decrypt says nothing about the value: a key
+// management service did not answer.
+func passing(err error) bool {
+	var remote interface{ GRPCStatus() *status.Status }
+	return errors.As(err, &remote) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+func (j *job) decrypt(ctx context.Context, name string, raw []byte) (data []byte, stale bool, err error) {
+	return j.transformer.TransformFromStorage(ctx, raw, value.DefaultContext(j.folder()+name))
+}
+
+func (j *job) encrypt(ctx context.Context, name string, data []byte) ([]byte, error) {
+	return j.transformer.TransformToStorage(ctx, data, value.DefaultContext(j.folder()+name))
+}
+
+// rewrite walks through all objects and rewrites those that need it. It continues where
+// the progress is.
+func (j *job) rewrite(ctx context.Context) error {
+	reading, stop := context.WithCancel(ctx)
+	pages := j.pages(reading, j.progress.Next)
+	defer func() {
+		stop()
+		for range pages { // nothing of it is left
+		}
+	}()
+	for p := range pages {
+		if p.err != nil {
+			return p.err
+		}
+		if err := j.store(ctx, p); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// verify reads all objects again. It returns the first that is not in the storage version
+// or is encrypted with an old key, and "" if there is none.
+func (j *job) verify(ctx context.Context) (found string, err error) {
+	after, limit := "", int64(minPage)
+	for {
+		p, more, err := j.page(ctx, after, limit)
+		if err != nil {
+			return "", err
+		}
+		for i := range p.items {
+			one := &p.items[i]
+			data, stale, err := j.decrypt(ctx, one.name, one.raw)
+			if err != nil && (ctx.Err() != nil || passing(err)) {
+				return "", fmt.Errorf("decrypting %s: %w", one.name, err)
+			}
+			if err != nil || stale || !j.resource.Current(data) {
+				return one.name, nil
+			}
+		}
+		if !more {
+			return "", ctx.Err()
+		}
+		if err := j.interrupted(); err != nil {
+			return "", err
+		}
+		after, limit = p.last, pageSize(p.items, limit)
+	}
+}
