@@ -21,6 +21,7 @@ import (
 
 	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
 )
 
@@ -382,5 +383,55 @@ func TestConvertorFails(t *testing.T) {
 	same := object.New(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Box"})
 	if err := c.Convert(in, same, nil); err != nil || same.GetName() != "one" {
 		t.Errorf("%s, %v", same.JSON(), err)
+	}
+}
+
+// What a cache holds depends on schemas only if fields are selected or objects are converted.
+func TestStorageKeys(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*catalog.Entry)
+		depends bool
+	}{
+		"one version":        {func(*catalog.Entry) {}, false},
+		"selectable fields":  {func(e *catalog.Entry) { e.Versions[0].SelectableFields = true }, true},
+		"stored in another":  {func(e *catalog.Entry) { e.StoredVersions = []string{"v0", "v1"} }, true},
+		"another is storage": {func(e *catalog.Entry) { e.StorageVersion = "v0" }, true},
+	} {
+		key := func(schema, storage byte) storageKey {
+			e := &catalog.Entry{StorageVersion: "v1", StoredVersions: []string{"v1"}, Versions: []catalog.Version{{Name: "v1"}, {Name: "v0"}}}
+			e.Versions[1].SchemaHash[0], e.Versions[0].StorageHash[0] = schema, storage
+			c.change(e)
+			return storageKeyOf(e, &e.Versions[0])
+		}
+		if (key(1, 1) != key(2, 1)) != c.depends || key(1, 1) == key(1, 2) || key(1, 1) != key(1, 1) {
+			t.Errorf("%s: the key depends on the wrong things", name)
+		}
+	}
+}
+
+// An object of another kind, or of a version that the CRD has no more, stays as it is.
+func TestRenormalizeOthers(t *testing.T) {
+	s := schemaOf(t, `{"a":{"type":"string"}}`)
+	f, change := decoderOf(s)
+	for _, text := range []string{strings.Replace(box("one", `"b":1`), "Box", "Crate", 1), strings.Replace(box("one", `"b":1`), "/v1", "/v2", 1)} {
+		for _, stamp := range []any{nil, s} {
+			o := objectOf(t, text)
+			o.SetStamp(stamp)
+			if got := f.Renormalize(o); got != o {
+				t.Errorf("%s became %s", text, got.JSON())
+			}
+		}
+	}
+	o := objectOf(t, box("one", `"b":1`))
+	if got := f.Renormalize(o); string(got.Lookup("spec")) != `{}` || schemaMarkerOf(got) != s || string(o.Lookup("spec")) != `{"b":1}` {
+		t.Errorf("%s became %s", o.JSON(), got.JSON())
+	}
+	o.SetStamp(s)
+	if got := f.Renormalize(o); got != o {
+		t.Errorf("what the schema has normalized became %s", got.JSON())
+	}
+	now := schemaOf(t, `{"c":{"type":"string"}}`)
+	if change(now); schemaMarkerOf(f.Renormalize(o)) != now {
+		t.Error("an object of the former schema stays as it is")
 	}
 }

@@ -175,6 +175,7 @@ func TestAssignment(t *testing.T) {
 		{name: "any, after those asked for", s: serviceOf(nodePort, port("a", 1, 0, tcp), port("b", 2, 32, tcp)), taken: []int{30, 31}, got: []int{32, 33}, nodes: []int32{33, 32}},
 		{name: "shared", s: serviceOf(nodePort, port("a", 1, 0, tcp), port("b", 1, 0, udp)), taken: []int{30, 31, 32}, got: []int{33}, nodes: []int32{33, 33}},
 		{name: "not shared", s: serviceOf(nodePort, port("a", 1, 0, tcp), port("b", 2, 0, udp)), taken: []int{30, 31, 32}, want: "failed to allocate a nodePort: range is full"},
+		{name: "not shared with the same protocol", s: serviceOf(nodePort, port("a", 1, 0, tcp), port("b", 1, 0, tcp)), taken: []int{30, 31, 32}, want: "failed to allocate a nodePort: range is full"},
 		{name: "full", s: serviceOf(nodePort, port("a", 1, 0, tcp)), taken: []int{30, 31, 32, 33}, want: "failed to allocate a nodePort: range is full"},
 		{name: "none", s: serviceOf(balancer, port("a", 1, 0, tcp), port("b", 2, 30, tcp)), manual: true, got: []int{30}, nodes: []int32{0, 30}},
 		{name: "health checks", s: local(serviceOf(balancer), 0), taken: []int{30, 31, 33}, got: []int{32}, nodes: []int32{32}},

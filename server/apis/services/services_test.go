@@ -597,7 +597,7 @@ func TestRanges(t *testing.T) {
 			t.Errorf("%q was accepted", text)
 		}
 	}
-	for _, text := range []string{"", "1", "5-4", "0-5", "1-70000", "a-b", "1-2-3"} {
+	for _, text := range []string{"", "1", "5-4", "0-5", "1-70000", "70000-65535", "a-b", "1-2-3"} {
 		if _, err := ParseNodePorts(text); err == nil {
 			t.Errorf("%q was accepted", text)
 		}

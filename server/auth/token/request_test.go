@@ -10,6 +10,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -79,6 +80,18 @@ func TestTokenRequestHasItsSay(t *testing.T) {
 	}
 	remove(t, f.secrets, "anchor")
 	f.refused(t, out.Status.Token, "service account token has been invalidated")
+}
+
+// The UID of what a token is bound to may be left out.
+func TestBoundWithoutUID(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "anchor", UID: "1"}}
+	r := &requests{issuer: &Issuer{options: Options{Live: memory{secret: secret}}}}
+	for uid, bound := range map[types.UID]bool{"": true, "1": true, "2": false} {
+		ref := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: "anchor", UID: uid}
+		if got, err := r.secret(t.Context(), namespace, ref); (err == nil) != bound || (got == secret) != bound {
+			t.Errorf("UID %q: %v, %v", uid, got, err)
+		}
+	}
 }
 
 type warnings []string

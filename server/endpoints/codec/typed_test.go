@@ -128,7 +128,7 @@ func TestErrorsOfTypedObjects(t *testing.T) {
 	f := newTypedDecoder(t, 3)
 	_, i := info(t, f, runtime.ContentTypeProtobuf)
 	broken := typedWidget("a")
-	broken.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: &metav1.FieldsV1{Raw: []byte("{")}}}
+	broken.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1("{")}}
 	schema := &apiextensions.JSONSchemaProps{}
 	for range 10_001 {
 		schema = &apiextensions.JSONSchemaProps{Not: schema}
