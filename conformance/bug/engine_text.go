@@ -35,7 +35,7 @@ var documents = []Bug{
 	{
 		Name: "empty-key-order", What: "an empty key is not sorted before the others",
 		Example: `{"!":1,"":2} below x-kubernetes-preserve-unknown-fields`,
-		Edits:   []Edit{{jsondocPackage, "index.go", " || prev.end-prev.off == 2 || end-i == 2 {", " {"}},
+		Edits:   []Edit{{jsondocPackage, "index.go", "src[prev.off+1] >= src[i+1] || end-i == 2 {", "src[prev.off+1] >= src[i+1] {"}},
 	},
 }
 

@@ -47,22 +47,22 @@ const (
 	Loss = LosesFields | LosesInConversion | VersionGone | NotConvertible | Unreadable
 )
 
-// effects are their names in JSON, and what they say of n objects.
-var effects = [...]struct{ name, says string }{
-	{"LosesFields", "lose fields"},
-	{"LosesInConversion", "lose fields when they are converted to the new storage version"},
-	{"RefusedOnUpdate", "cannot be updated"},
-	{"RefusedOnCreate", "are refused if they are created again"},
-	{"VersionGone", "are stored in a version that the new CRD does not have"},
-	{"NotConvertible", "cannot be converted to the new storage version"},
-	{"Unreadable", "cannot be read"},
-	{"NotServed", "are stored in a version that is no longer served"},
-	{"ConversionUnknown", "need a conversion webhook that was not called"},
-	{"ChangesValues", "get other values"},
-	{"NewDefaults", "get new defaults"},
-	{"KeepsFields", "show fields that are stored and hidden today"},
-	{"DeadManagers", "have managedFields of versions that the new CRD does not have"},
-	{"UnreadableToday", "cannot be read today"},
+// effects are their names in JSON, and what they say of several objects and of one.
+var effects = [...]struct{ name, says, one string }{
+	{"LosesFields", "lose fields", "loses fields"},
+	{"LosesInConversion", "lose fields when they are converted to the new storage version", "loses fields when it is converted to the new storage version"},
+	{"RefusedOnUpdate", "cannot be updated", "cannot be updated"},
+	{"RefusedOnCreate", "are refused if they are created again", "is refused if it is created again"},
+	{"VersionGone", "are stored in a version that the new CRD does not have", "is stored in a version that the new CRD does not have"},
+	{"NotConvertible", "cannot be converted to the new storage version", "cannot be converted to the new storage version"},
+	{"Unreadable", "cannot be read", "cannot be read"},
+	{"NotServed", "are stored in a version that is no longer served", "is stored in a version that is no longer served"},
+	{"ConversionUnknown", "need a conversion webhook that was not called", "needs a conversion webhook that was not called"},
+	{"ChangesValues", "get other values", "gets other values"},
+	{"NewDefaults", "get new defaults", "gets new defaults"},
+	{"KeepsFields", "show fields that are stored and hidden today", "shows fields that are stored and hidden today"},
+	{"DeadManagers", "have managedFields of versions that the new CRD does not have", "has managedFields of versions that the new CRD does not have"},
+	{"UnreadableToday", "cannot be read today", "cannot be read today"},
 }
 
 // Each returns the members of the set, the most severe first.
@@ -89,6 +89,14 @@ func (e Effects) list(text func(i int) string) []string {
 // Says completes a sentence that begins with a number of objects.
 func (e Effects) Says() string {
 	return strings.Join(e.list(func(i int) string { return effects[i].says }), ", ")
+}
+
+// SaysOf completes a sentence that begins with this number of objects.
+func (e Effects) SaysOf(n int64) string {
+	if n == 1 {
+		return strings.Join(e.list(func(i int) string { return effects[i].one }), ", ")
+	}
+	return e.Says()
 }
 
 // String lists the names of the members.

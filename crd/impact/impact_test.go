@@ -201,7 +201,7 @@ func TestSummary(t *testing.T) {
 	if text(whole) != text(merged) {
 		t.Errorf("in one piece %s\nin halves    %s", text(whole), text(merged))
 	}
-	if whole.Objects != 100 || whole.Affected != 100 || whole.Counts["LosesFields"] != 100 || whole.Counts["RefusedOnCreate"] != 90 || len(whole.Listed) != 5 {
+	if whole.Objects != 100 || whole.Affected != 100 || whole.Losing != 100 || whole.Counts["LosesFields"] != 100 || whole.Counts["RefusedOnCreate"] != 90 || len(whole.Listed) != 5 {
 		t.Errorf("%s", text(whole))
 	}
 	var fields []string

@@ -124,26 +124,25 @@ func (c *Change) requests(ctx context.Context, x *Outcome) {
 		}
 		sent = current.JSON()
 	}
-	namespace := x.Namespace
-	if namespace == "" {
-		namespace = "default"
-	}
-	if refused := client.update(current, namespace); len(refused) > 0 {
+	created := client.create(sent, current)
+	if len(created) > 0 {
 		if before, was := c.today(ctx, x); before != nil {
-			refused = fresh(refused, was.update(before, namespace))
+			today := was.create(before.JSON(), before)
+			x.RefusedAlready = len(today) > 0
+			created = fresh(slices.Clone(created), today)
+		}
+		if x.Create = created; len(created) > 0 {
+			x.Effects |= RefusedOnCreate
+		}
+	} else if client.ratchets(current) {
+		return
+	}
+	if refused := client.update(current); len(refused) > 0 {
+		if before, was := c.today(ctx, x); before != nil {
+			refused = fresh(refused, was.update(before))
 		}
 		if x.Update = refused; len(refused) > 0 {
 			x.Effects |= RefusedOnUpdate
-		}
-	}
-	if refused := client.create(sent, namespace); len(refused) > 0 {
-		if before, was := c.today(ctx, x); before != nil {
-			today := was.create(before.JSON(), namespace)
-			x.RefusedAlready = len(today) > 0
-			refused = fresh(refused, today)
-		}
-		if x.Create = refused; len(refused) > 0 {
-			x.Effects |= RefusedOnCreate
 		}
 	}
 }
@@ -191,46 +190,41 @@ func (c *Change) today(ctx context.Context, x *Outcome) (*object.Object, *versio
 // undecodable is the type of a refusal that is about the whole object.
 const undecodable = "Undecodable"
 
-// create returns why a server refuses a new object.
-func (v *version) create(body []byte, namespace string) []Refusal {
-	o, changed, err := v.schema.Decode(body, nil, 0)
-	if err != nil {
-		return []Refusal{{Message: err.Error(), Type: undecodable}}
-	}
-	o.SetResourceVersion("") // clients that restore objects remove it
-	if changed&espalier.Mismatched != 0 {
-		prepared := o.DeepCopy()
-		v.resource.PrepareCreate(prepared)
-		if errs, err := v.resource.Mistyped(v.schema, prepared, request.Options{}); err == nil && len(errs) > 0 {
-			return refusals(errs)
+// create returns why a server refuses a new object. If the body is that of an object as it was read, it is
+// not decoded again.
+//
+// Metadata stay as they are, where a server sets them anew: what is wrong with them does not
+// depend on the CRD.
+func (v *version) create(body []byte, read *object.Object) []Refusal {
+	o := read
+	if string(body) != string(read.JSON()) {
+		var err error
+		if o, _, err = v.schema.Decode(body, nil, 0); err != nil {
+			return []Refusal{{Message: err.Error(), Type: undecodable}}
 		}
 	}
-	v.resource.Create(o, namespace)
-	o.Settle()
+	if v.dropsStatus(o) {
+		o = o.DeepCopy()
+		o.ReplaceMember("status", nil)
+	}
 	return v.validate(o, request.Options{})
 }
 
-// update returns why a server refuses to write an object that has not changed.
-func (v *version) update(current *object.Object, namespace string) []Refusal {
-	o, changed, err := v.schema.Decode(current.JSON(), nil, 0)
-	if err != nil {
-		return []Refusal{{Message: err.Error(), Type: undecodable}}
-	}
-	old := current.DeepCopy()
-	options := request.Options{Old: old}
-	if changed&espalier.Mismatched != 0 {
-		prepared := o.DeepCopy()
-		v.resource.PrepareUpdate(prepared, old, request.Object)
-		if errs, err := v.resource.Mistyped(v.schema, prepared, options); err == nil && len(errs) > 0 {
-			return refusals(errs)
-		}
-	}
-	v.resource.Update(o, old, request.Object, namespace)
-	o.Settle()
-	if errs := v.resource.UpdateErrors(o, old); len(errs) > 0 {
-		return refusals(errs)
-	}
-	return v.validate(o, options)
+// dropsStatus reports whether a server removes the status of an object that is created.
+func (v *version) dropsStatus(o *object.Object) bool {
+	return v.resource.Status && o.Member("status") != nil
+}
+
+// ratchets reports whether an update that changes nothing succeeds if creating the object does: rules can compare
+// with the old object, and a status is validated only then.
+func (v *version) ratchets(o *object.Object) bool {
+	return v.schema.Rules == nil && !v.dropsStatus(o)
+}
+
+// update returns why a server refuses to write an object that has not changed. Values of the wrong type
+// are not refused: they were there before.
+func (v *version) update(current *object.Object) []Refusal {
+	return v.validate(current, request.Options{Old: current})
 }
 
 func (v *version) validate(o *object.Object, options request.Options) []Refusal {

@@ -52,6 +52,11 @@ func completeLines(program string, args ...string) cobra.CompletionFunc {
 	}
 }
 
+// completeContext completes the contexts of the kubeconfig.
+func completeContext(cmd *cobra.Command) {
+	Must(cmd.RegisterFlagCompletionFunc("context", completeLines("kubectl", "config", "get-contexts", "-o", "name")))
+}
+
 // offered keeps the words, with their descriptions, that begin as the user has.
 func offered(words []string, begun string) []string {
 	words = slices.DeleteFunc(words, func(w string) bool {

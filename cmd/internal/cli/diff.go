@@ -23,24 +23,12 @@ import (
 )
 
 type diffOptions struct {
+	chartOptions
 	objects []string
 	failOn  string
 	git     string
 	cluster bool
 	from    cluster.Source
-	values  []string // files
-	set     []string
-}
-
-// charts are the flags of helm for the values of charts.
-func (o *diffOptions) charts() (flags chartValues) {
-	for _, file := range o.values {
-		flags = append(flags, "--values="+file)
-	}
-	for _, value := range o.set {
-		flags = append(flags, "--set="+value)
-	}
-	return flags
 }
 
 // failLevels are the other values of --fail-on, and the least severity that fails.
@@ -109,14 +97,12 @@ invalid, lose fields or get new defaults.`,
 	cmd.Flags().BoolVar(&o.cluster, "cluster", false, "compare with the CRDs of the cluster that kubectl uses")
 	cmd.Flags().StringVar(&o.from.Context, "context", "", "the context of the kubeconfig for --cluster (default: that of the settings, or the current one)")
 	cmd.Flags().StringVar(&o.from.Kubeconfig, "kubeconfig", "", "the kubeconfig for --cluster (default: kubectl's)")
-	cmd.Flags().StringSliceVar(&o.values, "values", nil, "file with values for charts, old and new; as of helm")
-	cmd.Flags().StringArrayVar(&o.set, "set", nil, "value for charts, such as crds.enabled=true; as of helm")
+	o.flags(cmd)
 	cmd.Flags().StringVar(&o.failOn, "fail-on", "breaking", "exit with 1 if a reported change is at least this severe: breaking or risky; never: always exit with 0")
-	fileFlags(cmd, "objects", "values")
+	fileFlags(cmd, "objects")
 	cmd.ValidArgsFunction = completeFiles
-	Must(cmd.RegisterFlagCompletionFunc("set", cobra.NoFileCompletions))
 	Must(cmd.RegisterFlagCompletionFunc("git", completeLines("git", "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")))
-	Must(cmd.RegisterFlagCompletionFunc("context", completeLines("kubectl", "config", "get-contexts", "-o", "name")))
+	completeContext(cmd)
 	Must(cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions([]string{"breaking", "risky", "never"}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }

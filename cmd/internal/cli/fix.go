@@ -78,7 +78,7 @@ func (a *App) fix(ctx context.Context, files []string, o fixOptions) error {
 		return err
 	}
 	run := &fixing{App: a, options: o, settings: s}
-	bar := a.progress(len(expanded))
+	bar := a.progress(len(expanded), "files")
 	for _, path := range expanded {
 		if err := ctx.Err(); err != nil {
 			bar.stop()
@@ -88,7 +88,7 @@ func (a *App) fix(ctx context.Context, files []string, o fixOptions) error {
 			bar.stop()
 			return err
 		}
-		bar.add()
+		bar.add(1)
 	}
 	bar.stop()
 	if len(run.found.subjects) == 0 && len(run.found.diagnostics) == 0 && !o.ifAny {

@@ -16,13 +16,14 @@ const patience = time.Second
 type progress struct {
 	done  atomic.Int64
 	total int
+	noun  string // what is counted, in the plural
 	quit  chan struct{}
 	idle  sync.WaitGroup
 }
 
-// progress starts showing progress, if standard error is a terminal.
-func (a *App) progress(total int) *progress {
-	p := &progress{total: total}
+// progress starts showing progress, if standard error is a terminal. The noun is what is counted, in the plural.
+func (a *App) progress(total int, noun string) *progress {
+	p := &progress{total: total, noun: noun}
 	if f, ok := a.Err.(*os.File); !ok || !IsTerminal(f) || total < 2 {
 		return p
 	}
@@ -49,10 +50,10 @@ func (p *progress) line() string {
 	const width = 30
 	done := min(int(p.done.Load()), p.total)
 	full := done * width / p.total
-	return fmt.Sprintf("%s%s %d/%d files", strings.Repeat("█", full), strings.Repeat("░", width-full), done, p.total)
+	return fmt.Sprintf("%s%s %d/%d %s", strings.Repeat("█", full), strings.Repeat("░", width-full), done, p.total, p.noun)
 }
 
-func (p *progress) add() { p.done.Add(1) }
+func (p *progress) add(n int) { p.done.Add(int64(n)) }
 
 // stop removes the bar.
 func (p *progress) stop() {

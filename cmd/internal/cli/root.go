@@ -55,6 +55,7 @@ var commands = []Command{
 	newAdmit,
 	newExplain,
 	newDiff,
+	newPlan,
 	newFix,
 	newCost,
 	newSchema,

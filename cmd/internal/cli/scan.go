@@ -50,7 +50,7 @@ func (a *App) scan(ctx context.Context, paths []string, s *settings, ours bool, 
 	}
 	sieve := newSieve(paths, ours)
 	results := make([]findings, len(files))
-	bar := a.progress(len(files))
+	bar := a.progress(len(files), "files")
 	defer bar.stop()
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -62,7 +62,7 @@ func (a *App) scan(ctx context.Context, paths []string, s *settings, ours bool, 
 					return
 				}
 				a.scanFile(files[i], &results[i], sieve, each)
-				bar.add()
+				bar.add(1)
 			}
 		})
 	}

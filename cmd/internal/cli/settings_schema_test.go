@@ -95,7 +95,7 @@ func settingsKeys() (top keysOf, parts []keysOf) {
 		"crds":     described("Files, folders and patterns with CRDs, as --crd names them.", listOf(text)),
 		"failOn":   described("The least severity of findings with which check and validate exit with 1.", keywords{"type": []string{"string", "null"}, "enum": []any{"error", "warning", "info", failNever, "", nil}}),
 		"baseline": described("File with findings that are known, and not reported again.", orNull(text)),
-		"cluster":  described("The cluster of the project, for diff --cluster and the language server.", orNull(named.schema())),
+		"cluster":  described("The cluster of the project, for diff --cluster, plan and the language server.", orNull(named.schema())),
 		"waivers":  described("Changes of CRDs that diff does not report.", listOf(keywords{"$ref": "#/definitions/waiver"})),
 	}, oneName}
 	top.more = maps.Clone(top.more)

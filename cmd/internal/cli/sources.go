@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/espalier-dev/espalier/cmd/internal/cluster"
 	"github.com/espalier-dev/espalier/crd/manifest"
 )
@@ -94,6 +96,31 @@ func isChart(path string) bool {
 	}
 	_, err := os.Stat(filepath.Join(path, "Chart.yaml"))
 	return err == nil
+}
+
+// chartOptions are the values of charts.
+type chartOptions struct {
+	values []string // files
+	set    []string
+}
+
+// flags adds those of helm for values.
+func (o *chartOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&o.values, "values", nil, "file with values for charts, old and new; as of helm")
+	cmd.Flags().StringArrayVar(&o.set, "set", nil, "value for charts, such as crds.enabled=true; as of helm")
+	fileFlags(cmd, "values")
+	Must(cmd.RegisterFlagCompletionFunc("set", cobra.NoFileCompletions))
+}
+
+// charts are the flags of helm for the values of charts.
+func (o *chartOptions) charts() (flags chartValues) {
+	for _, file := range o.values {
+		flags = append(flags, "--values="+file)
+	}
+	for _, value := range o.set {
+		flags = append(flags, "--set="+value)
+	}
+	return flags
 }
 
 // chartValues are the flags that say what the values of charts are.

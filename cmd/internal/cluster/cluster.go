@@ -53,7 +53,7 @@ func (s Source) flags() (flags []string) {
 // Read calls a function with the name and the JSON of each CRD of the cluster. The text is valid during the call.
 func Read(ctx context.Context, s Source, each func(name string, text []byte) error) error {
 	args := append([]string{"get", "customresourcedefinitions.v1.apiextensions.k8s.io", "-o", "json", "--request-timeout=" + requestTimeout}, s.flags()...)
-	err := kubectl(ctx, args, func(out io.Reader) error { return decode(out, each) })
+	err := kubectl(ctx, args, nil, func(out io.Reader) error { return decode(out, each) })
 	if err != nil {
 		return fmt.Errorf("reading the CRDs of the %s failed: %w", s, err)
 	}
@@ -64,7 +64,7 @@ func Read(ctx context.Context, s Source, each func(name string, text []byte) err
 func (s Source) identity(ctx context.Context) (name, server string, err error) {
 	var text []byte
 	args := append([]string{"config", "view", "--minify", `-o=jsonpath={.current-context}{"\n"}{.clusters[0].cluster.server}`}, s.flags()...)
-	err = kubectl(ctx, args, func(out io.Reader) (err error) {
+	err = kubectl(ctx, args, nil, func(out io.Reader) (err error) {
 		text, err = io.ReadAll(io.LimitReader(out, maxSaid))
 		return err
 	})
@@ -77,20 +77,32 @@ func (s Source) identity(ctx context.Context) (name, server string, err error) {
 
 var (
 	errTooLarge = fmt.Errorf("they have more than %d MiB", maxBytes>>20)
-	errNoList   = errors.New("kubectl printed no list of CRDs")
+	errNoList   = errors.New("kubectl printed no list")
 )
 
 // decode reads a list of CRDs as kubectl prints it, one by one.
 func decode(r io.Reader, each func(name string, text []byte) error) error {
 	limited := &io.LimitedReader{R: r, N: maxBytes}
-	err := decodeList(json.NewDecoder(limited), each)
+	err := decodeList(json.NewDecoder(limited), nil, func(item []byte) error {
+		var named struct {
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+		}
+		if json.Unmarshal(item, &named) != nil || named.Metadata.Name == "" {
+			return errNoList
+		}
+		return each(named.Metadata.Name, item)
+	})
 	if err != nil && limited.N <= 0 {
 		return errTooLarge
 	}
 	return err
 }
 
-func decodeList(d *json.Decoder, each func(name string, text []byte) error) error {
+// decodeList reads a list: its metadata into a value, if that is not nil, and its items one by one.
+// An item is valid during the call.
+func decodeList(d *json.Decoder, metadata any, each func(item []byte) error) error {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return errNoList
 	}
@@ -101,9 +113,14 @@ func decodeList(d *json.Decoder, each func(name string, text []byte) error) erro
 			return err
 		}
 		if key != "items" {
-			var skipped json.RawMessage
-			if err := d.Decode(&skipped); err != nil {
+			var other json.RawMessage
+			if err := d.Decode(&other); err != nil {
 				return err
+			}
+			if key == "metadata" && metadata != nil {
+				if err := json.Unmarshal(other, metadata); err != nil {
+					return err
+				}
 			}
 			continue
 		}
@@ -116,15 +133,7 @@ func decodeList(d *json.Decoder, each func(name string, text []byte) error) erro
 			if err := d.Decode(&item); err != nil {
 				return err
 			}
-			var named struct {
-				Metadata struct {
-					Name string `json:"name"`
-				} `json:"metadata"`
-			}
-			if json.Unmarshal(item, &named) != nil || named.Metadata.Name == "" {
-				return errNoList
-			}
-			if err := each(named.Metadata.Name, item); err != nil {
+			if err := each(item); err != nil {
 				return err
 			}
 		}
@@ -138,13 +147,13 @@ func decodeList(d *json.Decoder, each func(name string, text []byte) error) erro
 	return nil
 }
 
-// kubectl runs kubectl and has a function read its output. The error is what kubectl says.
-func kubectl(ctx context.Context, args []string, read func(io.Reader) error) error {
+// kubectl runs kubectl with an input and has a function read its output. The error is what kubectl says.
+func kubectl(ctx context.Context, args []string, in io.Reader, read func(io.Reader) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "kubectl", args...)
 	said := &head{}
-	cmd.Stderr = said
+	cmd.Stdin, cmd.Stderr = in, said
 	cmd.WaitDelay = time.Second
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -230,7 +230,3 @@ func replaceBody(o *object.Object, before, now []byte) error {
 	}
 	return nil
 }
-
-func isMeta(member string) bool {
-	return member == "apiVersion" || member == "kind" || member == "metadata"
-}

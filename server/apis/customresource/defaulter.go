@@ -33,7 +33,7 @@ func (d defaulter) Default(in runtime.Object) {
 }
 
 // keepNulls puts nulls back into o that are in before, which is o as it was
-// before it was normalized.
+// before it was normalized. ReplaceMember leaves apiVersion, kind and metadata alone.
 func keepNulls(o, before *object.Object) {
 	now, err := decode(o.JSON())
 	if err != nil {
@@ -50,7 +50,7 @@ func keepNulls(o, before *object.Object) {
 	}
 	for name, value := range old {
 		current, there := members[name]
-		if isMeta(name) || there && !addNulls(current, value) || !there && value != nil {
+		if there && !addNulls(current, value) || !there && value != nil {
 			continue
 		}
 		if raw, err := json.Marshal(current); err == nil { // canonical, as that of all maps is

@@ -21,6 +21,7 @@ func TestStrictErrors(t *testing.T) {
 		{runtime.ContentTypeJSON, bodies[0], ""},
 		{runtime.ContentTypeJSON, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"a":1,"text":"b","text":"c"}}`, `strict decoding error: unknown field "spec.a", duplicate field "spec.text"`},
 		{runtime.ContentTypeYAML, "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: a\nspec:\n  text: b\n", ""},
+		{runtime.ContentTypeYAML, "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: a\nspec:\n  a: 1\n", `strict decoding error: unknown field "spec.a"`},
 		{
 			runtime.ContentTypeYAML, "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: a\nspec:\n  text: b\n  text: c\n  a: 1\n",
 			"strict decoding error: yaml: unmarshal errors:\n  line 7: key \"text\" already set in map, unknown field \"spec.a\"",
@@ -56,7 +57,7 @@ func TestErrorsAreUpstreams(t *testing.T) {
 	f := newDecoder(t, 3)
 	for _, body := range []string{
 		``, `{`, `nope`, `[]`, `"x"`, `1`, `null`, `{}`, `{"apiVersion":"example.com/v1"}`, `{"kind":1}`, `{"kind":"Widget","apiVersion":1}`, `{"kind":"Widget","apiVersion":"a/b/c"}`,
-		`{"kind":"Widget","KIND":1}`, `{"Kind":"Widget"}`, `{"kind":null}`, `{"kind":""}`, "a: b", "a: [", "\tx", "kind: 1", "a: &a [1]\nb: *c\n", "a: b: c",
+		`{"kind":"Widget","KIND":1}`, `{"Kind":"Widget"}`, `{"kind":null}`, `{"kind":""}`, `{"kind":"Widget","APIVERSION":"a/b/c"}`, `{"kind":"Widget","kind":1}`, `{"kind":1,"kind":"Widget"}`, `{"apiVersion":1,"kind":"Widget","apiVersion":"example.com/v1"}`, "a: b", "a: [", "\tx", "kind: 1", "a: &a [1]\nb: *c\n", "a: b: c",
 	} {
 		for _, mediaType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML} {
 			_, i := info(t, f, mediaType)
@@ -153,6 +154,51 @@ func TestStorage(t *testing.T) {
 	}
 }
 
+// rereading is a decoder that knows what a schema has normalized.
+type rereading struct {
+	*decoder
+	schema any // the one that it has normalized by
+	asked  int
+}
+
+func (f *rereading) FromWritten(data []byte, schema any) (*object.Object, bool) {
+	if f.asked++; schema != f.schema {
+		return nil, false
+	}
+	o, err := object.FromJSON(data)
+	return o, err == nil
+}
+
+// What has just been written by the current schema is not normalized again.
+func TestStorageRereads(t *testing.T) {
+	const written = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{}}`
+	const normalized = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"generation":1,"name":"a"},"spec":{"replicas":3}}`
+	for _, c := range []struct {
+		name  string
+		stamp any
+		want  string
+		asked int
+	}{
+		{"the current schema", "current", written, 1},
+		{"another schema", "other", normalized, 1},
+		{"no schema", nil, normalized, 0},
+	} {
+		f := &rereading{decoder: newDecoder(t, 3), schema: "current"}
+		into := &object.Object{}
+		into.SetStamp(c.stamp)
+		if _, _, err := codec.Storage(f).Decode([]byte(written), nil, into); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(into.JSON()); got != c.want || f.asked != c.asked {
+			t.Errorf("%s: %s, asked %d times", c.name, got, f.asked)
+		}
+	}
+	f := &rereading{decoder: newDecoder(t, 3), schema: "current"}
+	if o, gvk, err := codec.Storage(f).Decode([]byte(written), nil, nil); err != nil || *gvk != widget || string(o.(*object.Object).JSON()) != normalized {
+		t.Errorf("into nothing: %v, %v, %v", o, gvk, err)
+	}
+}
+
 func TestScope(t *testing.T) {
 	options := &metav1.ListOptions{}
 	query := url.Values{"limit": {"5"}, "labelSelector": {"a=b"}}
@@ -178,8 +224,13 @@ func TestScope(t *testing.T) {
 	if _, _, err := typer.ObjectKinds(&metav1.Table{}); !runtime.IsNotRegisteredError(err) {
 		t.Errorf("a table: %v", err)
 	}
-	if !typer.Recognizes(widget) || typer.Recognizes(schema.GroupVersionKind{Kind: "x"}) {
-		t.Error("kinds are not recognized")
+	for _, known := range []schema.GroupVersionKind{widget, widget.GroupVersion().WithKind("ListOptions")} {
+		if !typer.Recognizes(known) {
+			t.Errorf("%v is not recognized", known)
+		}
+	}
+	if typer.Recognizes(schema.GroupVersionKind{Kind: "x"}) {
+		t.Error("a kind of another group is recognized")
 	}
 	o, err := codec.Creater().New(widget)
 	if err != nil || o.GetObjectKind().GroupVersionKind() != widget {

@@ -80,7 +80,7 @@ func survey(doc *jsondoc.Doc) (version, kind string, odd bool) {
 			continue
 		}
 		isText := doc.Kind(m.Value) == jsondoc.String
-		odd = odd || !isText || m.Duplicate
+		odd = odd || m.Duplicate
 		switch {
 		case isText && key == "apiVersion":
 			version = doc.Text(m.Value)

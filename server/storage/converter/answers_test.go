@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/utils/ptr"
 
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/internal/object"
@@ -144,6 +146,13 @@ func TestConvertersThatFail(t *testing.T) {
 	}
 	if _, err := f.webhookFor("gadgets.example.com", &crd.Conversion{}); err == nil || err.Error() != "conversion of gadgets.example.com: there is no webhook.clientConfig" {
 		t.Error(err)
+	}
+	// Blanks are no certificates, and anything else has to be some.
+	for bundle, good := range map[string]bool{"": true, " \n": true, "x": false, "xy": false} {
+		from := &crd.Webhook{URL: ptr.To("https://example.com/" + url.PathEscape(bundle)), CABundle: []byte(bundle)}
+		if h, err := f.webhookFor("gadgets.example.com", &crd.Conversion{Webhook: from, ReviewVersions: []string{"v1"}}); (err == nil) != good || (h != nil) != good {
+			t.Errorf("CABundle %q: %v, %v", bundle, h, err)
+		}
 	}
 	c := &Converter{resource: resource{group: "example.com", versions: map[string]bool{"example.com/v1": true, "example.com/v2": true}}, translate: rename}
 	c.prune = func(*object.Object) (*object.Object, error) { return nil, errors.New("not pruned") }

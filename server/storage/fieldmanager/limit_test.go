@@ -117,6 +117,17 @@ func TestManagedFieldsAreLimited(t *testing.T) {
 			t.Errorf("%s, decoded: %v", test.name, err)
 		}
 	}
+	// Of a typed object, what is too short to have many fields is not counted.
+	for bytes, want := range map[int]bool{MaxFields - 1: false, MaxFields: true} {
+		c, f := &corev1.ConfigMap{}, &metav1.FieldsV1{}
+		f.SetRawBytes(fmt.Appendf(nil, "%-*s", bytes, "["+strings.Repeat("1,", 9900)+"1]"))
+		for range 9 {
+			c.ManagedFields = append(c.ManagedFields, metav1.ManagedFieldsEntry{FieldsV1: f})
+		}
+		if err := checkManaged(c); (err != nil) != want {
+			t.Errorf("%d bytes: %v", bytes, err)
+		}
+	}
 	long := strings.Repeat(" ", 4*MaxFields)
 	for _, patch := range []string{"{" + long, "{}" + long, `{"metadata":{}}` + long, `{"metadata":{"managedFields":null}}` + long} {
 		if err := CheckManaged([]byte(patch)); err != nil {

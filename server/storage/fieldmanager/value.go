@@ -82,12 +82,10 @@ func (v *view) Unstructured() any { return v.doc.Any(v.at) }
 
 // String and GoString are for errors, which clients see: they say what the
 // library's own values say.
-func (v *view) String() string { return fmt.Sprintf("&{%v}", v.Unstructured()) }
+func (v *view) String() string { return fmt.Sprint(v.decoded()) }
 
 // GoString implements fmt.GoStringer.
-func (v *view) GoString() string {
-	return fmt.Sprintf("&value.valueUnstructured{Value:%#v}", v.Unstructured())
-}
+func (v *view) GoString() string { return fmt.Sprintf("%#v", v.decoded()) }
 
 // name returns a key of the document, which never changes and is never given
 // back: it is not copied.

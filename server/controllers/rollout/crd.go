@@ -1,0 +1,201 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// approvedPlan is the annotation of a CRD that says which plan was approved.
+const approvedPlan = "espalier.dev/approved-plan"
+
+// manifestOf returns of a CRD what a rollout sets: the spec, and the annotations that it names.
+func manifestOf(crd *unstructured.Unstructured, r *rollout) *manifest {
+	m := &manifest{Annotations: map[string]string{}}
+	m.Spec, _, _ = unstructured.NestedMap(crd.Object, "spec") // every CRD has one
+	for _, set := range []map[string]string{r.Spec.Expand.Annotations, r.Spec.Contract.Annotations} {
+		for name := range set {
+			if value, ok := crd.GetAnnotations()[name]; ok {
+				m.Annotations[name] = value
+			}
+		}
+	}
+	return m
+}
+
+// on returns the CRD as a manifest makes it. Annotations that other phases set, and this one does
+// not, go.
+func (m *manifest) on(crd *unstructured.Unstructured, r *rollout) *unstructured.Unstructured {
+	crd = crd.DeepCopy()
+	crd.Object["spec"] = runtime.DeepCopyJSON(m.Spec)
+	annotations := crd.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	for _, other := range []*manifest{&r.Spec.Expand, &r.Spec.Contract} {
+		for name := range other.Annotations {
+			delete(annotations, name)
+		}
+	}
+	maps.Copy(annotations, m.Annotations)
+	crd.SetAnnotations(annotations)
+	return crd
+}
+
+// apply gives the CRD another spec, and waits until it is served. A CRD that others have changed
+// since the rollout has last seen it stays as it is.
+func (c *Config) apply(ctx context.Context, r *rollout, s *status, m *manifest, plan string) error {
+	crd, err := c.Client.Resource(crds).Get(ctx, r.Spec.CRD, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	wanted := m.on(crd, r)
+	if crd.GetGeneration() != s.CRDGeneration {
+		// Either the former update of this rollout succeeded and its status was lost, or others were
+		// here. An update that changes nothing does not change the generation.
+		tried, err := c.Client.Resource(crds).Update(ctx, wanted, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			return err
+		}
+		if tried.GetGeneration() != crd.GetGeneration() {
+			return finally("the CRD was changed by others (generation %d, expected %d); it stays as it is", crd.GetGeneration(), s.CRDGeneration)
+		}
+	} else {
+		annotations := wanted.GetAnnotations()
+		annotations[approvedPlan] = plan
+		wanted.SetAnnotations(annotations)
+		if crd, err = c.Client.Resource(crds).Update(ctx, wanted, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+	}
+	s.CRDGeneration = crd.GetGeneration()
+	return nil
+}
+
+// plan is the answer of the server.
+type plan struct {
+	ID       string   `json:"id"`
+	Refused  []string `json:"refused"`
+	Continue string   `json:"continue"`
+	Summary  struct {
+		Objects int64            `json:"objects"`
+		Effects map[string]int64 `json:"effects"`
+	} `json:"summary"`
+
+	raw json.RawMessage // what the status shows
+}
+
+// losing are the effects that lose data.
+var losing = []string{"LosesFields", "LosesInConversion", "VersionGone", "NotConvertible", "Unreadable"}
+
+// lost is how many objects lose data, or more if one loses it in two ways.
+func (p *plan) lost() (n int64) {
+	for _, effect := range losing {
+		n += p.Summary.Effects[effect]
+	}
+	return n
+}
+
+func (p *plan) headline() string {
+	var parts []string
+	for _, effect := range losing {
+		if n := p.Summary.Effects[effect]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", effect, n))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// plan asks the server what a manifest does to the objects.
+func (c *Config) plan(ctx context.Context, name string, m *manifest) (*plan, error) {
+	crd, err := c.Client.Resource(crds).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	wanted := (&manifest{Annotations: m.Annotations, Spec: m.Spec}).on(crd, &rollout{Spec: spec{Expand: *m}})
+	body, err := wanted.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	sum := &plan{}
+	sum.Summary.Effects = map[string]int64{}
+	for token := ""; ; {
+		request := c.REST.Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name, "plan").
+			SetHeader("Content-Type", runtime.ContentTypeJSON).Param("list", "0").Body(body)
+		if token != "" {
+			request.Param("continue", token)
+		}
+		data, err := request.DoRaw(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("planning failed: %w", err)
+		}
+		page := plan{}
+		if err := json.Unmarshal(data, &page); err != nil {
+			return nil, fmt.Errorf("planning failed: %w", err)
+		}
+		sum.ID, sum.Refused = page.ID, page.Refused
+		sum.Summary.Objects += page.Summary.Objects
+		for effect, n := range page.Summary.Effects {
+			sum.Summary.Effects[effect] += n
+		}
+		if token = page.Continue; token == "" {
+			break
+		}
+	}
+	sum.raw, err = json.Marshal(map[string]any{"id": sum.ID, "objects": sum.Summary.Objects, "effects": sum.Summary.Effects})
+	return sum, err
+}
+
+// migrationOf returns the StorageVersionMigration of a rollout.
+func migrationOf(r *rollout, crd *unstructured.Unstructured, name string) *unstructured.Unstructured {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	m := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": migrations.GroupVersion().String(), "kind": "StorageVersionMigration",
+		"spec": map[string]any{"resource": map[string]any{"group": group, "resource": plural}},
+	}}
+	m.SetName(name)
+	if r.Spec.KeepPreimages != "" {
+		m.SetAnnotations(map[string]string{"migration.espalier.dev/keep-preimages": r.Spec.KeepPreimages})
+	}
+	m.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: Resource.GroupVersion().String(), Kind: "CRDRollout", Name: r.Name, UID: r.UID}})
+	return m
+}
+
+// conditionOf returns the condition that a migration is in, and its message.
+func conditionOf(m *unstructured.Unstructured) (state, message string) {
+	list, _, _ := unstructured.NestedSlice(m.Object, "status", "conditions")
+	found := map[string]string{}
+	for _, item := range list {
+		if c, ok := item.(map[string]any); ok && c["status"] == "True" {
+			text, _ := c["message"].(string)
+			kind, _ := c["type"].(string)
+			found[kind] = text
+		}
+	}
+	for _, kind := range []string{"Undone", "Succeeded", "Failed", "Running"} {
+		if text, ok := found[kind]; ok {
+			return kind, text
+		}
+	}
+	return "", "not yet begun"
+}
+
+// list is a JSON list of phases.
+func list(phases []Phase) string {
+	slices.Sort(phases)
+	data, _ := json.Marshal(slices.Compact(phases)) // strings can be marshalled
+	return string(data)
+}
+
+func same(a, b *unstructured.Unstructured) bool {
+	return equality.Semantic.DeepEqual(a.Object["status"], b.Object["status"])
+}
