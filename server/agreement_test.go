@@ -128,6 +128,8 @@ func TestReplicasMustAgree(t *testing.T) {
 		"audit":                  {recorded(t), recorded(t), ""},
 		"protection turned off":  {nil, func(o *server.Options) { o.ProtectInstances = false }, "--protect-instances"},
 		"protection turned on":   {func(o *server.Options) { o.ProtectInstances = false }, nil, ""},
+		"plans turned off":       {func(o *server.Options) { o.RequirePlan = true }, nil, "--require-plan"},
+		"plans turned on":        {nil, func(o *server.Options) { o.RequirePlan = true }, ""},
 		"fewer kinds":            {nil, func(o *server.Options) { o.Kinds = server.KindsCustom }, "--kinds"},
 		"more kinds":             {nil, func(o *server.Options) { o.Kinds = server.KindsAll }, "--kinds"},
 		"more kinds are allowed": {nil, func(o *server.Options) { o.Kinds, o.AllowSettingsMismatch = server.KindsAll, []string{"kinds"} }, ""},

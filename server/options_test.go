@@ -98,7 +98,7 @@ func TestFlagNames(t *testing.T) {
 		"enable-priority-and-fairness", "profiling", "tracing-config-file", "logging-format", "v", "feature-gates", "emulated-version",
 		"shutdown-delay-duration", "shutdown-send-retry-after", "request-timeout", "min-request-timeout", "goaway-chance", "watch-cache",
 		"authorization-mode", "authentication-config", "token-auth-file", "service-account-signing-key-file", "service-account-issuer",
-		"enable-admission-plugins", "disable-admission-plugins", "admission-control-config-file", "event-ttl", "kinds", "protect-instances", "field-validation", "idle-timeout", "show-hidden-metrics-for-version",
+		"enable-admission-plugins", "disable-admission-plugins", "admission-control-config-file", "event-ttl", "kinds", "protect-instances", "require-plan", "field-validation", "idle-timeout", "show-hidden-metrics-for-version",
 	} {
 		if !names[want] {
 			t.Errorf("--%s is missing", want)

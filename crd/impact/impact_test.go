@@ -252,3 +252,19 @@ func TestHeadline(t *testing.T) {
 		}
 	}
 }
+
+// What an object says is bounded, whatever its keys and values are.
+func TestOutcomeIsBounded(t *testing.T) {
+	old := crdOf(t, "None", `v1 served storage {"type":"object","properties":{"m":{"type":"object","additionalProperties":{"type":"string"}},"s":{"type":"string"}}}`)
+	now := crdOf(t, "None", `v1 served storage {"type":"object","properties":{"m":{"type":"object"},"s":{"type":"string","maxLength":9,"enum":["a"]}}}`)
+	long := strings.Repeat("ä", 5000)
+	var members []string
+	for i := range 300 {
+		members = append(members, fmt.Sprintf(`"%s%d":"x"`, long, i))
+	}
+	x := outcome(t, old, now, impact.Options{}, stored("v1", `{"m":{`+strings.Join(members, ",")+`},"s":"`+long+`"}`))
+	data, err := json.Marshal(x)
+	if err != nil || len(data) > 100_000 || len(x.Lost) != 100 || len(x.Create) == 0 {
+		t.Errorf("%d bytes, %d lost, %d refusals, %v", len(data), len(x.Lost), len(x.Create), err)
+	}
+}

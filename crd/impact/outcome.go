@@ -50,7 +50,8 @@ type Refusal struct {
 const (
 	maxRefusals = 20
 	maxPaths    = 100
-	maxNames    = 20 // of managers and owners
+	maxNames    = 20  // of managers and owners
+	maxText     = 256 // bytes of a path, a name, a message: objects may have long keys and values
 )
 
 // Page returns the outcomes of objects as storage has them. It fails only if the context ends:
@@ -257,10 +258,31 @@ func (x *Outcome) finish() {
 	x.before, x.read = nil, nil
 	for _, list := range []*[]string{&x.Lost, &x.LostConverting, &x.Defaulted, &x.Kept, &x.DeadManagers} {
 		*list = (*list)[:min(len(*list), maxPaths)]
+		for i := range *list {
+			(*list)[i] = short((*list)[i])
+		}
+	}
+	x.Explanation = short(x.Explanation)
+	for _, list := range [][]string{x.Managers, x.Owners} {
+		for i := range list {
+			list[i] = short(list[i])
+		}
 	}
 	for _, list := range []*[]Refusal{&x.Create, &x.Update} {
 		*list = (*list)[:min(len(*list), maxRefusals)]
+		for i := range *list {
+			r := &(*list)[i]
+			r.Field, r.Message, r.Detail = short(r.Field), short(r.Message), short(r.Detail)
+		}
 	}
+}
+
+// short bounds a text. It copies what it cuts, so that the rest can be freed.
+func short(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(strings.Clone(text[:maxText]), "") + "…"
 }
 
 // errNoConversion stands for conversion by a webhook that is not called.

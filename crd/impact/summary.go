@@ -9,8 +9,9 @@ import (
 
 const (
 	maxGroups   = 500
-	maxCounted  = 200 // managers and owners, each
-	maxExamples = 3   // objects of a group
+	maxCounted  = 200    // managers and owners, each
+	maxExamples = 3      // objects of a group
+	maxDetails  = 20_000 // paths and refusals of all objects that are listed
 )
 
 // Summary counts the outcomes of many objects. The zero value is ready to use, and lists no
@@ -30,6 +31,7 @@ type Summary struct {
 	Listed   []Outcome `json:"listed,omitempty"`
 	Most     int       `json:"-"` // objects that Listed takes
 	index    map[groupKey]int
+	details  int // of the objects that are listed
 }
 
 // Count has numbers by name.
@@ -95,7 +97,7 @@ func (s *Summary) Add(x *Outcome) {
 		s.Owners.add(kind, 1)
 	}
 	s.group(x)
-	if len(s.Listed) < s.Most {
+	if s.details += x.details(); len(s.Listed) < s.Most && s.details < maxDetails {
 		s.Listed = append(s.Listed, *x)
 	}
 }
@@ -190,6 +192,11 @@ func (s *Summary) Order() {
 		return cmp.Or(cmp.Compare(a.Effect, b.Effect), cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Field, b.Field))
 	})
 	s.index = nil
+}
+
+// details is how much an outcome says.
+func (x *Outcome) details() int {
+	return len(x.Lost) + len(x.LostConverting) + len(x.Defaulted) + len(x.Kept) + len(x.Create) + len(x.Update)
 }
 
 // Path is the name of the object, with its namespace.
