@@ -38,6 +38,8 @@ var Checks = []finding.Check{
 type Plan struct {
 	group    string
 	versions []string
+	// apiVersions are those of the versions, as JSON.
+	apiVersions []string
 	// next has the direction of the first step from one version to another.
 	next map[string]map[string]*direction
 }
@@ -72,6 +74,7 @@ func Compile(d *crd.CRD) (*Plan, []finding.Finding, error) {
 	}
 	for i := range d.Versions {
 		c.plan.versions = append(c.plan.versions, d.Versions[i].Name)
+		c.plan.apiVersions = append(c.plan.apiVersions, string(jsondoc.AppendString(nil, d.Group+"/"+d.Versions[i].Name)))
 	}
 	return c.plan, nil, nil
 }
@@ -100,7 +103,9 @@ func (c *compiler) add(id finding.ID, detail, fix string) {
 	})
 }
 
-func (c *compiler) invalid(format string, args ...any) { c.add(invalidID, fmt.Sprintf(format, args...), "") }
+func (c *compiler) invalid(format string, args ...any) {
+	c.add(invalidID, fmt.Sprintf(format, args...), "")
+}
 
 // locate finds the annotation in the document.
 func (c *compiler) locate() {
@@ -306,6 +311,12 @@ func (p *Plan) versionOf(doc *jsondoc.Doc) (string, error) {
 	v, ok := doc.Get(jsondoc.Root, "apiVersion")
 	if !ok || doc.Kind(v) != jsondoc.String {
 		return "", errors.New("conversion failed: the object has no apiVersion")
+	}
+	raw := doc.Raw(v)
+	for i, apiVersion := range p.apiVersions {
+		if string(raw) == apiVersion {
+			return p.versions[i], nil
+		}
 	}
 	apiVersion := doc.Text(v)
 	version, ok := strings.CutPrefix(apiVersion, p.group+"/")

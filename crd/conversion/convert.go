@@ -56,8 +56,11 @@ func readPayload(doc *jsondoc.Doc, at jsondoc.Value) *jsondoc.Doc {
 // merge returns the annotation of the target, as a JSON string: what is saved now, and what was saved of versions
 // that neither the source nor the target is.
 func (r *run) merge(d *direction, saved []byte) []byte {
-	out := []byte{'{'}
 	own := len(saved) > len("{}")
+	if !own && r.payload == nil {
+		return nil
+	}
+	out := []byte{'{'}
 	write := func() {
 		out = append(jsondoc.AppendString(appendComma(out), d.source), ':')
 		out = append(out, saved...)

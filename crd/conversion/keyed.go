@@ -56,34 +56,9 @@ type part struct {
 
 // toMap appends a map made of a list.
 func (r *run) toMap(out []byte, o *output, at int, node jsondoc.Value) []byte {
-	c, start := o.each, len(out)
-	var parts []part
-	var made []byte
-	regular, ascending := true, true
-	v, from := r.slots[at].at, len(r.saved)
+	start, from := len(out), len(r.saved)
 	find := r.byName(node)
-	name := c.keys[0].own
-	for _, item := range r.doc.Items(v) {
-		k, ok := r.doc.Get(item, name)
-		if !ok || r.doc.Kind(k) != jsondoc.String {
-			regular = false
-			continue
-		}
-		key := r.doc.AppendText(nil, k)
-		if n := len(parts); n > 0 && bytes.Compare(parts[n-1].key, key) >= 0 {
-			ascending = false
-		}
-		f := r.enter(c, item)
-		entry := find(key)
-		r.groups(c, f, entry)
-		n := len(made)
-		if made = r.value(made, c.write, f, entry, true); len(made) == n {
-			regular = false // a map has no place for a key without a value
-		} else {
-			parts = append(parts, part{key, n, len(made)})
-		}
-		r.leave(f)
-	}
+	made, parts, regular, ascending := r.parts(o.each, at, find, partly)
 	slices.SortStableFunc(parts, func(a, b part) int { return bytes.Compare(a.key, b.key) })
 	out = append(out, '{')
 	for i, p := range parts {
@@ -95,42 +70,77 @@ func (r *run) toMap(out []byte, o *output, at int, node jsondoc.Value) []byte {
 		out = append(out, made[p.from:p.to]...)
 	}
 	out = append(out, '}')
+	r.made = made[:0]
 	switch {
 	case r.pure:
-	case regular:
-		r.saved = r.saved[:from]
-		r.saveItems(c, at, v, ascending, find)
-	default:
+		return out
+	case !regular:
 		r.saved = r.saved[:from]
 		r.checkList(o, at, out[start:])
+		return out
+	case !ascending:
+		// The order of the items is something that a map cannot hold: save all keys.
+		r.saved = r.saved[:from]
+		made, _, _, _ = r.parts(o.each, at, find, entirely)
+		r.made = made[:0]
 	}
+	r.slots[at].from, r.slots[at].to = uint32(from), uint32(len(r.saved))
 	return out
 }
 
-// saveItems saves what the map cannot hold of the items, and their order.
-func (r *run) saveItems(c *context, at int, v jsondoc.Value, ascending bool, find func([]byte) jsondoc.Value) {
-	from := len(r.saved)
+// extent is which items of a list are saved.
+type extent uint8
+
+const (
+	partly   extent = iota // those that the map cannot hold entirely
+	entirely               // all, so that their order is saved
+)
+
+// parts converts the items of a list to values of a map, and saves what those cannot hold. It reports whether each
+// item has a key and a value, and whether the keys ascend.
+func (r *run) parts(c *context, at int, find func([]byte) jsondoc.Value, save extent) (made []byte, parts []part, regular, ascending bool) {
+	made, r.made = r.made[:0], nil // lists below have their own
+	regular, ascending = true, true
+	v, from := r.slots[at].at, len(r.saved)
+	name := c.keys[0].own
 	for _, item := range r.doc.Items(v) {
+		k, ok := r.doc.Get(item, name)
+		if !ok || r.doc.Kind(k) != jsondoc.String {
+			regular = false
+			continue
+		}
+		key := r.text(k)
+		if n := len(parts); n > 0 && bytes.Compare(parts[n-1].key, key) >= 0 {
+			ascending = false
+		}
 		end := len(r.saved)
 		f := r.enter(c, item)
-		k := r.slots[f.slots+int(c.keys[0].slot)].at
-		entry := find(r.doc.AppendText(nil, k))
+		entry := find(key)
 		r.groups(c, f, entry)
-		r.again(c, f, entry)
-		if r.saveEntry(c, f, from, end); len(r.saved) == end && !ascending {
-			r.saved = append(r.saved, '{')
-			r.saved = append(jsondoc.AppendString(r.saved, c.keys[0].own), ':')
+		n := len(made)
+		if made = r.value(made, c.write, f, entry, true); len(made) == n {
+			regular = false // a map has no place for a key without a value
+		} else {
+			parts = append(parts, part{key, n, len(made)})
+		}
+		r.saveEntry(c, f, from, end)
+		if save == entirely && len(r.saved) == end {
+			r.saved = append(jsondoc.AppendString(append(r.saved, '{'), name), ':')
 			r.saved = append(r.doc.AppendCanonical(r.saved, k), '}')
 			r.settle(from, end, end)
 		}
 		r.leave(f)
 	}
-	r.slots[at].from, r.slots[at].to = uint32(from), uint32(len(r.saved))
+	return made, parts, regular, ascending
 }
 
-// again writes an item once more for what writing it notes: which lists below it have to be saved.
-func (r *run) again(c *context, f frame, entry jsondoc.Value) {
-	r.value(nil, c.write, f, entry, true)
+// text returns the value of a string.
+func (r *run) text(v jsondoc.Value) []byte {
+	if r.doc.Plain(v) {
+		raw := r.doc.Raw(v)
+		return raw[1 : len(raw)-1]
+	}
+	return r.doc.AppendText(nil, v)
 }
 
 // byName returns a function that finds members of an object that was saved.
@@ -158,7 +168,8 @@ func (r *run) toList(out []byte, o *output, at int, node jsondoc.Value) []byte {
 	entries, order := r.order(node, c.keys[0].own)
 	from := len(r.saved)
 	var parts []part
-	var made []byte
+	made := r.made[:0]
+	r.made = nil // lists below have their own
 	keys := r.doc.SortedKeys(r.slots[at].at)
 	for i := range keys.Len() {
 		k, _ := keys.At(i)
@@ -195,6 +206,7 @@ func (r *run) toList(out []byte, o *output, at int, node jsondoc.Value) []byte {
 		out = append(out, made[p.from:p.to]...)
 	}
 	out = append(out, ']')
+	r.made = made[:0]
 	r.slots[at].from, r.slots[at].to = uint32(from), uint32(len(r.saved))
 	if v, ok := r.recallList(node, out[start:], jsondoc.Array); ok && !r.pure {
 		return r.payload.AppendCanonical(out[:start], v)

@@ -39,6 +39,7 @@ type groupStep struct {
 	in       []int32 // slots
 	cells    int     // where the values are: those of the source, then those of the target
 	outs     int
+	inputs   []plan.Kinds
 	outputs  []plan.Kinds
 	forth    transform
 	back     transform
@@ -78,6 +79,7 @@ type output struct {
 	unknown  fate // of members that the schema does not specify: carried from the source, preserved, or lost
 	restores bool // it, or something below it, may have been saved
 	constant bool
+	always   bool    // it is an item or a value of a map
 	moved    bool    // converted back, it is not in the mate of its parent
 	back     *output // of the mate in the other direction
 }
@@ -145,6 +147,7 @@ func (l *lowering) newContext(s, t *field, n *notes) *context {
 		l.group(g)
 	}
 	c.write = l.output(t)
+	c.write.always = true
 	if n != nil {
 		l.writeNotes(n)
 	}
@@ -314,6 +317,7 @@ func (l *lowering) group(g *group) {
 	}
 	for _, f := range g.fields[l.from] {
 		s.in = append(s.in, f.slot)
+		s.inputs = append(s.inputs, f.kinds())
 		if g.constant {
 			for up := f.parent; up != nil; up = up.parent {
 				if up.mate != nil || up.parent == nil {

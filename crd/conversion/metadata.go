@@ -128,51 +128,77 @@ func (r *run) metadata(n *notes, node jsondoc.Value, payload []byte) ([]byte, er
 		if !has {
 			return nil, nil
 		}
-		return r.doc.AppendCanonical([]byte(`,"metadata":`), meta), nil
+		r.meta = r.doc.AppendCanonical(append(r.meta[:0], `,"metadata":`...), meta)
+		return r.meta, nil
 	}
-	notes := map[string][]change{"annotations": r.changes(n, "annotations", node), "labels": r.changes(n, "labels", node)}
+	annotations := r.changes(n, "annotations", node)
 	if len(payload) > 0 {
-		list := notes["annotations"]
-		i, _ := slices.BinarySearchFunc(list, Preserved, func(c change, name string) int { return strings.Compare(c.name, name) })
-		notes["annotations"] = slices.Insert(list, i, change{Preserved, payload})
+		i, _ := slices.BinarySearchFunc(annotations, Preserved, func(c change, name string) int { return strings.Compare(c.name, name) })
+		annotations = slices.Insert(annotations, i, change{Preserved, payload})
 	}
-	out := []byte(`,"metadata":{`)
-	pending := []string{"annotations", "labels"}
-	until := func(key string) error {
-		for len(pending) > 0 && (key == "" || pending[0] <= key) {
-			in := pending[0]
-			pending = pending[1:]
-			var err error
-			if out, err = r.noteMap(out, n, meta, has, in, notes[in]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	w := metadataWriter{run: r, notes: n, changes: [2][]change{annotations, r.changes(n, "labels", node)}}
+	w.out = append(r.meta[:0], `,"metadata":{`...)
 	if has && r.doc.Kind(meta) == jsondoc.Object {
-		keys := r.doc.SortedKeys(meta)
-		defer keys.Release()
-		for i := range keys.Len() {
-			k, _ := keys.At(i)
-			name := string(r.doc.Key(k))
-			if err := until(name); err != nil {
-				return nil, err
-			}
-			if name == "annotations" || name == "labels" {
-				continue
-			}
-			out = appendComma(out)
-			out = append(jsondoc.AppendString(out, name), ':')
-			out = r.doc.AppendCanonical(out, k+1)
+		w.meta = meta
+		if err := w.members(); err != nil {
+			return nil, err
 		}
 	}
-	if err := until(""); err != nil {
+	if err := w.until(nil); err != nil {
 		return nil, err
 	}
-	if out[len(out)-1] == '{' && !has {
+	r.meta = w.out
+	if w.out[len(w.out)-1] == '{' && !has {
 		return nil, nil
 	}
-	return append(out, '}'), nil
+	r.meta = append(r.meta, '}')
+	return r.meta, nil
+}
+
+// noteNames are the members of metadata that conversion changes, in their order.
+var noteNames = [...]string{"annotations", "labels"}
+
+// metadataWriter writes metadata with other annotations and labels.
+type metadataWriter struct {
+	*run
+	notes   *notes
+	out     []byte
+	meta    jsondoc.Value // 0 if the source has none
+	changes [2][]change
+	next    int // of noteNames
+}
+
+// members copies all other members, as they are.
+func (w *metadataWriter) members() error {
+	d := w.doc
+	keys := d.SortedKeys(w.meta)
+	defer keys.Release()
+	for i := range keys.Len() {
+		k, _ := keys.At(i)
+		name := d.Key(k)
+		if err := w.until(name); err != nil {
+			return err
+		}
+		if string(name) == "annotations" || string(name) == "labels" {
+			continue
+		}
+		w.out = append(jsondoc.AppendString(appendComma(w.out), name), ':')
+		w.out = d.AppendCanonical(w.out, k+1)
+	}
+	return nil
+}
+
+// until writes annotations and labels once it is their turn before a member.
+func (w *metadataWriter) until(key []byte) error {
+	for w.next < len(noteNames) && (key == nil || noteNames[w.next] <= string(key)) {
+		i := w.next
+		w.next++
+		var err error
+		if w.out, err = w.noteMap(w.out, w.notes, w.meta, w.meta != 0, noteNames[i], w.changes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func appendComma(out []byte) []byte {

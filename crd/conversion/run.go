@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/jsondoc"
+	"github.com/espalier-dev/espalier/internal/plan"
 )
 
 // none is the place of a value that is absent.
@@ -27,6 +29,7 @@ const (
 	contributes state = 1 << iota // the object that holds it has a reason to be in the target
 	carries                       // the target has a value because of it
 	overridden                    // converted back, the source would have another object, or none
+	written                       // the target has the object
 	whole                         // the list has to be saved as a whole
 )
 
@@ -42,6 +45,8 @@ type run struct {
 	saved []byte
 	save  []bool // by group and context: the source has to be saved
 	key   []byte // of the map whose value is converted
+	made  []byte // parts of lists and maps that become each other
+	meta  []byte
 
 	version    string // apiVersion of the target, as JSON
 	metadataAt int    // where metadata is to be written
@@ -65,7 +70,7 @@ func (r *run) release() {
 	}
 	clear(r.cells[:cap(r.cells)])
 	r.doc, r.payload, r.key = nil, nil, nil
-	r.slots, r.cells, r.buf, r.saved, r.save = r.slots[:0], r.cells[:0], r.buf[:0], r.saved[:0], r.save[:0]
+	r.slots, r.cells, r.buf, r.saved, r.save, r.made = r.slots[:0], r.cells[:0], r.buf[:0], r.saved[:0], r.save[:0], r.made[:0]
 	runs.Put(r)
 }
 
@@ -75,14 +80,15 @@ type frame struct{ slots, cells, groups, buf int }
 // enter makes room for a context, and reads its value.
 func (r *run) enter(c *context, v jsondoc.Value) frame {
 	f := frame{len(r.slots), len(r.cells), len(r.save), len(r.buf)}
-	for range c.size {
-		r.slots = append(r.slots, slot{at: none})
+	r.slots = slices.Grow(r.slots, c.size)[:f.slots+c.size]
+	for i := range r.slots[f.slots:] {
+		r.slots[f.slots+i] = slot{at: none}
 	}
-	for range c.cells {
-		r.cells = append(r.cells, nil)
-	}
-	for range c.groups {
-		r.save = append(r.save, false)
+	if c.cells > 0 {
+		r.cells = slices.Grow(r.cells, c.cells)[:f.cells+c.cells]
+		clear(r.cells[f.cells:])
+		r.save = slices.Grow(r.save, len(c.groups))[:f.groups+len(c.groups)]
+		clear(r.save[f.groups:])
 	}
 	r.load(&c.read, v, f.slots)
 	return f
@@ -170,6 +176,7 @@ func (r *run) groups(c *context, f frame, node jsondoc.Value) {
 		restored := records != none && r.recall(g, records, in, out)
 		if !restored && some {
 			r.buf = g.forth.apply(r.buf, in, out)
+			fit(out, g.outputs)
 		}
 		if r.pure || !some && !restored {
 			continue
@@ -194,6 +201,7 @@ func (r *run) comesBack(g *groupStep, in, out [][]byte) bool {
 	}
 	if some {
 		r.buf = g.back.apply(r.buf, out, again)
+		fit(again, g.inputs)
 	}
 	same := true
 	for i := range in {
@@ -201,6 +209,15 @@ func (r *run) comesBack(g *groupStep, in, out [][]byte) bool {
 	}
 	r.cells = r.cells[:at]
 	return same
+}
+
+// fit drops values that the schemas of their fields do not accept.
+func fit(cells [][]byte, kinds []plan.Kinds) {
+	for i, c := range cells {
+		if c != nil && !kinds[i].Has(kindOf(c)) {
+			cells[i] = nil
+		}
+	}
 }
 
 // canonical returns the canonical bytes of a value of the source.

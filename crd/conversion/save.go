@@ -18,8 +18,8 @@ func (r *run) saveContext(c *context, f frame) {
 	first := true
 	for i := range c.groups {
 		g := &c.groups[i]
-		if !r.save[f.groups+i] {
-			continue
+		if !r.save[f.groups+i] || g.anchor >= 0 && r.slots[f.slots+int(g.anchor)].state&written == 0 {
+			continue // no object of the target asks for the constant when it is converted back
 		}
 		if first {
 			r.comma()

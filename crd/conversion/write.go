@@ -123,6 +123,9 @@ func (r *run) object(out []byte, o *output, f frame, node jsondoc.Value, live bo
 		if s != nil && s.at != none && (scalar || s.state == contributes && !r.returns) {
 			s.state |= overridden
 		}
+		if s != nil {
+			s.state |= written
+		}
 		return append(out, '}')
 	}
 	out, r.returns = out[:start], true
@@ -133,7 +136,10 @@ func (r *run) object(out []byte, o *output, f frame, node jsondoc.Value, live bo
 		if v, ok := r.payload.Index(node, 0); ok {
 			return r.payload.AppendCanonical(out, v) // it was no object
 		}
-	case members != none, s != nil && s.at != none && s.state&contributes != 0:
+	case members != none, s != nil && s.at != none && (s.state&contributes != 0 || o.always):
+		if s != nil {
+			s.state |= written
+		}
 		return append(out, "{}"...)
 	}
 	return out
