@@ -47,6 +47,8 @@ type groupStep struct {
 	target   string // of the target's fields
 	constant bool
 	anchor   int32 // slot of the nearest object with a mate, for constants
+	// Slots of the nearest objects with a mate that hold the fields: that of the source, and the mate of the target's.
+	holder, targetHolder int32
 }
 
 // member is what is read of a value of the source version.
@@ -308,7 +310,7 @@ func (l *lowering) listOutput(f *field, o *output) {
 // group lowers a group of the context.
 func (l *lowering) group(g *group) {
 	to := 1 - l.from
-	s := groupStep{forth: g.to[to], back: g.to[l.from], name: g.name(l.from), target: g.name(to), constant: g.constant, anchor: -1, cells: l.context.cells}
+	s := groupStep{forth: g.to[to], back: g.to[l.from], name: g.name(l.from), target: g.name(to), constant: g.constant, anchor: -1, holder: -1, targetHolder: -1, cells: l.context.cells}
 	if s.forth == nil {
 		s.forth = nothing{}
 	}
@@ -329,6 +331,12 @@ func (l *lowering) group(g *group) {
 	}
 	for _, f := range g.fields[to] {
 		s.outputs = append(s.outputs, f.kinds())
+	}
+	if h := g.holder(l.from); h != nil {
+		s.holder = h.slot
+	}
+	if h := g.holder(to); h != nil {
+		s.targetHolder = h.mate.slot
 	}
 	s.outs = len(g.fields[to])
 	l.context.cells += len(s.in) + s.outs

@@ -39,6 +39,23 @@ func (g *group) context(side int) *field {
 	return g.fields[side][0].context()
 }
 
+// holder returns the nearest object with a mate that holds the fields of a side, within their context; nil if there is
+// none.
+func (g *group) holder(side int) *field {
+	if g.constant || len(g.fields[0]) == 0 || len(g.fields[1]) == 0 {
+		return nil
+	}
+	for up := g.fields[side][0].parent; up != nil && up.parent != nil && up.parent.kind == object; up = up.parent {
+		if up.mate != nil {
+			if up.mate.context() != g.context(1-side) {
+				return nil
+			}
+			return up
+		}
+	}
+	return nil
+}
+
 // rule applies a rule.
 func (p *pairing) rule(r *rule) error {
 	set := 0

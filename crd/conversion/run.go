@@ -173,7 +173,8 @@ func (r *run) groups(c *context, f frame, node jsondoc.Value) {
 				some = true
 			}
 		}
-		restored := records != none && r.recall(g, records, in, out)
+		held := some || g.holder < 0 || r.slots[f.slots+int(g.holder)].at != none
+		restored := records != none && r.recall(g, records, in, out, held)
 		if !restored && some {
 			r.buf = g.forth.apply(r.buf, in, out)
 			fit(out, g.outputs)
@@ -230,12 +231,16 @@ func (r *run) canonical(v jsondoc.Value) []byte {
 	return r.buf[from:len(r.buf):len(r.buf)]
 }
 
-// recall sets out to what was saved, if the source still has the values that it became.
-func (r *run) recall(g *groupStep, records jsondoc.Value, in, out [][]byte) bool {
+// recall sets out to what was saved, if the source still has the values that it became. held says that the source has
+// values, or the object that would hold them.
+func (r *run) recall(g *groupStep, records jsondoc.Value, in, out [][]byte, held bool) bool {
 	p := r.payload
 	record, ok := p.Get(records, g.target)
 	if !ok {
 		return false
+	}
+	if _, was := p.Get(record, "held"); was && !held {
+		return false // the user has removed the object
 	}
 	image, ok := p.Get(record, "image")
 	if !ok {

@@ -2,11 +2,13 @@ package conversion
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 )
 
-// groupsKey is the member with the records of groups in what is saved of a context. Rules are refused for schemas
+// groupsKey is the member with the records of groups in what is saved of a context. Unknown members whose names begin
+// with it are saved with another one before their names. Rules are refused for schemas
 // that have a field of this name.
 const groupsKey = "~"
 
@@ -28,9 +30,14 @@ func (r *run) saveContext(c *context, f frame) {
 		} else {
 			r.saved = append(r.saved, ',')
 		}
-		r.saved = append(jsondoc.AppendString(r.saved, g.name), `:{"image":`...)
+		r.saved = append(jsondoc.AppendString(r.saved, g.name), `:{`...)
 		at := f.cells + g.cells
-		r.saved = appendImage(r.saved, r.cells[at+len(g.in):at+len(g.in)+g.outs])
+		outs := r.cells[at+len(g.in) : at+len(g.in)+g.outs]
+		if g.targetHolder >= 0 && r.slots[f.slots+int(g.targetHolder)].state&written != 0 && !slices.ContainsFunc(outs, func(c []byte) bool { return c != nil }) {
+			r.saved = append(r.saved, `"held":true,`...) // only its absence can tell that the user has removed all of it
+		}
+		r.saved = append(r.saved, `"image":`...)
+		r.saved = appendImage(r.saved, outs)
 		r.saved = append(r.saved, `,"values":`...)
 		r.saved = append(appendTuple(r.saved, r.cells[at:at+len(g.in)]), '}')
 	}
@@ -66,6 +73,9 @@ func (r *run) saveMembers(m *member, base int) {
 		k, _ := keys.At(i)
 		if key := r.doc.Key(k); m.names.Lookup(key) < 0 {
 			r.comma()
+			if bytes.HasPrefix(key, []byte(groupsKey)) {
+				key = append([]byte(groupsKey), key...) // not to be taken for the records of groups
+			}
 			r.saved = append(jsondoc.AppendString(r.saved, key), ':')
 			r.saved = r.doc.AppendCanonical(r.saved, k+1)
 		}

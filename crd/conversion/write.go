@@ -166,7 +166,12 @@ func (r *run) withUnknown(out []byte, o *output, f frame, node jsondoc.Value, li
 		for i := range keys.Len() {
 			k, _ := keys.At(i)
 			key := doc.Key(k)
-			if o.names.Lookup(key) >= 0 || doc == r.payload && string(key) == groupsKey || r.specified(o, key) {
+			if doc == r.payload && bytes.HasPrefix(key, []byte(groupsKey)) {
+				if key = key[len(groupsKey):]; len(key) == 0 {
+					continue // the records of groups
+				}
+			}
+			if o.names.Lookup(key) >= 0 || r.specified(o, key) {
 				continue
 			}
 			until(key)
