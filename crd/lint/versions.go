@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/conversion"
 	"github.com/espalier-dev/espalier/internal/crdtree"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/syntax"
@@ -47,7 +48,7 @@ func (c *checker) versions(schemas []*syntax.Schema) {
 				"Keep the version until no object is stored in it and status.storedVersions does not list it. Then remove it.")
 		}
 	}
-	if c.crd.Conversion.Strategy != "Webhook" {
+	if _, rules := c.crd.Annotations[conversion.Annotation]; c.crd.Conversion.Strategy != "Webhook" && !rules {
 		c.losses(schemas)
 	}
 }

@@ -45,7 +45,7 @@ type Version struct {
 	SchemaHash Hash
 	// StorageHash is of all that storage, watch cache and open watches of the version
 	// depend on, apart from the schema: group, names, scope, whether it is served,
-	// selectable fields, printer columns, conversion, storage version.
+	// selectable fields, printer columns, conversion with its rules, storage version.
 	StorageHash Hash
 }
 
@@ -76,7 +76,7 @@ type Entry struct {
 	Deleting           bool      // has a deletionTimestamp
 	Finalizers         []string
 
-	// SpecHash is of the spec and the accepted names.
+	// SpecHash is of the spec, the accepted names and the conversion rules.
 	SpecHash Hash
 
 	packed []byte

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/conversion"
 	"github.com/espalier-dev/espalier/internal/crdtree"
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/object"
@@ -131,6 +132,7 @@ func (e *Entry) spec(d *crd.CRD) {
 		h.selectable(from)
 		h.columns(from)
 		h.conversion(&d.Conversion)
+		h.rules(d)
 		v.StorageHash = h.sum()
 	}
 	h := newHasher()
@@ -139,6 +141,7 @@ func (e *Entry) spec(d *crd.CRD) {
 	if spec, ok := doc.Get(jsondoc.Root, "spec"); ok {
 		h.bytes(doc.Raw(spec)) // in storage it is canonical
 	}
+	h.rules(d)
 	e.SpecHash = h.sum()
 }
 
@@ -233,6 +236,13 @@ func (h hasher) conversion(c *crd.Conversion) {
 		h.text(w.Service.Name)
 		h.optional(w.Service.Path)
 		h.count(int(w.Service.Port))
+	}
+}
+
+// rules are in an annotation: changing them does not change the generation of the CRD.
+func (h hasher) rules(d *crd.CRD) {
+	if rules, ok := d.Annotations[conversion.Annotation]; ok {
+		h.text(rules)
 	}
 }
 

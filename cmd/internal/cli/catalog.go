@@ -7,6 +7,7 @@ import (
 
 	"github.com/espalier-dev/espalier/cmd/internal/report"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/conversion"
 	"github.com/espalier-dev/espalier/crd/cel"
 	"github.com/espalier-dev/espalier/crd/diff"
 	"github.com/espalier-dev/espalier/crd/lint"
@@ -46,6 +47,9 @@ var catalog = sync.OnceValue(func() []checkInfo {
 	add("files", finding.New(idSuppression, finding.Warning, "A comment that suppresses findings must name checks and a reason.", own), false)
 	add("files", finding.New(idSuppressionUnused, finding.Info, "A comment that suppresses findings must suppress one.", own), false)
 	for _, c := range crd.Checks {
+		add("crd", c, false)
+	}
+	for _, c := range conversion.Checks {
 		add("crd", c, false)
 	}
 	for _, c := range compile.Checks {

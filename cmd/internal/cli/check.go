@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/cmd/internal/report"
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/conversion"
 	"github.com/espalier-dev/espalier/crd/lint"
 	"github.com/espalier-dev/espalier/crd/manifest"
 	"github.com/espalier-dev/espalier/finding"
@@ -194,6 +195,14 @@ func (c *checker) document(d *manifest.Document, into *findings) {
 		return
 	}
 	into.went("crd", "schema", "expressions")
+	if len(finding.Errors(found)) == 0 {
+		_, rules, err := conversion.Compile(parsed)
+		if err != nil {
+			add(unreadable(d, err))
+			return
+		}
+		found = append(found, rules...)
+	}
 	for i := range found {
 		refused = refused || found[i].Severity == finding.Error
 		if x := findingDiagnostic(d, &found[i]); byFieldValidation(&x, c.options.fields) {

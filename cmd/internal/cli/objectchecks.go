@@ -29,6 +29,7 @@ const (
 	idKindUnknown      finding.ID = "kind-unknown"
 	idServerWarning    finding.ID = "server-warning"
 	idInvalid          finding.ID = "value-invalid"
+	idConversion       finding.ID = "conversion-failed"
 )
 
 // objectCheck is a check of objects.
@@ -54,6 +55,7 @@ var objectChecks = []objectCheck{
 	{finding.New(idServerWarning, finding.Warning, "The API server accepts the object, and sends this warning to the client.", "KEP-1693"), nil},
 	{finding.New(idInvalid, finding.Error, "Objects of a built-in kind must satisfy the rules of the kind.", sourceAPI), nil},
 	{finding.New(idObjectNew, finding.Info, "Espalier validates an object without an old object as a create.", sourceAPI), nil},
+	{finding.New(idConversion, finding.Error, "The CRD must have a way to convert its objects to other versions.", sourceVersions), nil},
 	{finding.New(idCRDMissing, finding.Error, "The API server knows a custom resource only if its CRD exists.", sourceAPI), nil},
 	{finding.New(idCRDInvalid, finding.Error, "The API server would reject the CRD of this object.", sourceStructure), nil},
 	{finding.New(idVersionUnknown, finding.Error, "The version in apiVersion must be one that the API server has for the kind.", sourceVersions), nil},

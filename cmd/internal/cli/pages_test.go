@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/conversion"
 	"github.com/espalier-dev/espalier/crd/diff"
 	"github.com/espalier-dev/espalier/crd/lint"
 	"github.com/espalier-dev/espalier/docs"
@@ -219,7 +220,11 @@ func exampleFindings(t *testing.T, list [][]byte) (broken []finding.ID, refused 
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range found {
+	_, rules, err := conversion.Compile(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(found, rules...) {
 		broken = append(broken, f.Check)
 		if f.Severity == finding.Error {
 			refused = append(refused, string(f.Check)+": "+f.Error())

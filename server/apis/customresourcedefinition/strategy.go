@@ -1,6 +1,7 @@
 package customresourcedefinition
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/conversion"
 	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/controllers/crdcontroller"
@@ -152,7 +154,25 @@ func findings(o, old *object.Object) ([]finding.Finding, error) {
 		}
 		defer options.Old.Release()
 	}
-	return crd.Validate(d, options)
+	found, err := crd.Validate(d, options)
+	if err != nil || len(finding.Errors(found)) > 0 {
+		return found, err
+	}
+	return withRules(d, options.Old, found)
+}
+
+// withRules adds what is wrong with conversion rules. A CRD that is updated for another reason than its versions or
+// its rules is not refused because of rules that the server has accepted before.
+func withRules(d, old *crd.CRD, found []finding.Finding) ([]finding.Finding, error) {
+	_, wrong, err := conversion.Compile(d)
+	if err != nil || len(wrong) == 0 {
+		return found, err
+	}
+	if old != nil && old.Annotations[conversion.Annotation] == d.Annotations[conversion.Annotation] && slices.EqualFunc(d.Versions, old.Versions,
+		func(a, b crd.Version) bool { return a.Name == b.Name && bytes.Equal(a.Schema, b.Schema) }) {
+		return found, nil
+	}
+	return append(found, wrong...), nil
 }
 
 // inBeta reports whether a request is to v1beta1.

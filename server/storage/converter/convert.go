@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/conversion"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/webhook"
 )
@@ -45,6 +46,13 @@ func (f *Factory) For(d *crd.CRD, prune PruneFunc) (*Converter, error) {
 	r := resource{definition: d.Name, group: d.Group, versions: map[string]bool{}, prune: prune}
 	for _, v := range d.Versions {
 		r.versions[r.apiVersion(v.Name)] = true
+	}
+	if _, ok := d.Annotations[conversion.Annotation]; ok {
+		t, err := rulesOf(d)
+		if err != nil {
+			return nil, err
+		}
+		return &Converter{resource: r, translate: t}, nil
 	}
 	switch c := &d.Conversion; c.Strategy {
 	case "None":
