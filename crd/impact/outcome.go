@@ -50,8 +50,10 @@ type Refusal struct {
 const (
 	maxRefusals = 20
 	maxPaths    = 100
-	maxNames    = 20  // of managers and owners
-	maxText     = 256 // bytes of a path, a name, a message: objects may have long keys and values
+	maxNames    = 20 // of managers and owners
+	// maxText is how many bytes a path or a message has: a field may have a name as long as an
+	// object, and a message repeats the value that it is about.
+	maxText = 512
 )
 
 // Page returns the outcomes of objects as storage has them. It fails only if the context ends:
@@ -139,6 +141,10 @@ func (c *Change) read(x *Outcome, data []byte) {
 		x.Effects |= VersionGone
 		return
 	}
+	if was.resource.Namespaced != is.resource.Namespaced {
+		x.Effects, x.Explanation = x.Effects|Unreadable, "the scope changes, and with it the keys of all objects"
+		return
+	}
 	if was.served && !is.served {
 		x.Effects |= NotServed
 	}
@@ -160,10 +166,14 @@ func (x *Outcome) compare(was, is *version, data []byte) {
 	if x.read.SameBody(x.before) {
 		return
 	}
-	a, b := report(was, data), report(is, data)
-	x.Lost = minus(b.pruned, a.pruned)
+	var a changes
+	if x.before.Source() != nil { // reading changes it today, too
+		a = report(was, data)
+	}
+	b := report(is, data)
+	x.Lost = visible(b.pruned, is, x.before)
 	x.Defaulted = minus(b.defaulted, a.defaulted)
-	x.Kept = minus(a.pruned, b.pruned)
+	x.Kept = visible(a.pruned, was, x.read)
 	for effect, paths := range map[Effects][]string{LosesFields: x.Lost, NewDefaults: x.Defaulted, KeepsFields: x.Kept} {
 		if len(paths) > 0 {
 			x.Effects |= effect
@@ -205,6 +215,15 @@ func minus(list, without []string) []string {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(list), sets.New(without...).Has)
+}
+
+// visible returns the paths that a version prunes from stored data, and from the object as the other
+// CRD reads it as well: the others are hidden already, alone or with a field around them.
+func visible(pruned []string, v *version, read *object.Object) []string {
+	if len(pruned) == 0 {
+		return nil
+	}
+	return minus(pruned, minus(pruned, report(v, read.JSON()).pruned))
 }
 
 // managers looks for managedFields of versions that the new CRD does not have.
@@ -256,33 +275,31 @@ func (x *Outcome) finish() {
 		}
 	}
 	x.before, x.read = nil, nil
-	for _, list := range []*[]string{&x.Lost, &x.LostConverting, &x.Defaulted, &x.Kept, &x.DeadManagers} {
+	for _, list := range []*[]string{&x.Lost, &x.LostConverting, &x.Defaulted, &x.Kept, &x.DeadManagers, &x.Managers, &x.Owners} {
 		*list = (*list)[:min(len(*list), maxPaths)]
 		for i := range *list {
-			(*list)[i] = short((*list)[i])
-		}
-	}
-	x.Explanation = short(x.Explanation)
-	for _, list := range [][]string{x.Managers, x.Owners} {
-		for i := range list {
-			list[i] = short(list[i])
+			shorten(&(*list)[i])
 		}
 	}
 	for _, list := range []*[]Refusal{&x.Create, &x.Update} {
 		*list = (*list)[:min(len(*list), maxRefusals)]
 		for i := range *list {
 			r := &(*list)[i]
-			r.Field, r.Message, r.Detail = short(r.Field), short(r.Message), short(r.Detail)
+			shorten(&r.Field)
+			shorten(&r.Message)
+			shorten(&r.Detail)
 		}
+	}
+	for _, text := range []*string{&x.Namespace, &x.Name, &x.Version, &x.Explanation} {
+		shorten(text)
 	}
 }
 
-// short bounds a text. It copies what it cuts, so that the rest can be freed.
-func short(text string) string {
-	if len(text) <= maxText {
-		return text
+// shorten bounds a text. It is copied, so that it does not keep the object in memory.
+func shorten(text *string) {
+	if len(*text) > maxText {
+		*text = strings.ToValidUTF8((*text)[:maxText], "") + "…"
 	}
-	return strings.ToValidUTF8(strings.Clone(text[:maxText]), "") + "…"
 }
 
 // errNoConversion stands for conversion by a webhook that is not called.
