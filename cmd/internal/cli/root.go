@@ -58,6 +58,7 @@ var commands = []Command{
 	newFix,
 	newCost,
 	newSchema,
+	newMigrate,
 	newChecks,
 	newLSP,
 	serverCommand("dev", DevShort),
