@@ -27,6 +27,7 @@ import (
 	"github.com/espalier-dev/espalier/server/controllers/leaderelection"
 	"github.com/espalier-dev/espalier/server/controllers/migration"
 	namespacecontroller "github.com/espalier-dev/espalier/server/controllers/namespace"
+	"github.com/espalier-dev/espalier/server/controllers/rollout"
 	"github.com/espalier-dev/espalier/server/controllers/rootca"
 	"github.com/espalier-dev/espalier/server/controllers/serviceaccount"
 )
@@ -103,6 +104,12 @@ func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *cata
 		accountCreator:   func(ctx context.Context) error { return serviceaccount.Run(ctx, p.client, namespaces) },
 		requestSigner:    certificates.New(p.client, o.Signing).Run,
 		storageMigrator:  migrator.Run,
+		crdRoller: func(ctx context.Context) error {
+			return rollout.Run(ctx, rollout.Config{
+				Client: p.dynamic, REST: p.client.Discovery().RESTClient(),
+				Installed: func() bool { return index.Get(rollout.Resource.GroupResource().String()) != nil },
+			})
+		},
 		serviceKeeper:    func(ctx context.Context) error { return s.publishService(ctx, c) },
 		rootPublisher: func(ctx context.Context) error {
 			return rootca.Run(ctx, p.client, namespaces, o.rootCA(c.SecureServing))

@@ -25,10 +25,11 @@ const (
 	serviceKeeper    = "kubernetes-service-controller" // kube-apiserver has it within
 	accountCreator   = "serviceaccount-controller"
 	storageMigrator  = "storage-version-migrator-controller"
+	crdRoller        = "crd-rollout-controller" // Kubernetes has none
 )
 
 // controllerNames are all controllers, in their order.
-var controllerNames = []string{requestSigner, roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, rootPublisher, serviceKeeper, accountCreator, storageMigrator}
+var controllerNames = []string{requestSigner, roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, rootPublisher, serviceKeeper, accountCreator, storageMigrator, crdRoller}
 
 // allControllers stands for the controllers that run by default.
 const allControllers = "*"

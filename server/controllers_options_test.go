@@ -10,7 +10,7 @@ func TestControllers(t *testing.T) {
 	without := func(names []string, name string) []string {
 		return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 	}
-	today := []string{requestSigner, roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, accountCreator, storageMigrator}
+	today := []string{requestSigner, roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, accountCreator, storageMigrator, crdRoller}
 	for _, test := range []struct {
 		flags   []string
 		running []string
@@ -18,7 +18,7 @@ func TestControllers(t *testing.T) {
 	}{
 		{nil, today, ""},
 		{[]string{"--kinds=all"}, controllerNames, ""},
-		{[]string{"--kinds=custom"}, []string{roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, storageMigrator}, ""},
+		{[]string{"--kinds=custom"}, []string{roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, storageMigrator, crdRoller}, ""},
 		{[]string{"--controllers="}, nil, ""},
 		{[]string{"--controllers=namespace-controller"}, []string{namespaceEmptier}, ""},
 		{[]string{"--controllers=*,root-ca-certificate-publisher-controller"}, without(controllerNames, serviceKeeper), ""},

@@ -21,8 +21,8 @@ type Kinds string
 
 const (
 	// KindsCustom has only what the server itself reads: namespaces, leases, roles and
-	// bindings, webhook configurations, policies, flow schemas, priority levels and
-	// resource quotas; and reviews, which are not stored.
+	// bindings, webhook configurations, policies, flow schemas, priority levels,
+	// resource quotas and storage version migrations; and reviews, which are not stored.
 	KindsCustom Kinds = "custom"
 	// KindsControlPlane has, besides, what controllers of custom resources use: config
 	// maps, secrets, service accounts, events and certificate signing requests.
@@ -34,7 +34,7 @@ const (
 
 // KindsHelp describes --kinds.
 const KindsHelp = "Built-in resources that are served besides customresourcedefinitions. custom: only what the server itself reads, which is namespaces, roles and bindings (to authorize requests), " +
-	"webhook configurations, policies and resource quotas (to admit them), flow schemas and priority levels (to share them out) and leases (to elect the replica that runs controllers); and reviews, which are not stored. " +
+	"webhook configurations, policies and resource quotas (to admit them), flow schemas and priority levels (to share them out), leases (to elect the replica that runs controllers) and storage version migrations (to carry them out); and reviews, which are not stored. " +
 	"control-plane: also config maps, secrets, service accounts, events and certificate signing requests. " +
 	"all: also what needs a kubelet or a controller of Kubernetes to do anything, as data, for example pods, deployments, services and jobs. " +
 	"All replicas must have the same kinds. Objects of kinds that are off stay in etcd; a namespace that has some is not deleted before they are on again. Example: --kinds=all."

@@ -21,6 +21,7 @@ func TestKinds(t *testing.T) {
 	needed := []string{
 		"/api/v1/namespaces", "/api/v1/resourcequotas", "/apis/coordination.k8s.io/v1/leases", "/apis/rbac.authorization.k8s.io/v1/clusterroles",
 		"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
+		"/apis/storagemigration.k8s.io/v1/storageversionmigrations",
 	}
 	optional := []string{
 		"/api/v1/configmaps", "/api/v1/secrets", "/api/v1/serviceaccounts", "/api/v1/events", "/apis/events.k8s.io/v1/events",

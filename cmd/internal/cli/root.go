@@ -60,6 +60,7 @@ var commands = []Command{
 	newFix,
 	newCost,
 	newSchema,
+	newMigrate,
 	newChecks,
 	newLSP,
 	newWebhook,

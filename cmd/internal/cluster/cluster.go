@@ -17,6 +17,8 @@ import (
 const (
 	maxBytes = 256 << 20
 	maxSaid  = 64 << 10 // of kubectl's errors
+	// maxAnswer is of one object.
+	maxAnswer = 8 << 20
 )
 
 // requestTimeout bounds each request of kubectl: an address that does not answer ends the read.
@@ -58,6 +60,20 @@ func Read(ctx context.Context, s Source, each func(name string, text []byte) err
 		return fmt.Errorf("reading the CRDs of the %s failed: %w", s, err)
 	}
 	return nil
+}
+
+// Run runs kubectl with arguments for the cluster and returns what it prints. in is its standard input.
+func Run(ctx context.Context, s Source, in string, args ...string) ([]byte, error) {
+	var text []byte
+	args = append(append(args, "--request-timeout="+requestTimeout), s.flags()...)
+	err := kubectl(ctx, args, strings.NewReader(in), func(out io.Reader) (err error) {
+		text, err = io.ReadAll(io.LimitReader(out, maxAnswer+1))
+		if err == nil && len(text) > maxAnswer {
+			err = fmt.Errorf("kubectl printed more than %d MiB", maxAnswer>>20)
+		}
+		return err
+	})
+	return text, err
 }
 
 // identity returns what tells clusters apart: the context's name, and the address of the server. It asks no server.

@@ -1,4 +1,5 @@
-// Package cluster reads the CRDs of a live cluster with kubectl, and keeps them in the user's cache folder.
+// Package cluster talks to a live cluster with kubectl: it reads its CRDs, keeps them in the user's cache folder, and
+// runs single commands.
 //
 //	kubectl get crds -o json ── one CRD at a time ──▶ diff --cluster
 //	                                     └──────────▶ Cache: a folder for each cluster, a file for each CRD ──▶ language server

@@ -67,7 +67,7 @@ func (s *side) stop() {
 }
 
 // ours are the controllers of kube-controller-manager that our server has.
-const ours = "namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,garbage-collector-controller," +
+const ours = "namespace-controller,storage-version-migrator-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,garbage-collector-controller," +
 	"resourcequota-controller,clusterrole-aggregation-controller,validatingadmissionpolicy-status-controller"
 
 // runControllers runs kube-controller-manager with the controllers that our server has.

@@ -122,7 +122,7 @@ func TestObjectsOfOtherVersionsGetDefaults(t *testing.T) {
 
 // kube-apiserver stores objects of some kinds in an earlier version than it serves.
 func TestObjectsOfEarlierVersions(t *testing.T) {
-	e := start(t, Data()...)
+	e := start(t, append(Data(), storageVersionMigrations())...)
 	seen := 0
 	for i := range e.resources.all {
 		one := &e.resources.all[i]
