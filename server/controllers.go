@@ -110,7 +110,7 @@ func (s *Server) controllers(o *Options, c *genericapiserver.Config, index *cata
 				Installed: func() bool { return index.Get(rollout.Resource.GroupResource().String()) != nil },
 			})
 		},
-		serviceKeeper:    func(ctx context.Context) error { return s.publishService(ctx, c) },
+		serviceKeeper: func(ctx context.Context) error { return s.publishService(ctx, c) },
 		rootPublisher: func(ctx context.Context) error {
 			return rootca.Run(ctx, p.client, namespaces, o.rootCA(c.SecureServing))
 		},

@@ -173,7 +173,7 @@ func (c *Config) step(ctx context.Context, r *rollout, s *status) error {
 		}
 		return c.backfill(ctx, r, s)
 	case Verify:
-		p, err := c.plan(ctx, r.Spec.CRD, &r.Spec.Contract)
+		p, err := c.plan(ctx, r, &r.Spec.Contract)
 		if err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func (c *Config) approval(r *rollout, p Phase) error {
 
 // change gives the CRD another spec, if its plan is approved.
 func (c *Config) change(ctx context.Context, r *rollout, s *status, m *manifest, phase, next Phase) error {
-	p, err := c.plan(ctx, r.Spec.CRD, m)
+	p, err := c.plan(ctx, r, m)
 	if err != nil {
 		return err
 	}

@@ -115,20 +115,19 @@ func (p *plan) headline() string {
 }
 
 // plan asks the server what a manifest does to the objects.
-func (c *Config) plan(ctx context.Context, name string, m *manifest) (*plan, error) {
-	crd, err := c.Client.Resource(crds).Get(ctx, name, metav1.GetOptions{})
+func (c *Config) plan(ctx context.Context, r *rollout, m *manifest) (*plan, error) {
+	crd, err := c.Client.Resource(crds).Get(ctx, r.Spec.CRD, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	wanted := (&manifest{Annotations: m.Annotations, Spec: m.Spec}).on(crd, &rollout{Spec: spec{Expand: *m}})
-	body, err := wanted.MarshalJSON()
+	body, err := m.on(crd, r).MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
 	sum := &plan{}
 	sum.Summary.Effects = map[string]int64{}
 	for token := ""; ; {
-		request := c.REST.Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name, "plan").
+		request := c.REST.Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", r.Spec.CRD, "plan").
 			SetHeader("Content-Type", runtime.ContentTypeJSON).Param("list", "0").Body(body)
 		if token != "" {
 			request.Param("continue", token)

@@ -28,7 +28,7 @@ func (c *Config) undo(ctx context.Context, r *rollout, s *status) error {
 			return err
 		}
 	}
-	p, err := c.plan(ctx, r.Spec.CRD, s.Before)
+	p, err := c.plan(ctx, r, s.Before)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,9 @@ func rulesOf(d *crd.CRD) (func(context.Context, []*object.Object, schema.GroupVe
 	}
 	if len(found) > 0 {
 		err := fmt.Errorf("the conversion rules of CRD %s are invalid: %w; correct the annotation %s of the CRD", d.Name, found[0], conversion.Annotation)
-		return func(context.Context, []*object.Object, schema.GroupVersion) ([]*object.Object, error) { return nil, err }, nil
+		return func(context.Context, []*object.Object, schema.GroupVersion) ([]*object.Object, error) {
+			return nil, err
+		}, nil
 	}
 	return rules{plan}.translate, nil
 }
