@@ -56,7 +56,7 @@ verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run ev
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline charts controllers deploy-check envtest search-diff soak explore advice hooks robustness mutants ## Run every suite that verify leaves out (hours)
+nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline charts controllers deploy-check envtest search-diff plan-truth soak explore advice hooks robustness mutants ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -225,6 +225,11 @@ diff-pairs: ## Compare the CRDs of consecutive releases of real projects with cr
 	$(call step,compare CRDs of consecutive releases)
 	@cd conformance && $(GO) run ./cmd/pairs $(PAIRSFLAGS)
 
+.PHONY: plan-truth
+plan-truth: tools ## Compare plans of generated changes of CRDs with what the server does afterwards: TRUTHFLAGS='-changes 500 -objects 200' (about an hour)
+	$(call step,compare plans with what the server does)
+	@cd conformance && $(GO) test ./impact -run TestPlanAgainstTruth -v -timeout 6h -args $(or $(TRUTHFLAGS),-changes 500 -objects 200)
+
 .PHONY: search-diff
 search-diff: ## Search for breaking changes that crd/diff misses, for MINUTES (default 10)
 	$(call step,search for breaking schema changes that crd/diff misses)
@@ -307,6 +312,11 @@ bench-kinds: tools $(KUBE_APISERVER) ## Measure memory, start and writes of the 
 bench-objects: tools ## Measure operations with 1,000, 100,000 and 1,000,000 objects (about ten minutes)
 	$(call step,measure create and get and list with more and more objects)
 	@cd conformance && $(GO) run ./cmd/bench-objects $(BENCHFLAGS)
+
+.PHONY: bench-plan
+bench-plan: tools ## Measure a plan over 1,000,000 stored objects (about ten minutes)
+	$(call step,measure plans of changes of CRDs)
+	@cd conformance && $(GO) run ./cmd/bench-plan $(BENCHFLAGS)
 
 .PHONY: upstream-suite
 upstream-suite: tools ## Run upstream's integration tests against our server
