@@ -7,8 +7,8 @@ import (
 
 	"github.com/espalier-dev/espalier/cmd/internal/report"
 	"github.com/espalier-dev/espalier/crd"
-	"github.com/espalier-dev/espalier/crd/conversion"
 	"github.com/espalier-dev/espalier/crd/cel"
+	"github.com/espalier-dev/espalier/crd/conversion"
 	"github.com/espalier-dev/espalier/crd/diff"
 	"github.com/espalier-dev/espalier/crd/lint"
 	"github.com/espalier-dev/espalier/docs"
