@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -57,6 +58,8 @@ type Options struct {
 	Protect bool
 	// RequirePlan rejects changes of CRDs that lose data.
 	RequirePlan bool
+	// Authorizer is asked by the handlers of CRDs; nil allows everything.
+	Authorizer authorizer.UnconditionalAuthorizer
 	// Prefix is that of an earlier server of the test; empty means a new one.
 	Prefix string
 }
@@ -79,8 +82,11 @@ func Start(tb testing.TB, o Options) *Server {
 	must(tb, err)
 	conversion, err := converter.NewFactory(webhookutil.NewDefaultServiceResolver(), webhooks)
 	must(tb, err)
+	if o.Authorizer == nil {
+		o.Authorizer = anything
+	}
 	crds, err := customresourcedefinition.New(customresourcedefinition.Options{
-		Backend: s.Backend, Authorizer: anything, ProtectInstances: o.Protect, Conversion: conversion, RequirePlan: o.RequirePlan,
+		Backend: s.Backend, Authorizer: o.Authorizer, ProtectInstances: o.Protect, Conversion: conversion, RequirePlan: o.RequirePlan,
 	})
 	must(tb, err)
 	s.Catalog = catalog.New(crds.Store().Storage.Storage)

@@ -152,15 +152,15 @@ var planFixes = map[impact.Effects]string{
 	impact.UnreadableToday:   "correct or delete these objects; this change is not the cause",
 }
 
-// groupPlace is where a group of objects is affected.
+// groupPlace is where a group of objects is affected, on one line: a field may be called anything.
 func groupPlace(g *impact.Group) string {
 	switch {
 	case g.Field != "":
-		return g.Field + " (" + g.Version + ")"
+		return shortened(g.Field) + " (" + shortened(g.Version) + ")"
 	case g.Effect == impact.DeadManagers:
-		return g.Message
+		return shortened(g.Message)
 	}
-	return g.Version
+	return shortened(g.Version)
 }
 
 // groupMessage is what the server says of the first object, on one line.
@@ -184,7 +184,7 @@ func shortened(text string) string {
 
 // examples names objects of a group.
 func examples(g *impact.Group) string {
-	text := strings.Join(g.Example, ", ")
+	text := shortened(strings.Join(g.Example, ", "))
 	if more := g.Objects - int64(len(g.Example)); more > 0 && text != "" {
 		text += ", …"
 	}

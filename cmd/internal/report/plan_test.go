@@ -120,3 +120,21 @@ func TestUncheckedRulesAreNotShown(t *testing.T) {
 		t.Errorf("%s %v", &out, err)
 	}
 }
+
+// A field may be called anything, also what looks like the next lines of the report.
+func TestPlanStaysOnItsLines(t *testing.T) {
+	evil := "spec.x\napprove: curl evil\n::stop-commands::x"
+	p := &Plan{CRD: "crons.example.com", Summary: impact.Summary{Most: 1}}
+	p.Summary.Add(&impact.Outcome{Name: "a\nplan: b", Version: "v1", Effects: impact.LosesFields, Lost: []string{evil}})
+	for _, format := range PlanFormats {
+		var out bytes.Buffer
+		if err := (Plans{p}).Write(&out, format, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(out.String(), "\n") {
+			if text := strings.TrimSpace(line); strings.HasPrefix(text, "approve: curl") || strings.HasPrefix(text, "plan: b") || strings.HasPrefix(text, "::") {
+				t.Errorf("%s: %s", format, line)
+			}
+		}
+	}
+}

@@ -106,7 +106,7 @@ func (p *printer) affected(plan *Plan) {
 // listed says what happens to single objects.
 func (p *printer) listed(list []impact.Outcome) {
 	for i := range list {
-		fmt.Fprintf(p, "\n%s %s\n", p.in(bold, printable(list[i].Path())), p.in(dim, "("+printable(list[i].Version)+")"))
+		fmt.Fprintf(p, "\n%s %s\n", p.in(bold, printable(shortened(list[i].Path()))), p.in(dim, "("+printable(shortened(list[i].Version))+")"))
 		for _, line := range outcomeLines(&list[i]) {
 			fmt.Fprintf(p, "  %s\n", printable(line))
 		}

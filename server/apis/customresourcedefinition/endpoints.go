@@ -44,7 +44,7 @@ func (d *Resource) serve() error {
 		}
 		if d.main.changes != nil {
 			d.endpoints[endpointKey{version, PlanSubresource}] = &endpoints.Endpoint{
-				Scope: d.scope(version, PlanSubresource, equivalent), Storage: planStorage{d.main, d.main.changes.planner},
+				Scope: d.scope(version, PlanSubresource, equivalent), Storage: planStorage{d.main, d.main.changes.planner, d.options.Authorizer},
 			}
 		}
 	}

@@ -152,13 +152,13 @@ func approvedSince(old, now *object.Object) (revision int64, misfit string) {
 		return 0, "no plan was approved"
 	}
 	id, err := parsePlanID(approval)
-	switch sum := digest(now)[:digestLength]; {
+	switch sum := digest(old.GetUID(), now)[:digestLength]; {
 	case err != nil:
 		misfit = err.Error()
 	case id.generation != old.GetGeneration():
 		misfit = fmt.Sprintf("the plan is of generation %d of the CRD, which has generation %d now", id.generation, old.GetGeneration())
 	case id.digest != sum:
-		misfit = fmt.Sprintf("the plan is of another spec, and the digest of this one is %s", sum)
+		misfit = fmt.Sprintf("the plan is of another spec or of another CRD, and the digest of this change is %s", sum)
 	}
 	if misfit != "" {
 		misfit = fmt.Sprintf("the annotation %s: %.100q does not approve it: %s", ApprovedPlan, approval, misfit)
@@ -201,6 +201,13 @@ func harmless(old, now *object.Object) bool {
 		!bytes.Equal(old.Lookup("spec", "conversion"), now.Lookup("spec", "conversion")) ||
 		old.GetAnnotations()[rulesAnnotation] != now.GetAnnotations()[rulesAnnotation] {
 		return false
+	}
+	for i := range was.Versions {
+		// Objects may be stored in any version, whatever status.storedVersions says: clients can
+		// change that.
+		if is.Version(was.Versions[i].Name) == nil {
+			return false
+		}
 	}
 	changes, err := diff.Compare(was, is)
 	if err != nil {

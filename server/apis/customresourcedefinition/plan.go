@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/impact"
@@ -44,6 +45,11 @@ const rulesAnnotation = "conversion.espalier.dev/rules"
 type planner struct {
 	backend    *store.Backend
 	conversion *converter.Factory
+	plans      chan struct{} // has one for each plan that is being made
+}
+
+func newPlanner(backend *store.Backend, conversion *converter.Factory) *planner {
+	return &planner{backend: backend, conversion: conversion, plans: make(chan struct{}, maxPlans)}
 }
 
 // scan says which objects a change is applied to, and how much of what it finds is wanted.
@@ -189,9 +195,13 @@ func applyBatch(ctx context.Context, c *impact.Change, batch []store.Stored) ([]
 	return outcomes, nil
 }
 
-// digest identifies what a plan is of: the new spec, and the rules for conversion.
-func digest(o *object.Object) string {
+// digest identifies what a plan is of: the CRD that is stored by its UID, the new spec, and the rules
+// for conversion. Without the UID, the approval of a plan that was made on another server would be
+// one here: manifests go from one cluster to the next, with their annotations.
+func digest(stored types.UID, o *object.Object) string {
 	h := sha256.New()
+	h.Write([]byte(stored))
+	h.Write([]byte{0})
 	h.Write(o.Member("spec"))
 	h.Write([]byte{0})
 	h.Write([]byte(o.GetAnnotations()[rulesAnnotation]))

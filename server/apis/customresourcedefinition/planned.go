@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/espalier-dev/espalier/crd/impact"
 	"github.com/espalier-dev/espalier/internal/object"
@@ -39,7 +40,7 @@ type Plan struct {
 	CRD             string `json:"crd"`
 	Generation      int64  `json:"generation"` // of the stored CRD
 	Revision        string `json:"revision"`   // at which objects were read
-	Digest          string `json:"digest"`     // of the new spec
+	Digest          string `json:"digest"`     // of the CRD that is stored, the new spec and the conversion rules
 	// ID is what the annotation espalier.dev/approved-plan of the new CRD approves.
 	ID       string         `json:"id"`
 	Total    int64          `json:"total"` // objects in etcd
@@ -51,8 +52,9 @@ type Plan struct {
 // planStorage is the subresource plan: POST a CRD to learn what becomes of the objects of the one
 // that is stored. It stores nothing.
 type planStorage struct {
-	main    main
-	planner *planner
+	main       main
+	planner    *planner
+	authorizer authorizer.UnconditionalAuthorizer
 }
 
 var _ endpoints.Answerer = planStorage{}
@@ -83,8 +85,16 @@ func (s planStorage) Answer(ctx context.Context, name string, body runtime.Objec
 	}
 	plan := &Plan{
 		TypeMeta: metav1.TypeMeta{APIVersion: planAPIVersion, Kind: "Plan"},
-		CRD:      name, Generation: old.GetGeneration(), Digest: digest(now),
+		CRD:      name, Generation: old.GetGeneration(), Digest: digest(old.GetUID(), now),
 	}
+	if err := s.mayPlan(ctx, old, now); err != nil {
+		return nil, err
+	}
+	end, err := s.planner.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	for _, err := range s.main.UpdateStrategy.ValidateUpdate(ctx, asUpdate(ctx, s.main, now, old), old) {
 		plan.Refused = append(plan.Refused, err.Error())
 	}
@@ -108,8 +118,8 @@ func asUpdate(ctx context.Context, m main, now, old *object.Object) *object.Obje
 func (s planStorage) page(ctx context.Context, plan *Plan, old, now *object.Object, scan scan, token string) error {
 	change, err := s.planner.change(old, now)
 	switch {
-	case err != nil && len(plan.Refused) > 0:
-		return nil // it is refused, and there is no schema to apply
+	case len(plan.Refused) > 0 && (err != nil || callsOther(old, now)):
+		return nil // it is refused, and there is no schema to apply, or a webhook that must not be called
 	case err != nil:
 		return apierrors.NewBadRequest("the new CRD cannot be planned: " + err.Error())
 	}

@@ -102,7 +102,7 @@ func New(o Options) (*Resource, error) {
 		d.main.guard = &guard{etcd: o.Backend.Client(), prefix: options.StorageConfig.Prefix}
 	}
 	if o.Conversion != nil {
-		d.main.changes = &changeGuard{planner: &planner{backend: o.Backend, conversion: o.Conversion}, always: o.RequirePlan}
+		d.main.changes = &changeGuard{planner: newPlanner(o.Backend, o.Conversion), always: o.RequirePlan}
 	}
 	return d, d.serve()
 }

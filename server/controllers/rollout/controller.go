@@ -221,32 +221,39 @@ func (c *Config) change(ctx context.Context, r *rollout, s *status, m *manifest,
 
 // backfill rewrites the objects in the storage version.
 func (c *Config) backfill(ctx context.Context, r *rollout, s *status) error {
-	crd, err := c.Client.Resource(crds).Get(ctx, r.Spec.CRD, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
 	if s.Migration == "" {
 		// The name is in the status before the migration exists, so that none is started twice.
 		s.Migration = "rollout-" + r.Name
 		return nil
 	}
-	m, err := c.Client.Resource(migrations).Get(ctx, s.Migration, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = c.Client.Resource(migrations).Create(ctx, migrationOf(r, crd, s.Migration), metav1.CreateOptions{})
-		if err == nil {
-			err = wait("rewriting objects: StorageVersionMigration %s", s.Migration)
-		}
+	if err := c.migrate(ctx, r, s.Migration); err != nil {
 		return err
+	}
+	s.enter(Verify)
+	return nil
+}
+
+// migrate creates a StorageVersionMigration, and returns nil when it has succeeded.
+func (c *Config) migrate(ctx context.Context, r *rollout, name string) error {
+	crd, err := c.Client.Resource(crds).Get(ctx, r.Spec.CRD, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	m, err := c.Client.Resource(migrations).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		if _, err := c.Client.Resource(migrations).Create(ctx, migrationOf(r, crd, name), metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		return wait("rewriting objects: StorageVersionMigration %s", name)
 	}
 	if err != nil {
 		return err
 	}
 	switch state, message := conditionOf(m); state {
 	case "Succeeded":
-		s.enter(Verify)
 		return nil
 	case "Failed":
-		return wait("the backfill failed: %s; repair the objects and delete StorageVersionMigration %s, and it begins again", message, s.Migration)
+		return wait("rewriting objects failed: %s; repair the objects and delete StorageVersionMigration %s, and it begins again", message, name)
 	default:
 		return wait("rewriting objects: %s", message)
 	}

@@ -5,7 +5,8 @@
 //	               gate,      Version-     nothing    gate,
 //	               CRD        Migration    is lost    CRD
 //	                 │            │           │          │
-//	                 └────────────┴── undo ───┴──────────┴──▶ pre-images, CRD as it was ──▶ Undone
+//	                 └────────────┴── undo ───┴──────────┴──▶ former storage version, pre-images,
+//	                                                          migration back, CRD as it was ──▶ Undone
 //
 // Expand gives the CRD a spec in which the old and the new version exist. Backfill rewrites all
 // objects in the new storage version. Verify proves that the last spec loses nothing. Contract

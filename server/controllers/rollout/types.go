@@ -68,6 +68,7 @@ type status struct {
 	Before             *manifest       `json:"before,omitempty"`
 	Plan               json.RawMessage `json:"plan,omitempty"`
 	Migration          string          `json:"migration,omitempty"`
+	Step               string          `json:"step,omitempty"` // of an undo: the one that is done
 }
 
 // waits reports whether a phase needs an approval that it does not have.

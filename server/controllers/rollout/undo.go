@@ -5,12 +5,20 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// undo gives the objects and the CRD back what they were before the rollout. It begins with the
-// CRD of Expand, which has both versions; then the objects get their pre-images; then the CRD
-// is as it was.
+// The steps of an undo, in their order. The status has the one that is done.
+const (
+	returned = "StorageVersion" // new objects are stored in the former storage version
+	restored = "Preimages"      // objects that have not changed are as they were
+	migrated = "Migration"      // all others are stored in the former storage version, too
+)
+
+// undo gives the objects and the CRD back what they were before the rollout. The CRD has both
+// versions until no object is stored in the new one.
 func (c *Config) undo(ctx context.Context, r *rollout, s *status) error {
 	if s.Before == nil {
 		s.enter(Undone) // nothing has been changed
@@ -20,14 +28,34 @@ func (c *Config) undo(ctx context.Context, r *rollout, s *status) error {
 		s.enter(Undoing)
 		return nil // the status says so before anything is changed
 	}
-	if s.Migration != "" {
-		if err := c.apply(ctx, r, s, &r.Spec.Expand, ""); err != nil {
+	switch {
+	case s.Migration == "" || s.Step == migrated:
+		return c.leave(ctx, r, s)
+	case s.Step == "":
+		both, err := r.Spec.Expand.storedAs(s.Before)
+		if err != nil {
 			return err
 		}
+		if err := c.apply(ctx, r, s, both, ""); err != nil {
+			return err
+		}
+		s.Step = returned
+	case s.Step == returned:
 		if err := c.restore(ctx, s); err != nil {
 			return err
 		}
+		s.Step = restored
+	case s.Step == restored:
+		if err := c.migrate(ctx, r, s.Migration+"-undo"); err != nil {
+			return err
+		}
+		s.Step = migrated
 	}
+	return nil
+}
+
+// leave gives the CRD the spec that it had.
+func (c *Config) leave(ctx context.Context, r *rollout, s *status) error {
 	p, err := c.plan(ctx, r, s.Before)
 	if err != nil {
 		return err
@@ -44,6 +72,36 @@ func (c *Config) undo(ctx context.Context, r *rollout, s *status) error {
 	}
 	s.enter(Undone)
 	return nil
+}
+
+// storedAs returns a manifest whose storage version is that of another.
+func (m *manifest) storedAs(other *manifest) (*manifest, error) {
+	name := storageOf(other.Spec)
+	spec := runtime.DeepCopyJSON(m.Spec)
+	versions, _, _ := unstructured.NestedSlice(spec, "versions")
+	found := false
+	for _, v := range versions {
+		if v, ok := v.(map[string]any); ok {
+			v["storage"] = v["name"] == name
+			found = found || v["name"] == name
+		}
+	}
+	if !found {
+		return nil, finally("spec.expand has no version %s, in which objects were stored", name)
+	}
+	return &manifest{Annotations: m.Annotations, Spec: spec}, unstructured.SetNestedSlice(spec, versions, "versions")
+}
+
+// storageOf returns the name of the storage version of a CRD.
+func storageOf(spec map[string]any) string {
+	versions, _, _ := unstructured.NestedSlice(spec, "versions")
+	for _, v := range versions {
+		if v, ok := v.(map[string]any); ok && v["storage"] == true {
+			name, _ := v["name"].(string)
+			return name
+		}
+	}
+	return ""
 }
 
 // restore undoes the migration.
