@@ -52,11 +52,11 @@ dev_says() {
 heard=0
 `
 
-// What the guides for the first control plane and for several users tell people to type works, in the order given, and all of it prints
+// What the guides for the first control plane, for several users and for changes of CRDs tell people to type works, in the order given, and all of it prints
 // what they say it prints.
 func TestGuidesOfDev(t *testing.T) {
 	needsDiscovery(t)
-	for _, page := range []string{"first.md", "users.md"} {
+	for _, page := range []string{"first.md", "users.md", "change.md"} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			dir := must[string](t)(filepath.EvalSymlinks(t.TempDir()))

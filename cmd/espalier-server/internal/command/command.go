@@ -26,7 +26,7 @@ func run(ctx context.Context, a *app, args []string) int {
 	ours := func(command func(*app) *cobra.Command) cli.Command {
 		return func(*cli.App) *cobra.Command { return command(a) }
 	}
-	return a.Run(ctx, args, newRoot(a), ours(newDev), ours(newTolerantServe), ours(newEnvtest), cli.NewVersion, cli.NewMan)
+	return a.Run(ctx, args, newRoot(a), ours(newDev), ours(newTolerantServe), ours(newEnvtest), ours(newRolloutCRD), cli.NewVersion, cli.NewMan)
 }
 
 func newRoot(a *app) *cobra.Command {
