@@ -56,7 +56,7 @@ verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run ev
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline charts controllers deploy-check envtest search-diff soak explore advice hooks robustness mutants ## Run every suite that verify leaves out (hours)
+nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline charts controllers deploy-check envtest search-diff conversion-rules soak explore advice hooks robustness mutants ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -224,6 +224,11 @@ planted: ## Plant bugs in the engine, drawn by a seed, and let the comparison wi
 diff-pairs: ## Compare the CRDs of consecutive releases of real projects with crd/diff and crdify; PAIRSFLAGS='-projects cert-manager -list' for some
 	$(call step,compare CRDs of consecutive releases)
 	@cd conformance && $(GO) run ./cmd/pairs $(PAIRSFLAGS)
+
+.PHONY: conversion-rules
+conversion-rules: ## Test 200 sets of conversion rules, real and made, with 10,000 objects each; CONVERSIONFLAGS='-sets 20 -objects 100' for fewer
+	$(call step,test conversion rules with random objects and edits)
+	@cd conformance && $(GO) run ./cmd/conversion-rules $(CONVERSIONFLAGS)
 
 .PHONY: search-diff
 search-diff: ## Search for breaking changes that crd/diff misses, for MINUTES (default 10)
