@@ -308,6 +308,11 @@ bench-kinds: tools $(KUBE_APISERVER) ## Measure memory, start and writes of the 
 	$(call step,measure what the built-in kinds cost beside kube-apiserver)
 	@cd conformance && $(GO) run ./cmd/bench-kinds $(BENCHFLAGS)
 
+.PHONY: bench-conversion
+bench-conversion: tools ## Measure conversion by rules: one object, a list of 10,000 in another version, and the same by a webhook
+	$(call step,measure conversion by rules and by a webhook in turns)
+	@cd conformance && $(GO) run ./cmd/bench-conversion $(BENCHFLAGS)
+
 .PHONY: bench-objects
 bench-objects: tools ## Measure operations with 1,000, 100,000 and 1,000,000 objects (about ten minutes)
 	$(call step,measure create and get and list with more and more objects)

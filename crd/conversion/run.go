@@ -156,7 +156,7 @@ func (r *run) groups(c *context, f frame, node jsondoc.Value) {
 	if len(c.groups) == 0 {
 		return
 	}
-	var records jsondoc.Value = none
+	records := none
 	if node != none {
 		if v, ok := r.payload.Get(node, groupsKey); ok {
 			records = v
