@@ -56,7 +56,7 @@ verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run ev
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline charts controllers deploy-check envtest search-diff plan-truth soak explore advice hooks robustness mutants ## Run every suite that verify leaves out (hours)
+nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline charts controllers deploy-check envtest search-diff plan-truth conversion-rules migration soak explore advice hooks robustness mutants ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -230,6 +230,16 @@ plan-truth: tools ## Compare plans of generated changes of CRDs with what the se
 	$(call step,compare plans with what the server does)
 	@cd conformance && $(GO) test ./impact -run TestPlanAgainstTruth -v -timeout 6h -args $(or $(TRUTHFLAGS),-changes 500 -objects 200)
 
+.PHONY: conversion-rules
+conversion-rules: ## Test 200 sets of conversion rules, real and made, with 10,000 objects each; CONVERSIONFLAGS='-sets 20 -objects 100' for fewer
+	$(call step,test conversion rules with random objects and edits)
+	@cd conformance && $(GO) run ./cmd/conversion-rules $(CONVERSIONFLAGS)
+
+.PHONY: migration
+migration: tools $(KUBE_APISERVER) $(KUBE_CONTROLLER_MANAGER) ## Migrate stored objects with our server and with kube-apiserver, and compare storedVersions with what is stored; MIGRATIONFLAGS='-on espalier' for one
+	$(call step,migrate stored objects)
+	@cd conformance && $(GO) run ./cmd/migration $(MIGRATIONFLAGS)
+
 .PHONY: search-diff
 search-diff: ## Search for breaking changes that crd/diff misses, for MINUTES (default 10)
 	$(call step,search for breaking schema changes that crd/diff misses)
@@ -307,6 +317,11 @@ bench-start: tools ## Measure the start of espaliertest, espalier dev and upstre
 bench-kinds: tools $(KUBE_APISERVER) ## Measure memory, start and writes of the server with all built-in kinds, and of kube-apiserver; fail above 40 MB
 	$(call step,measure what the built-in kinds cost beside kube-apiserver)
 	@cd conformance && $(GO) run ./cmd/bench-kinds $(BENCHFLAGS)
+
+.PHONY: bench-conversion
+bench-conversion: tools ## Measure conversion by rules: one object, a list of 10,000 in another version, and the same by a webhook
+	$(call step,measure conversion by rules and by a webhook in turns)
+	@cd conformance && $(GO) run ./cmd/bench-conversion $(BENCHFLAGS)
 
 .PHONY: bench-objects
 bench-objects: tools ## Measure operations with 1,000, 100,000 and 1,000,000 objects (about ten minutes)

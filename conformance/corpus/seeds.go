@@ -34,7 +34,10 @@ func Seeds() ([]Schema, error) {
 // its neighbor.
 type seedSource struct{}
 
-func (seedSource) name() string { return "testdata" }
+// SeedSource is the name of the source whose CRDs are made around the seeds.
+const SeedSource = "testdata"
+
+func (seedSource) name() string { return SeedSource }
 
 func (s seedSource) load(context.Context, Options, func(string, ...any)) (*part, error) {
 	list, err := Seeds()

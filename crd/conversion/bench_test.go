@@ -35,6 +35,7 @@ spec:
   limits: {cpu: {max: 4}, memory: {max: 16}}
   free: {a: `+strings.Repeat("text ", 30)+`}
   ports: [`+strings.Join(ports, ", ")+`]
+  rules: [`+strings.Join(rules, ", ")+`]
   env: [{name: a, value: x}, {name: b, value: z}, {name: c, value: `+strings.Repeat("value ", 20)+`}]
 status: {ready: true}
 `)

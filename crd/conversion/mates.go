@@ -63,7 +63,17 @@ func (p *pairing) adopt(a, b *field) {
 	for _, f := range a.children {
 		if !decided(f) && !f.explicit && b.child(f.name) == nil {
 			i, _ := slices.BinarySearchFunc(b.children, f.name, func(c *field, name string) int { return strings.Compare(c.name, name) })
-			b.children = slices.Insert(b.children, i, side.field(f.name, f.schema, b))
+			g := side.field(f.name, f.schema, b)
+			b.children = slices.Insert(b.children, i, g)
+			// An unknown member may have any value: only what the other schema specifies is carried there.
+			own := 0
+			if side == p.sides[1] {
+				own = 1
+			}
+			x := &group{}
+			x.fields[own], x.fields[1-own] = []*field{g}, []*field{f}
+			x.to[own], x.to[1-own] = identity{}, conforming{f.schema}
+			p.add(x)
 		}
 	}
 }

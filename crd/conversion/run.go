@@ -156,7 +156,7 @@ func (r *run) groups(c *context, f frame, node jsondoc.Value) {
 	if len(c.groups) == 0 {
 		return
 	}
-	var records jsondoc.Value = none
+	records := none
 	if node != none {
 		if v, ok := r.payload.Get(node, groupsKey); ok {
 			records = v
@@ -181,9 +181,6 @@ func (r *run) groups(c *context, f frame, node jsondoc.Value) {
 		}
 		if r.pure || !some && !restored {
 			continue
-		}
-		if g.anchor >= 0 && r.slots[f.slots+int(g.anchor)].at == none {
-			continue // the object that would hold the constant is absent, and so it stays
 		}
 		r.save[f.groups+i] = !r.comesBack(g, in, out)
 	}

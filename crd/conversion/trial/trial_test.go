@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-dev/espalier/crd/conversion/trial"
 )
 
-var objects = flag.Int("objects", 1500, "objects of each version")
+var objects = flag.Int("objects", 500, "objects of each version")
 
 func widgets(t *testing.T) *crd.CRD {
 	t.Helper()
