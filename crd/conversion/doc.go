@@ -42,7 +42,7 @@
 //     after a change of the list in fields that both versions have, what was saved of it is gone.
 //   - Values that rules cannot calculate back (many to one, one way, a string that does not split) are saved with
 //     what they became. They come back only if that is unchanged.
-//   - Saved values whose JSON type the schema does not accept do not come back. Their content is not validated: who may
+//   - Saved values whose JSON type the schema does not accept do not come back. Their content is not validated: a user who may
 //     write an object in one version may set its saved fields, also those of status, as with any conversion that
 //     uses annotations.
 //   - Conversion depends on the object and the plan alone. Of metadata only annotations and labels change;

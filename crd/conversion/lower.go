@@ -159,7 +159,7 @@ func (l *lowering) newContext(s, t *field, n *notes) *context {
 	return c
 }
 
-// keyPairs returns the keys of the items of a list and of its mate; none if items cannot be told apart by them.
+// keyPairs returns the keys of the items of a list and of its mate; none if the keys do not distinguish the items.
 func keyPairs(s *field) []keyPair {
 	t := s.mate
 	if t == nil || t.kind != list {

@@ -81,7 +81,7 @@ type enumRule struct {
 	Values enumValues `json:"values"`
 }
 
-// enumValues are pairs of values, of which the first with a value counts.
+// enumValues are pairs of values. The first pair with a value counts.
 type enumValues []enumPair
 
 type enumPair struct {

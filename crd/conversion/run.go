@@ -272,7 +272,7 @@ func (r *run) recall(g *groupStep, records jsondoc.Value, in, out [][]byte, held
 	return true
 }
 
-// appendTuple appends values, of which some may be absent.
+// appendTuple appends values. Some of them may be absent.
 func appendTuple(dst []byte, cells [][]byte) []byte {
 	dst = append(dst, '[')
 	for i, c := range cells {

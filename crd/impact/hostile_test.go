@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/impact"
 )
 
@@ -53,7 +52,7 @@ func TestScope(t *testing.T) {
 // The size of a summary does not depend on that of the objects.
 func TestLongTexts(t *testing.T) {
 	const open = `v1 served storage {"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"s":{"type":"string"}}}`
-	var old, now *crd.CRD = crdOf(t, "None", open), crdOf(t, "None", `v1 served storage {"type":"object","properties":{"s":{"type":"string","enum":["a"]}}}`)
+	old, now := crdOf(t, "None", open), crdOf(t, "None", `v1 served storage {"type":"object","properties":{"s":{"type":"string","enum":["a"]}}}`)
 	c, err := impact.New(old, now, impact.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -27,25 +27,25 @@ var (
 	bindings   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"}
 )
 
-// world is a running server.
-type world struct {
+// cluster is a running server with its etcd.
+type cluster struct {
 	client dynamic.Interface
 	etcd   *clientv3.Client
 }
 
-func newWorld(server *launch.Server, etcd *launch.Etcd) (*world, error) {
+func newCluster(server *launch.Server, etcd *launch.Etcd) (*cluster, error) {
 	client, err := dynamic.NewForConfig(server.Config)
 	if err != nil {
 		return nil, err
 	}
 	direct, err := etcd.Client()
-	return &world{client, direct}, err
+	return &cluster{client, direct}, err
 }
 
 // trial is a case: what is done to objects or to the server before the migration.
 type trial struct {
 	name  string
-	spoil func(ctx context.Context, w *world, group string) error
+	spoil func(ctx context.Context, w *cluster, group string) error
 }
 
 const objects = 30
@@ -54,16 +54,16 @@ var cases = []trial{
 	{name: "nothing in the way"},
 	{name: "a policy refuses updates of one object", spoil: refuseUpdates},
 	{name: "new schema refuses one object", spoil: tighten},
-	{name: "one object in etcd is no JSON", spoil: func(ctx context.Context, w *world, group string) error {
+	{name: "one object in etcd is no JSON", spoil: func(ctx context.Context, w *cluster, group string) error {
 		_, err := w.etcd.Put(ctx, "/registry/"+group+"/things/team/bad", "{")
 		return err
 	}},
-	{name: "one object is stored in a version that is gone", spoil: func(ctx context.Context, w *world, group string) error {
+	{name: "one object is stored in a version that is gone", spoil: func(ctx context.Context, w *cluster, group string) error {
 		_, err := w.etcd.Put(ctx, "/registry/"+group+"/things/team/bad",
 			`{"apiVersion":"`+group+`/v0","kind":"Thing","metadata":{"name":"bad","namespace":"team","uid":"1","creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"a":"x"}}`)
 		return err
 	}},
-	{name: "the CRD's storage version changes back at once", spoil: func(ctx context.Context, w *world, group string) error {
+	{name: "the CRD's storage version changes back at once", spoil: func(ctx context.Context, w *cluster, group string) error {
 		go func() { _ = w.storage(ctx, group, "v1") }() // while the migration begins; either order must end well
 		return nil
 	}},
@@ -99,7 +99,7 @@ func (r *result) String() string {
 }
 
 // run runs a case in a group of its own.
-func (w *world) run(ctx context.Context, c trial) (*result, error) {
+func (w *cluster) run(ctx context.Context, c trial) (*result, error) {
 	group := strings.ReplaceAll(strings.ToLower(strings.ReplaceAll(c.name, "'", "")), " ", "-") + ".example.com"
 	if err := w.prepare(ctx, group); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (w *world) run(ctx context.Context, c trial) (*result, error) {
 }
 
 // look reads what etcd and the CRD have.
-func (w *world) look(ctx context.Context, group string, r *result) error {
+func (w *cluster) look(ctx context.Context, group string, r *result) error {
 	crd, err := w.client.Resource(crds).Get(ctx, "things."+group, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func manifest(group, storage, more string) string {
 }
 
 // prepare makes a CRD with objects in v1, and v2 the storage version.
-func (w *world) prepare(ctx context.Context, group string) error {
+func (w *cluster) prepare(ctx context.Context, group string) error {
 	crd := &unstructured.Unstructured{}
 	if err := crd.UnmarshalJSON([]byte(manifest(group, "v1", ""))); err != nil {
 		return err
@@ -202,7 +202,7 @@ func (w *world) prepare(ctx context.Context, group string) error {
 }
 
 // storage makes a version the storage version, and waits until writes use it.
-func (w *world) storage(ctx context.Context, group, version string) error {
+func (w *cluster) storage(ctx context.Context, group, version string) error {
 	if err := w.apply(ctx, group, manifest(group, version, "")); err != nil {
 		return err
 	}
@@ -217,18 +217,18 @@ func (w *world) storage(ctx context.Context, group, version string) error {
 	})
 }
 
-func (w *world) apply(ctx context.Context, group, text string) error {
+func (w *cluster) apply(ctx context.Context, group, text string) error {
 	_, err := w.client.Resource(crds).Patch(ctx, "things."+group, types.ApplyPatchType, []byte(text), metav1.PatchOptions{FieldManager: "migration", Force: new(true)})
 	return err
 }
 
 // tighten makes the schema refuse what is stored.
-func tighten(ctx context.Context, w *world, group string) error {
+func tighten(ctx context.Context, w *cluster, group string) error {
 	return w.apply(ctx, group, manifest(group, "v2", `,"maxLength":1`))
 }
 
 // refuseUpdates refuses updates of one object by a policy.
-func refuseUpdates(ctx context.Context, w *world, group string) error {
+func refuseUpdates(ctx context.Context, w *cluster, group string) error {
 	for resource, text := range map[schema.GroupVersionResource]string{
 		policies: `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{"name":"frozen"},"spec":{"failurePolicy":"Fail",
 			"matchConstraints":{"resourceRules":[{"apiGroups":["` + group + `"],"apiVersions":["*"],"operations":["UPDATE"],"resources":["*"]}]},

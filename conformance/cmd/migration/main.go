@@ -68,7 +68,7 @@ func side(ctx context.Context, kind launch.Kind, dir string) (wrong []string, er
 		}
 		defer p.Stop()
 	}
-	w, err := newWorld(server, etcd)
+	w, err := newCluster(server, etcd)
 	if err != nil {
 		return nil, err
 	}

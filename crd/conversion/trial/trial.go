@@ -241,7 +241,7 @@ func (c *attempt) fits(v *version, data []byte) (bool, error) {
 
 // edited checks what becomes of an edit of the converted object b.
 func (c *attempt) edited(b []byte) *Violation {
-	var now any = decode(b)
+	now := decode(b)
 	for _, e := range c.edits {
 		now = sample.Apply(now, e)
 	}

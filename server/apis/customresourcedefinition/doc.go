@@ -28,7 +28,7 @@
 // A delete, of one CRD or a collection, always adds the finalizer that keeps the CRD
 // until its objects are deleted. If instances are protected, the delete is rejected
 // while there are instances, unless the CRD has the annotation that allows it.
-// A change that needs a plan cannot switch that off for itself. Those who may update the CRD can
+// A change that needs a plan cannot switch that off for itself. Users who may update the CRD can
 // remove the annotation in a request of its own: it is for mistakes, and an audit log shows it.
 // A plan shows its user nothing that the user may not list, and sends objects only to webhooks
 // that the CRD has or that the user may give it.

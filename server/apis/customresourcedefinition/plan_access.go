@@ -35,9 +35,9 @@ func (p *planner) begin(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// mayPlan returns why the user of a request may not plan a change, who may create plans. The one who
+// mayPlan returns why the user of a request, who may create plans, may not plan a change. A user who
 // writes the new schema can have messages repeat any value, and so needs the right to list the
-// objects. A plan calls the webhook of the new CRD and sends it the objects: that is for those who
+// objects. A plan calls the webhook of the new CRD and sends it the objects: that is for users who
 // may make it the webhook of the CRD.
 func (s planStorage) mayPlan(ctx context.Context, old, now *object.Object) error {
 	resource, _ := resourceOf(old.GetName())

@@ -78,7 +78,7 @@ func reread(t *testing.T, o *object.Object) *object.Object {
 
 var longAgo = metav1.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 
-// said is what managed fields say, but for the time, of which it says whether it is new.
+// said is what managed fields say, and whether their time is new.
 func said(o *object.Object) string {
 	var b strings.Builder
 	for _, e := range o.GetManagedFields() {
