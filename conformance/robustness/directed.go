@@ -51,6 +51,7 @@ var Cases = []Case{
 	{"schemacut", 1, false, "the same with a cut link", func(p *play, ctx context.Context) {
 		p.schemaLease(ctx, func() { p.replica(0).Etcd.Each((*environment.Link).Cut) }, func() { p.replica(0).Etcd.Each((*environment.Link).Heal) })
 	}},
+	{"migration", 1, false, "replicas and etcd are killed 50 times during storage version migrations: no object may be lost, no more than a page be written twice, and the migration must end by itself", (*play).migration},
 	{"longcut", 1, false, "a link to etcd is cut for 100 s: the replica must answer 3 s after it has healed", (*play).longCut},
 	{"frozen", 3, true, "a create waits in a frozen member of etcd, is done elsewhere and deleted: it must not come back when the member goes on", (*play).frozen},
 	{"frozenlong", 3, false, "one member of three is frozen for 55 s: no replica may be without answers for more than 5 s", (*play).frozenLong},

@@ -42,7 +42,7 @@ func TestProductionGuide(t *testing.T) {
 	if testing.Short() {
 		text = before + after
 	} else {
-		wants = append(wants, "secret/password replaced", "k8s:enc:secretbox:v1:second:")
+		wants = append(wants, "storageversionmigration.storagemigration.k8s.io/secrets condition met", "k8s:enc:secretbox:v1:second:")
 	}
 	dir, script := t.TempDir(), productionPrelude
 	for _, block := range guideBlock.FindAllStringSubmatch(text, -1) {

@@ -203,7 +203,7 @@ func (j *job) send(ctx context.Context, t *transaction, at []int, next progress)
 	}
 	if resp.Succeeded {
 		next.revision = resp.Header.Revision
-		j.progress, j.saved = next, time.Now()
+		j.progress, j.saved, j.advanced = next, time.Now(), true
 		return nil, j.sleep(ctx, j.throttle.after(time.Since(began), len(at)))
 	}
 	found := resp.Responses

@@ -225,6 +225,9 @@ func (r *run) work(ctx context.Context, m *svmv1.StorageVersionMigration) {
 	default:
 		failures.Inc()
 		failed := r.later[m.UID].failures
+		if j.advanced {
+			failed = 0
+		}
 		r.later[m.UID] = retry{at: time.Now().Add(min(firstRetry<<min(failed, 16), lastRetry)), failures: failed + 1}
 		klog.FromContext(ctx).Error(err, "A storage version migration failed and is tried again", "migration", m.Name, "resource", groupResource(m).String())
 		j.trouble(ctx, err)

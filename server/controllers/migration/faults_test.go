@@ -1,10 +1,12 @@
 package migration_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-dev/espalier/server"
@@ -39,6 +42,7 @@ func (e *env) half(annotations map[string]string) {
 // A migration rests while it is paused, continues in another process where it was, and
 // writes no object twice. Users' writes win, and what they delete stays deleted.
 func TestPauseAndRestart(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.define()
 	const n = 4000
@@ -89,6 +93,7 @@ func TestPauseAndRestart(t *testing.T) {
 
 // Another storage version in the middle fails the migration, and storedVersions stays.
 func TestStorageVersionChanges(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.define()
 	e.fill(4000)
@@ -115,6 +120,7 @@ func TestStorageVersionChanges(t *testing.T) {
 
 // A CRD that is deleted in the middle fails the migration, and nothing comes back.
 func TestCRDIsDeleted(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t, func(o *server.Options) { o.ProtectInstances = false })
 	e.define()
 	e.fill(4000)
@@ -130,6 +136,7 @@ func TestCRDIsDeleted(t *testing.T) {
 
 // Undo in the middle puts everything back, once the CRD has the old version again.
 func TestUndoInTheMiddle(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.define()
 	e.fill(4000)
@@ -150,6 +157,7 @@ func TestUndoInTheMiddle(t *testing.T) {
 
 // Undo says what to do if the CRD has lost the version, and waits for it.
 func TestUndoNeedsTheVersion(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.define()
 	e.fill(50)
@@ -178,6 +186,7 @@ func TestUndoNeedsTheVersion(t *testing.T) {
 
 // Without pre-images there is no undo.
 func TestUndoWithoutPreimages(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.define()
 	e.fill(5)
@@ -196,6 +205,7 @@ func TestUndoWithoutPreimages(t *testing.T) {
 
 // Managed fields of versions that are gone are dropped, and nothing else changes.
 func TestDeadManagedFields(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.define()
 	e.storeIn("v1")
@@ -231,6 +241,7 @@ resources:
 // A migration gives built-in and custom objects the current encryption key, and undo does
 // not bring the old one back.
 func TestEncryptionKey(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "encryption.yaml")
 	keys := func(names ...string) {
 		var all []string
@@ -290,6 +301,7 @@ func TestEncryptionKey(t *testing.T) {
 
 // Pre-images go when their time is over.
 func TestPreimagesExpire(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.define()
 	e.fill(20)
@@ -309,6 +321,7 @@ func TestPreimagesExpire(t *testing.T) {
 // What Kubernetes' conformance spec asks of the resource: it is created for a resource
 // that does not exist, and the controller leaves it alone meanwhile.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t, func(o *server.Options) { o.Kinds = server.KindsCustom })
 	client := e.typed.StoragemigrationV1().StorageVersionMigrations()
 	m := e.migrateResource("foo", metav1.GroupResource{Resource: "foo"}, nil)
@@ -363,5 +376,75 @@ func TestConformance(t *testing.T) {
 	}
 	if _, err := client.Get(t.Context(), "foo", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("after deletion: %v", err)
+	}
+}
+
+// An object whose pre-image does not fit into the transaction of the rewrite is migrated
+// and undone like others.
+func TestLargeObject(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.define()
+	e.fill(3)
+	e.storeIn("v1")
+	large := strings.Replace(widget("v1alpha1", "w000001", 1), strings.Repeat("x", 700), strings.Repeat("y", 900<<10), 1)
+	if _, err := e.etcd.Put(t.Context(), e.key("w000001"), large); err != nil {
+		t.Fatal(err)
+	}
+	e.migrate("widgets", map[string]string{migration.KeepAnnotation: "1h"})
+	e.await("widgets", "Succeeded")
+	if left := notIn(e.values(), "v1"); len(left) > 0 {
+		t.Fatalf("not migrated: %q", left)
+	}
+	e.annotate("widgets", migration.UndoAnnotation, "true")
+	e.await("widgets", "Undone")
+	if is := e.values()["w000001"].data; is != large {
+		t.Errorf("%.200s", is)
+	}
+}
+
+// Two processes that believe to lead write no object twice.
+func TestTwoLeaders(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, func(o *server.Options) { o.Controllers = nil })
+	const n = 600
+	e.fill(n)
+	resource := &migration.Resource{
+		Resource: widgets.GroupResource(), Folder: "/example.com/widgets",
+		Current: func(data []byte) bool { return strings.Contains(string(data), `"example.com/v1"`) },
+		Rewrite: func(_ context.Context, values []migration.Value) ([]migration.Rewritten, error) {
+			results := make([]migration.Rewritten, len(values))
+			for i, v := range values {
+				if next := strings.Replace(string(v.Data), "/v1alpha1", "/v1", 1); next != string(v.Data) {
+					results[i] = migration.Rewritten{Data: []byte(next), Version: "v1alpha1"}
+				}
+			}
+			return results, nil
+		},
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for range 2 {
+		c := migration.New(migration.Config{
+			Etcd: e.etcd, Prefix: e.prefix, Client: e.typed,
+			Lookup: func(context.Context, schema.GroupResource) (*migration.Resource, error) { return resource, nil },
+		})
+		running.Go(func() { _ = c.Run(ctx) })
+	}
+	defer running.Wait()
+	defer cancel()
+	e.migrate("widgets", map[string]string{migration.KeepAnnotation: "1h"})
+	m := e.await("widgets", "Succeeded")
+	resp, err := e.etcd.Get(t.Context(), e.key("")+"/", clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range resp.Kvs {
+		if kv.Version != 2 {
+			t.Errorf("%s was written %d times, want 2", kv.Key, kv.Version)
+		}
+	}
+	if p := progressOf(t, m); p.Migrated != n || p.Skipped != 0 {
+		t.Errorf("progress: %+v", p)
 	}
 }

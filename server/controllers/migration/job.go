@@ -37,6 +37,7 @@ type job struct {
 	meter    meter
 	reported time.Time
 	problem  string // a failure that may pass
+	advanced bool   // something was written
 	evented  int    // events about quarantined objects
 }
 

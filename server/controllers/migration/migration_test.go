@@ -12,6 +12,7 @@ import (
 // A migration rewrites the objects in the storage version and nothing else of them, and
 // trims storedVersions.
 func TestMigrate(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.define()
 	e.fill(1000)
@@ -55,6 +56,7 @@ func TestMigrate(t *testing.T) {
 
 // Undo gives objects back the bytes that they had, except where they have changed since.
 func TestUndo(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.define()
 	e.fill(300)
@@ -109,6 +111,7 @@ func TestUndo(t *testing.T) {
 
 // Objects that cannot be read are listed and left, and storedVersions stays.
 func TestQuarantine(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.define()
 	e.fill(200)

@@ -49,8 +49,3 @@ var ErrChanged = errAgain
 
 // name is how messages name the resource: widgets.example.com.
 func (r *Resource) name() string { return r.Resource.String() }
-
-// sameCRD reports whether objects are stored in the same way under both entries.
-func sameCRD(a, b *catalog.Entry) bool {
-	return a.UID == b.UID && a.Generation == b.Generation && a.SpecHash == b.SpecHash && a.StorageVersion == b.StorageVersion
-}

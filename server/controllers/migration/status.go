@@ -72,6 +72,9 @@ func (j *job) start(ctx context.Context) error {
 	if j.migration.Status.ResourceVersion == "" {
 		j.event(corev1.EventTypeNormal, "MigrationStarted", fmt.Sprintf("Migrating %d objects of %s", j.progress.Total, j.resource.name()))
 	}
+	if isTrue(j.migration, string(svmv1.MigrationRunning)) {
+		return j.report(ctx, reportEvery)
+	}
 	return j.report(ctx, 0)
 }
 

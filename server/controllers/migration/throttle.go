@@ -10,30 +10,40 @@ const (
 	window = 8
 	// slowdown is how many times the idle latency is too slow.
 	slowdown = 2
-	// maxPause bounds how many times as long as its transactions a migration rests.
-	maxPause = 16
-	// crowded is how many requests of users under way count as load.
-	crowded = 4
+	// maxPause bounds how many times as long as its transactions a migration rests while
+	// users' requests are under way at this replica, and maxLonely while there are none: then
+	// another replica has users, or another program is at work.
+	maxPause, maxLonely = 16, 2
+	// minPause is how long it rests at least while there are users.
+	minPause = 4
+	// busyLevel is by how much batches are smaller then: each level halves them.
+	busyLevel = 3
+	// busy is how many requests of users must be under way on average.
+	busy = 0.5
+	// memory is how many transactions that average is of, about.
+	memory = 16
 )
 
 // throttle slows a migration down while the server has other work: while transactions
 // take longer than on the idle server, or users' requests are under way.
 //
-//	latency of the last transactions > 2 × idle, or requests under way ──▶ smaller batches, longer pauses
-//	otherwise ───────────────────────────────────────────────────────────▶ shorter pauses, larger batches
+//	requests of users under way ───────────▶ small batches, long pauses
+//	median of the last latencies > 2 × idle ─▶ longer pauses
+//	otherwise ─────────────────────────────▶ shorter pauses
 type throttle struct {
 	// load is how many requests of users are under way. May be nil.
 	load func() int64
 
-	last  []time.Duration // of single objects
-	idle  time.Duration   // the lowest median so far, which rises slowly
-	pause float64         // as a multiple of the time that transactions take
-	level int             // of batches: each halves them
+	users float64 // requests under way, on average
+	level int     // of batches
+	last  []time.Duration
+	// idle is the lowest median so far, of batches of each level: a small batch takes less
+	// time, and more for each object.
+	idle  [busyLevel + 1]time.Duration
+	pause float64 // as a multiple of the time that transactions take
 }
 
-const maxLevel = 4
-
-// batch is how many operations a transaction has that writes objects of so many each.
+// batch is how many operations a transaction has that writes so many for each object.
 func (t *throttle) batch(perObject int) int {
 	return max(perObject, (maxOps-reserved)>>t.level)
 }
@@ -43,29 +53,51 @@ func (t *throttle) after(took time.Duration, n int) time.Duration {
 	if n == 0 {
 		return 0
 	}
-	t.last = append(t.last, took/time.Duration(n))
-	if len(t.last) < window {
-		return t.rest(took)
+	t.observe()
+	t.last = append(t.last, took)
+	if len(t.last) >= window {
+		sorted := slices.Sorted(slices.Values(t.last))
+		t.adjust(sorted[len(sorted)/2])
+		t.last = t.last[1:]
 	}
-	sorted := slices.Sorted(slices.Values(t.last))
-	median := sorted[len(sorted)/2]
-	t.last = t.last[1:]
-	if t.idle == 0 || median < t.idle {
-		t.idle = median
+	pause := t.pause
+	if t.level > 0 {
+		pause = max(pause, minPause)
 	}
-	t.idle += t.idle / 4096 // a machine that has become slower for good is not loaded
-	if median > slowdown*t.idle || t.load != nil && t.load() >= crowded {
-		t.pause = min(maxPause, max(0.5, 2*t.pause))
-		t.level = min(maxLevel, t.level+1)
-	} else {
-		t.pause = max(0, t.pause/2-0.05)
-		t.level = max(0, t.level-1)
-	}
-	return t.rest(took)
+	return time.Duration(pause * float64(took))
 }
 
-func (t *throttle) rest(took time.Duration) time.Duration {
-	return time.Duration(t.pause * float64(took))
+// observe looks whether there are users.
+func (t *throttle) observe() {
+	if t.load != nil {
+		t.users += (float64(t.load()) - t.users) / memory
+	}
+	level := 0
+	if t.users >= busy {
+		level = busyLevel
+	}
+	if level != t.level {
+		t.level, t.last = level, nil
+	}
+}
+
+// adjust changes the pauses by the latency of now.
+func (t *throttle) adjust(median time.Duration) {
+	idle, limit := &t.idle[t.level], float64(maxLonely)
+	if *idle == 0 || median < *idle {
+		*idle = median
+	}
+	if t.level > 0 {
+		limit = maxPause
+	} else {
+		*idle += *idle / 256 // a machine that has become slower for good is idle, too
+	}
+	if median > slowdown**idle {
+		t.pause = max(0.5, 1.5*t.pause)
+	} else {
+		t.pause = max(0, t.pause/2-0.05)
+	}
+	t.pause = min(t.pause, limit)
 }
 
 // meter measures a rate over the last seconds.

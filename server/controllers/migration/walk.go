@@ -176,10 +176,10 @@ func (j *job) convert(ctx context.Context, values []Value) ([]Rewritten, error) 
 }
 
 // separately converts each object by itself, and reports whether that worked for any.
-func (j *job) separately(ctx context.Context, values []Value) (results []Rewritten, any bool) {
+func (j *job) separately(ctx context.Context, values []Value) (results []Rewritten, worked bool) {
 	results = make([]Rewritten, len(values))
 	for i := range values {
-		if i >= probes && !any {
+		if i >= probes && !worked {
 			results[i].Err = results[0].Err
 			continue
 		}
@@ -188,9 +188,9 @@ func (j *job) separately(ctx context.Context, values []Value) (results []Rewritt
 			results[i].Err = err
 			continue
 		}
-		results[i], any = one[0], true
+		results[i], worked = one[0], true
 	}
-	return results, any
+	return results, worked
 }
 
 // passing reports whether a failure to decrypt says nothing about the value: a key
@@ -233,7 +233,9 @@ func (j *job) rewrite(ctx context.Context) error {
 // or is encrypted with an old key, and "" if there is none.
 func (j *job) verify(ctx context.Context) (found string, err error) {
 	after, limit := "", int64(minPage)
+	j.throttle = throttle{load: j.Load} // reads take another time than writes
 	for {
+		began := time.Now()
 		p, more, err := j.page(ctx, after, limit)
 		if err != nil {
 			return "", err
@@ -255,5 +257,8 @@ func (j *job) verify(ctx context.Context) (found string, err error) {
 			return "", err
 		}
 		after, limit = p.last, pageSize(p.items, limit)
+		if err := j.sleep(ctx, j.throttle.after(time.Since(began), len(p.items))); err != nil {
+			return "", err
+		}
 	}
 }
