@@ -13,6 +13,11 @@
 //	response in v1beta1 ◀── convert (Go types) ─────────┘
 //	protobuf, either version ◀──▶ (Go types) ◀──▶ JSON as above
 //
+// The subresource plan applies a new CRD to the objects that are stored, and stores nothing:
+//
+//	POST …/plan ── decode, crd.Validate ──▶ impact.Change ◀── store.Walk: bytes in etcd, at one revision
+//	                                            └──▶ impact.Summary, page by page
+//
 // # v1beta1
 //
 // No other server has this version any more, and the documents about structural
@@ -28,4 +33,6 @@
 // A delete, of one CRD or a collection, always adds the finalizer that keeps the CRD
 // until its objects are deleted. If instances are protected, the delete is rejected
 // while there are instances, unless the CRD has the annotation that allows it.
+// If plans are required, an update that would lose data of stored objects is rejected, unless the
+// CRD has the id of an approved plan: see changeGuard.
 package customresourcedefinition
