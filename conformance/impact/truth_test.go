@@ -27,8 +27,8 @@ import (
 )
 
 var (
-	changes = flag.Int("changes", 20, "changes of CRDs")
-	objects = flag.Int("objects", 12, "objects of each change")
+	changes = flag.Int("changes", 30, "changes of CRDs")
+	objects = flag.Int("objects", 20, "objects of each change")
 	first   = flag.Uint64("seed", 1, "of the first change; others give other changes")
 )
 

@@ -3,6 +3,7 @@ package impact_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -266,5 +267,22 @@ func TestOutcomeIsBounded(t *testing.T) {
 	data, err := json.Marshal(x)
 	if err != nil || len(data) > 100_000 || len(x.Lost) != 100 || len(x.Create) == 0 {
 		t.Errorf("%d bytes, %d lost, %d refusals, %v", len(data), len(x.Lost), len(x.Create), err)
+	}
+}
+
+// A converter that fails, or returns too few objects, is what becomes of the objects.
+func TestBrokenConversion(t *testing.T) {
+	const other = `v2 served {"type":"object","properties":{"a":{"type":"string"}}}`
+	old := crdOf(t, "Webhook", today, other)
+	now := crdOf(t, "Webhook", strings.Replace(today, " storage", "", 1), strings.Replace(other, "served", "served storage", 1))
+	for name, convert := range map[string]impact.ConvertFunc{
+		"none": func(context.Context, []*object.Object, string) ([]*object.Object, error) { return nil, nil },
+		"error": func(context.Context, []*object.Object, string) ([]*object.Object, error) {
+			return nil, errors.New("down")
+		},
+	} {
+		if x := outcome(t, old, now, impact.Options{Old: convert, New: convert}, stored("v1", `{"a":"x"}`)); x.Effects&impact.NotConvertible == 0 || x.Explanation == "" {
+			t.Errorf("%s: %+v", name, x)
+		}
 	}
 }

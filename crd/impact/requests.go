@@ -2,7 +2,10 @@ package impact
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -44,6 +47,9 @@ func (c *Change) convert(ctx context.Context, list []Outcome) error {
 	return nil
 }
 
+// retryTime is how long objects are converted one by one.
+const retryTime = 2 * time.Second
+
 // all converts objects with one call, and those of a call that fails one by one, so that one
 // object does not hide what becomes of the others.
 func (s *side) all(ctx context.Context, objs []*object.Object, version string) ([]*object.Object, []error) {
@@ -59,9 +65,19 @@ func (s *side) all(ctx context.Context, objs []*object.Object, version string) (
 		return converted, errs
 	}
 	converted = make([]*object.Object, len(objs))
+	end := time.Now().Add(retryTime)
 	for i := range objs {
+		if i > 0 && time.Now().After(end) { // a webhook that hangs would do so for each object
+			errs[i] = errors.New("the conversion of this and other objects takes too long")
+			continue
+		}
 		one, err := s.convert(ctx, objs[i:i+1], version)
-		if errs[i] = err; err == nil && len(one) == 1 {
+		switch {
+		case err != nil:
+			errs[i] = err
+		case len(one) != 1:
+			errs[i] = fmt.Errorf("the conversion of one object returned %d", len(one))
+		default:
 			converted[i] = one[0]
 		}
 		if ctx.Err() != nil {

@@ -2,6 +2,7 @@
 // objects.
 //
 //	request ── RequestInfo.Verb ──▶ Endpoint ──▶ k8s.io/apiserver's handler of the verb ──▶ rest.Storage
+//	                                   ├─ Connecter, Answerer: a subresource that stores nothing
 //	                                   └─ a verb that the storage does not have ──▶ 405
 //
 //	answer  ── compact JSON, written in pieces ──▶ YAML, indented JSON ──▶ connection

@@ -13,6 +13,11 @@
 //	response in v1beta1 ◀── convert (Go types) ─────────┘
 //	protobuf, either version ◀──▶ (Go types) ◀──▶ JSON as above
 //
+// The subresource plan applies a new CRD to the objects that are stored, and stores nothing:
+//
+//	POST …/plan ── decode, crd.Validate ──▶ impact.Change ◀── store.Walk: bytes in etcd, at one revision
+//	                                            └──▶ impact.Summary, page by page
+//
 // # v1beta1
 //
 // No other server has this version any more, and the documents about structural
@@ -28,6 +33,8 @@
 // A delete, of one CRD or a collection, always adds the finalizer that keeps the CRD
 // until its objects are deleted. If instances are protected, the delete is rejected
 // while there are instances, unless the CRD has the annotation that allows it.
+// If plans are required, an update that would lose data of stored objects is rejected, unless the
+// CRD has the id of an approved plan: see changeGuard.
 // A change that needs a plan cannot switch that off for itself. Users who may update the CRD can
 // remove the annotation in a request of its own: it is for mistakes, and an audit log shows it.
 // A plan shows its user nothing that the user may not list, and sends objects only to webhooks

@@ -9,6 +9,8 @@
 //	Create, Update, Delete ─▶ onDemandCacher ─────────────────────────┴▶ converting ──▶ etcd3 ──▶ etcd
 //	                                                            (if versions differ)
 //
+// [Backend.Walk] reads the values of a resource past all of this, for plans of a change.
+//
 // # Invariants
 //
 // There is one etcd client, one compactor and, per watch cache in use, one watch
