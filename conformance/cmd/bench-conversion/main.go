@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,6 +23,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/results"
 	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/crd/conversion"
+	"github.com/espalier-dev/espalier/internal/costtest"
 )
 
 var figures = results.New("bench-conversion")
@@ -117,21 +117,26 @@ func single(plan *conversion.Plan) (float64, error) {
 		object []byte
 		to     string
 	}{{in, "v1alpha1"}, {there, "v1"}} {
+		const times = 2000
 		best := 0.0
-		for range 5 {
-			result := testing.Benchmark(func(b *testing.B) {
-				buf := make([]byte, 0, 8<<10)
-				for b.Loop() {
-					if _, err := plan.Convert(buf[:0], c.object, c.to); err != nil {
-						b.Fatal(err)
+		buf := make([]byte, 0, 8<<10)
+		for range 20 {
+			// Processor time: other programs on the machine do not count.
+			took := costtest.Time(func() {
+				for range times {
+					if _, err = plan.Convert(buf[:0], c.object, c.to); err != nil {
+						return
 					}
 				}
 			})
-			if took := float64(result.NsPerOp()) / 1000; best == 0 || took < best {
-				best = took
+			if err != nil {
+				return 0, err
+			}
+			if each := took.Seconds() * 1e6 / times; best == 0 || each < best {
+				best = each
 			}
 		}
-		fmt.Printf("to %-8s %4d bytes: %.1f µs, the best of 5 runs\n", c.to, len(c.object), best)
+		fmt.Printf("to %-8s %4d bytes: %.1f µs of processor time, the best of 20 runs\n", c.to, len(c.object), best)
 		slowest = max(slowest, best)
 	}
 	return slowest, nil
@@ -285,6 +290,10 @@ func (b *bench) lists(ctx context.Context, document []byte) (ratio, against floa
 			for i, name := range names {
 				path := "/apis/" + []string{"bench", "bench", "hook"}[i] + ".example.com/" + []string{"v1", "v1alpha1", "v1alpha1"}[i] + "/widgets" + query
 				answer, took, err := b.do(ctx, http.MethodGet, path, nil)
+				for tries := 0; err != nil && tries < 120 && strings.Contains(err.Error(), "initializing"); tries++ {
+					launch.Pause(ctx, time.Second) // the watch cache is being filled
+					answer, took, err = b.do(ctx, http.MethodGet, path, nil)
+				}
 				if err != nil {
 					return 0, 0, err
 				}

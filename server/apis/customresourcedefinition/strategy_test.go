@@ -44,6 +44,9 @@ func kept(ctx context.Context, tb testing.TB, text string) *object.Object {
 
 func edited(text string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(text) }
 
+// annotated is a CRD with conversion rules that name a version that it has not.
+var annotated = edited(widgets, "{name: widgets.example.com}", `{name: widgets.example.com, annotations: {conversion.espalier.dev/rules: "conversions: [{between: [v1, v2]}]"}}`)
+
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ name, text, old, want string }{
 		{"name", edited(widgets, "name: widgets.example.com", "name: gadgets.example.com"), "",
@@ -57,6 +60,9 @@ func TestRefusals(t *testing.T) {
 		{"preserve", edited(widgets, "  scope:", "  preserveUnknownFields: true\n  scope:", ", default: 3", ""), "",
 			`spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead`},
 		{"no schema", widgets[:strings.Index(widgets, "    schema:")], "", `spec.versions[0].schema.openAPIV3Schema: Required value`},
+		{"conversion rules", annotated, "", `metadata.annotations[conversion.espalier.dev/rules]: Invalid value: "": conversions[0]: the CRD has no version "v2"`},
+		{"new conversion rules", edited(annotated, "[wg]", "[w]"), widgets, `metadata.annotations[conversion.espalier.dev/rules]: Invalid value: "": conversions[0]: the CRD has no version "v2"`},
+		{"conversion rules of before", edited(annotated, "[wg]", "[w]"), annotated, ""},
 		{"group", edited(widgets, "example.com", "example.org"), widgets, `spec.group: Invalid value: "example.org": field is immutable`},
 		{"stored", edited(widgets, "name: v1", "name: v2"), widgets,
 			`status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions`},
@@ -67,7 +73,7 @@ func TestRefusals(t *testing.T) {
 			if c.old != "" {
 				old = kept(ctx, t, c.old)
 			}
-			if got := refusals(ctx, sent(t, c.text), old); !strings.Contains(got, c.want) {
+			if got := refusals(ctx, sent(t, c.text), old); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
