@@ -63,7 +63,7 @@ func (p *pairing) adopt(a, b *field) {
 	for _, f := range a.children {
 		if !decided(f) && !f.explicit && b.child(f.name) == nil {
 			i, _ := slices.BinarySearchFunc(b.children, f.name, func(c *field, name string) int { return strings.Compare(c.name, name) })
-			g := side.field(f.name, f.schema, b)
+			g := side.field(f.name, nil, b)
 			b.children = slices.Insert(b.children, i, g)
 			// An unknown member may have any value: only what the other schema specifies is carried there.
 			own := 0

@@ -86,7 +86,7 @@ func (b *builder) metadata() map[string]any {
 			}
 		}
 		if b.one(4) {
-			all["example.com/"+b.word()] = b.note()
+			all["example.com/note"+strconv.Itoa(b.r.IntN(10))] = b.note()
 		}
 		if len(all) > 0 {
 			m[field] = all
@@ -95,7 +95,7 @@ func (b *builder) metadata() map[string]any {
 	notes("annotations", b.options.Annotations)
 	notes("labels", b.options.Labels)
 	if b.one(8) {
-		m["finalizers"] = []any{"example.com/" + b.word()}
+		m["finalizers"] = []any{"example.com/part" + strconv.Itoa(b.r.IntN(10))}
 	}
 	if b.one(8) {
 		m["generation"] = int64(b.r.IntN(9) + 1)
@@ -108,7 +108,7 @@ func (b *builder) note() string {
 	if b.one(2) {
 		return strconv.Itoa(b.r.IntN(100))
 	}
-	return pick(b, []string{"", "true", "false", "a", "b", "1.5", "0x10"})
+	return pick(b, []string{"", "true", "false", "a", "b", "1.5", "10x"})
 }
 
 // value returns a value of a schema with about size values.

@@ -41,7 +41,10 @@ func Scalars(s *syntax.Schema) []any {
 	if kind == "integer" || kind == "number" || kind == "int-or-string" {
 		good, _ := numbers(p, nil)
 		for _, text := range good {
-			list = append(list, plainValue(text))
+			v := plainValue(text)
+			if _, whole := v.(int64); whole || kind == "number" {
+				list = append(list, v)
+			}
 		}
 	}
 	if kind == "boolean" {

@@ -3,6 +3,7 @@ package infer
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -154,12 +155,19 @@ func (p *Proposal) Text() string {
 // maxListed is how many fields without a rule are listed.
 const maxListed = 40
 
-// quote writes a name as YAML. In flow style some characters are syntax.
+// plain are names that YAML takes for strings without quotes, wherever they are.
+var plain = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
+
+// quote writes a name as YAML. Words such as on and no are booleans in some dialects.
 func quote(s string) string {
-	if strings.ContainsAny(s, "[]{},:#'\"*&!|>%@` \t\n") || s == "" {
-		return "'" + strings.ReplaceAll(s, "'", "''") + "'"
+	switch strings.ToLower(s) {
+	case "true", "false", "yes", "no", "on", "off", "y", "n", "null":
+	default:
+		if plain.MatchString(s) {
+			return s
+		}
 	}
-	return s
+	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }
 
 // inferPair finds rules between two versions.
