@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/conversion"
 	"github.com/espalier-dev/espalier/crd/request"
 	"github.com/espalier-dev/espalier/internal/object"
 )
@@ -19,9 +20,13 @@ import (
 type ConvertFunc func(ctx context.Context, objs []*object.Object, version string) ([]*object.Object, error)
 
 // Options say how objects are converted. Without a function, objects of CRDs with the strategy
-// None are converted, and those that need a webhook have the effect [ConversionUnknown].
+// None and of CRDs with conversion rules are converted, and those that need a webhook have the
+// effect [ConversionUnknown].
 type Options struct {
 	Old, New ConvertFunc // as the old and the new CRD say
+	// Stock is for servers that know no conversion rules in CRDs: with them, rules count only if the
+	// CRD names a webhook, which is taken for one that runs them.
+	Stock bool
 }
 
 // Change is a change of a CRD. It is safe for concurrent use.
@@ -86,10 +91,10 @@ func New(old, now *crd.CRD, o Options) (*Change, error) {
 	c := &Change{group: old.Group, kind: old.Kind}
 	c.first, c.second = []byte(`{"apiVersion":"`+old.Group+`/`), []byte(`","kind":"`+old.Kind+`","metadata":{`)
 	var err error
-	if c.old, err = newSide(old, o.Old); err != nil {
+	if c.old, err = newSide(old, o.Old, o.Stock); err != nil {
 		return nil, fmt.Errorf("the old CRD: %w", err)
 	}
-	if c.now, err = newSide(now, o.New); err != nil {
+	if c.now, err = newSide(now, o.New, o.Stock); err != nil {
 		return nil, fmt.Errorf("the new CRD: %w", err)
 	}
 	for i := range now.Versions {
@@ -109,7 +114,7 @@ func sameScale(a, b *crd.Scale) bool {
 	return *request.NewScale(a) == *request.NewScale(b)
 }
 
-func newSide(d *crd.CRD, convert ConvertFunc) (side, error) {
+func newSide(d *crd.CRD, convert ConvertFunc, stock bool) (side, error) {
 	s := side{group: d.Group, kind: d.Kind, versions: make(map[string]*version, len(d.Versions)), convert: convert}
 	if v := d.StorageVersion(); v != nil {
 		s.storage = v.Name
@@ -122,10 +127,43 @@ func newSide(d *crd.CRD, convert ConvertFunc) (side, error) {
 		}
 		s.versions[v.Name] = &version{name: v.Name, served: v.Served, schema: compiled, resource: request.New(d, v), traits: traitsOf(v.Schema)}
 	}
-	if s.convert == nil && d.Conversion.Strategy != "Webhook" {
+	if s.convert != nil {
+		return s, nil
+	}
+	webhook := d.Conversion.Strategy == "Webhook"
+	if !stock || webhook {
+		plan, found, err := conversion.Compile(d)
+		switch {
+		case err != nil:
+			return s, err
+		case len(found) > 0:
+			return s, fmt.Errorf("the conversion rules are invalid: %w", found[0])
+		case plan != nil:
+			s.convert = byRules(plan)
+			return s, nil
+		}
+	}
+	if !webhook {
 		s.convert = s.rename
 	}
 	return s, nil
+}
+
+// byRules converts by the rules of a CRD.
+func byRules(plan *conversion.Plan) ConvertFunc {
+	return func(_ context.Context, objs []*object.Object, version string) ([]*object.Object, error) {
+		result := make([]*object.Object, len(objs))
+		for i, o := range objs {
+			data, err := plan.Convert(nil, o.JSON(), version)
+			if err != nil {
+				return nil, err
+			}
+			if result[i], err = object.FromJSON(data); err != nil {
+				return nil, err
+			}
+		}
+		return result, nil
+	}
 }
 
 // rename converts as the strategy None does.

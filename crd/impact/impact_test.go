@@ -286,3 +286,29 @@ func TestBrokenConversion(t *testing.T) {
 		}
 	}
 }
+
+// Rules in the CRD convert without a webhook; stock servers run them only as a webhook.
+func TestRules(t *testing.T) {
+	old := crdOf(t, "None", today)
+	for name, c := range map[string]struct {
+		strategy string
+		stock    bool
+		want     impact.Effects
+	}{
+		"our server":      {"None", false, 0},
+		"stock":           {"None", true, impact.LosesInConversion},
+		"stock, webhook":  {"Webhook", true, 0},
+		"ours, a webhook": {"Webhook", false, 0},
+	} {
+		now := crdOf(t, c.strategy, strings.Replace(today, "storage", "", 1), `v2 served storage {"type":"object","properties":{"c":{"type":"integer"}}}`)
+		now.Annotations = map[string]string{"conversion.espalier.dev/rules": `{conversions: [{between: [v1, v2], rules: [{move: {from: spec.b, to: spec.c}}], preserve: everything}]}`}
+		if got := outcome(t, old, now, impact.Options{Stock: c.stock}, stored("v1", `{"b":1}`)); got.Effects&^impact.DeadManagers != c.want {
+			t.Errorf("%s: %v %v", name, got.Effects, got.LostConverting)
+		}
+	}
+	now := crdOf(t, "None", strings.Replace(today, "storage", "", 1), `v2 served storage {"type":"object"}`)
+	now.Annotations = map[string]string{"conversion.espalier.dev/rules": `{}`}
+	if _, err := impact.New(old, now, impact.Options{}); err == nil || !strings.Contains(err.Error(), "conversion rules are invalid") {
+		t.Errorf("invalid rules: %v", err)
+	}
+}

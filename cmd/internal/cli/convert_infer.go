@@ -58,7 +58,7 @@ func (a *App) inferRules(ctx context.Context, files []string, o convertOptions) 
 	if _, err := fmt.Fprint(a.Out, b.String()); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Err, "%d rules, %d of them unsure; %d fields are preserved\n", rules, unsure, preserved)
+	fmt.Fprintf(a.Err, "%s, %d unsure; %s preserved\n", count(rules, "rule"), unsure, count(preserved, "field"))
 	return nil
 }
 

@@ -228,8 +228,8 @@ func (p *planning) refuse(message string, offset int) {
 const unknownUntilCorrect = "what happens to its objects is not known before the CRD is correct"
 
 // compile makes the change. If that fails, because a server would refuse the CRD, the objects are not looked at.
-func (p *planning) compile() error {
-	change, err := impact.New(p.old, p.now, impact.Options{})
+func (p *planning) compile(stock bool) error {
+	change, err := impact.New(p.old, p.now, impact.Options{Stock: stock})
 	switch {
 	case err == nil:
 		p.change = change

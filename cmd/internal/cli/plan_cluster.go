@@ -60,7 +60,7 @@ func (a *App) planExisting(ctx context.Context, p *planning, o *planOptions) (*r
 	default:
 		return nil, fmt.Errorf("planning %s on the %s failed: %w", p.CRD, o.from, err)
 	}
-	if err := p.compile(); err != nil {
+	if err := p.compile(true); err != nil {
 		return nil, err
 	}
 	if p.change != nil {

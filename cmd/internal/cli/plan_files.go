@@ -50,7 +50,7 @@ func (a *App) planFiles(ctx context.Context, after map[string]*manifest.Document
 		if old == nil {
 			continue
 		}
-		if err := p.compile(); err != nil {
+		if err := p.compile(false); err != nil {
 			return nil, err
 		}
 		if p.change != nil {

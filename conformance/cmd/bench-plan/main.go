@@ -27,6 +27,9 @@ func main() { launch.Main("bench-plan", run) }
 // What the plan of a million objects may take on two cores that do nothing else.
 const maxTime, maxMemory = time.Minute, 256 << 20
 
+// What a migration has to do at least, and how much longer the requests of users may take beside it.
+const minRate, maxRatio = 3000, 1.2
+
 func run(ctx context.Context, dir string) error {
 	ctx, stop := context.WithTimeout(ctx, *limit)
 	defer stop()
@@ -64,11 +67,18 @@ func run(ctx context.Context, dir string) error {
 	fmt.Printf("%d pages; CPU: server %v, etcd %v; %s\n", p.pages, p.server.Round(time.Second), p.etcd.Round(time.Second), p.summary.Headline())
 	figures.Set("plan.time", "%.1f s", p.time.Seconds())
 	figures.Set("plan.memory", "%d MB", p.memory>>20)
-	// The migration of the same objects is measured here: a StorageVersionMigration, its rate from the status, and the latency
-	// of users' requests beside it. TODO(#21)
-	fmt.Printf("plan: %d objects in %.1f s, %d MB\n", *objects, p.time.Seconds(), p.memory>>20)
+	m, err := migrate(ctx, server, conn)
+	if err != nil {
+		return err
+	}
+	figures.Set("migrate.rate", "%.0f/s", m.rate)
+	figures.Set("migrate.users", "x%.2f", m.ratio())
+	fmt.Printf("plan: %d objects in %.1f s, %d MB | migrate %.0f/s | users p99 x%.2f\n", *objects, p.time.Seconds(), p.memory>>20, m.rate, m.ratio())
 	if err := figures.Save(); err != nil {
 		return err
+	}
+	if m.rate < minRate || m.ratio() > maxRatio {
+		return fmt.Errorf("below %d objects/s, or users' p99 above x%.1f", minRate, maxRatio)
 	}
 	if scaled := p.time * 1_000_000 / time.Duration(*objects); scaled > maxTime || p.memory > maxMemory {
 		return fmt.Errorf("above %v for 1,000,000 objects, or %d MB", maxTime, maxMemory>>20)
