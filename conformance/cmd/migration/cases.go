@@ -50,6 +50,9 @@ type trial struct {
 
 const objects = 30
 
+// versions are those of the CRDs.
+var versions = []string{"v1", "v2"}
+
 var cases = []trial{
 	{name: "nothing in the way"},
 	{name: "a policy refuses updates of one object", spoil: refuseUpdates},
@@ -79,10 +82,11 @@ type result struct {
 	took    time.Duration
 }
 
-// true reports whether storedVersions names all versions that objects are stored in.
+// true reports whether storedVersions names all versions that objects are stored in. What a case has put into etcd itself, in
+// a version that the CRD never had, is not among them.
 func (r *result) true() bool {
 	for version := range r.stored {
-		if version != "" && !slices.Contains(r.trimmed, version) {
+		if slices.Contains(versions, version) && !slices.Contains(r.trimmed, version) {
 			return false
 		}
 	}
