@@ -31,8 +31,9 @@ func TestPlanNeedsARight(t *testing.T) {
 	}
 	group := []string{"apiextensions.k8s.io"}
 	r.grant(t, "writers", rbacv1.PolicyRule{APIGroups: group, Resources: []string{"customresourcedefinitions", "customresourcedefinitions/status"}, Verbs: []string{"*"}})
-	r.grant(t, "planners", rbacv1.PolicyRule{APIGroups: group, Resources: []string{"customresourcedefinitions/plan"}, Verbs: []string{"create"}},
-		rbacv1.PolicyRule{APIGroups: group, Resources: []string{"none"}, Verbs: []string{"get"}})
+	planning := rbacv1.PolicyRule{APIGroups: group, Resources: []string{"customresourcedefinitions/plan"}, Verbs: []string{"create"}}
+	r.grant(t, "strangers", planning)
+	r.grant(t, "planners", planning, rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"webs"}, Verbs: []string{"list"}})
 
 	now := webDefinition()
 	versions := now.Object["spec"].(map[string]any)["versions"].([]any)
@@ -46,6 +47,9 @@ func TestPlanNeedsARight(t *testing.T) {
 		return send(t, r.member(t, group), http.MethodPost, url+"/plan", "application/json", string(body))
 	}
 	if code, text := plan("writers"); code != http.StatusForbidden || strings.Contains(text, "shop") {
+		t.Errorf("%d %s", code, text)
+	}
+	if code, text := plan("strangers"); code != http.StatusForbidden || !strings.Contains(text, "needs the right to list webs.example.com") {
 		t.Errorf("%d %s", code, text)
 	}
 	if code, text := plan("planners"); code != http.StatusOK || !strings.Contains(text, `"examples":["default/shop"]`) {
