@@ -131,7 +131,7 @@ func newSide(d *crd.CRD, convert ConvertFunc, stock bool) (side, error) {
 		return s, nil
 	}
 	webhook := d.Conversion.Strategy == "Webhook"
-	if !stock || webhook {
+	if len(d.Versions) > 1 && (!stock || webhook) { // otherwise there is nothing to convert
 		plan, found, err := conversion.Compile(d)
 		switch {
 		case err != nil:

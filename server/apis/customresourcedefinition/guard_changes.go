@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/conversion"
 	"github.com/espalier-dev/espalier/crd/diff"
 	"github.com/espalier-dev/espalier/crd/impact"
 	"github.com/espalier-dev/espalier/internal/object"
@@ -91,7 +92,7 @@ func (g *changeGuard) required(old *object.Object) bool {
 
 // sameEffect reports whether two CRDs do the same to objects by their texts.
 func sameEffect(old, now *object.Object) bool {
-	return bytes.Equal(old.Member("spec"), now.Member("spec")) && old.GetAnnotations()[rulesAnnotation] == now.GetAnnotations()[rulesAnnotation]
+	return bytes.Equal(old.Member("spec"), now.Member("spec")) && old.GetAnnotations()[conversion.Annotation] == now.GetAnnotations()[conversion.Annotation]
 }
 
 // warn says what a change would do, as far as that is known in a moment.
@@ -199,7 +200,7 @@ func harmless(old, now *object.Object) bool {
 	from, to := was.StorageVersion(), is.StorageVersion()
 	if from == nil || to == nil || from.Name != to.Name ||
 		!bytes.Equal(old.Lookup("spec", "conversion"), now.Lookup("spec", "conversion")) ||
-		old.GetAnnotations()[rulesAnnotation] != now.GetAnnotations()[rulesAnnotation] {
+		old.GetAnnotations()[conversion.Annotation] != now.GetAnnotations()[conversion.Annotation] {
 		return false
 	}
 	for i := range was.Versions {

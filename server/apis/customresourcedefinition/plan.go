@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/espalier-dev/espalier/crd"
+	"github.com/espalier-dev/espalier/crd/conversion"
 	"github.com/espalier-dev/espalier/crd/impact"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/storage/converter"
@@ -30,10 +31,6 @@ const (
 	// planGrace is how long a scan may take beyond its time, to finish what it has read.
 	planGrace = 15 * time.Second
 )
-
-// rulesAnnotation has the conversion rules of a CRD. They decide with the spec what becomes of
-// objects, and so a plan is of both.
-const rulesAnnotation = "conversion.espalier.dev/rules"
 
 // planner applies changes of CRDs to the objects that are stored.
 //
@@ -204,7 +201,7 @@ func digest(stored types.UID, o *object.Object) string {
 	h.Write([]byte{0})
 	h.Write(o.Member("spec"))
 	h.Write([]byte{0})
-	h.Write([]byte(o.GetAnnotations()[rulesAnnotation]))
+	h.Write([]byte(o.GetAnnotations()[conversion.Annotation]))
 	return hex.EncodeToString(h.Sum(nil))
 }
 

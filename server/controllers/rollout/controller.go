@@ -179,7 +179,7 @@ func (c *Config) step(ctx context.Context, r *rollout, s *status) error {
 		}
 		s.Plan = p.raw
 		if n := p.lost(); n > 0 {
-			return wait("%d objects would lose data (%s); repair them, or undo", n, p.headline())
+			return wait("%d objects would lose data (%s); repair them, or undo", n, p.Summary.Headline())
 		}
 		s.enter(Contract)
 	case Contract:
@@ -210,7 +210,7 @@ func (c *Config) change(ctx context.Context, r *rollout, s *status, m *manifest,
 		return c.approval(r, phase)
 	}
 	if n := p.lost(); n > 0 && !slices.Contains(r.Spec.Approvals, phase) {
-		return wait("%s would lose data of %d objects (%s); add %s to spec.approvals if that is wanted", phase, n, p.headline(), phase)
+		return wait("%s would lose data of %d objects (%s); add %s to spec.approvals if that is wanted", phase, n, p.Summary.Headline(), phase)
 	}
 	if err := c.apply(ctx, r, s, m, p.ID); err != nil {
 		return err

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/espalier-dev/espalier/crd/impact"
 )
 
 // approvedPlan is the annotation of a CRD that says which plan was approved.
@@ -82,37 +83,16 @@ func (c *Config) apply(ctx context.Context, r *rollout, s *status, m *manifest, 
 
 // plan is the answer of the server.
 type plan struct {
-	ID       string   `json:"id"`
-	Refused  []string `json:"refused"`
-	Continue string   `json:"continue"`
-	Summary  struct {
-		Objects int64            `json:"objects"`
-		Effects map[string]int64 `json:"effects"`
-	} `json:"summary"`
+	ID       string         `json:"id"`
+	Refused  []string       `json:"refused"`
+	Continue string         `json:"continue"`
+	Summary  impact.Summary `json:"summary"`
 
 	raw json.RawMessage // what the status shows
 }
 
-// losing are the effects that lose data.
-var losing = []string{"LosesFields", "LosesInConversion", "VersionGone", "NotConvertible", "Unreadable"}
-
-// lost is how many objects lose data, or more if one loses it in two ways.
-func (p *plan) lost() (n int64) {
-	for _, effect := range losing {
-		n += p.Summary.Effects[effect]
-	}
-	return n
-}
-
-func (p *plan) headline() string {
-	var parts []string
-	for _, effect := range losing {
-		if n := p.Summary.Effects[effect]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", effect, n))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
+// lost is how many objects lose data.
+func (p *plan) lost() int64 { return p.Summary.Losing }
 
 // plan asks the server what a manifest does to the objects.
 func (c *Config) plan(ctx context.Context, r *rollout, m *manifest) (*plan, error) {
@@ -125,7 +105,6 @@ func (c *Config) plan(ctx context.Context, r *rollout, m *manifest) (*plan, erro
 		return nil, err
 	}
 	sum := &plan{}
-	sum.Summary.Effects = map[string]int64{}
 	for token := ""; ; {
 		request := c.REST.Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", r.Spec.CRD, "plan").
 			SetHeader("Content-Type", runtime.ContentTypeJSON).Param("list", "0").Body(body)
@@ -141,15 +120,12 @@ func (c *Config) plan(ctx context.Context, r *rollout, m *manifest) (*plan, erro
 			return nil, fmt.Errorf("planning failed: %w", err)
 		}
 		sum.ID, sum.Refused = page.ID, page.Refused
-		sum.Summary.Objects += page.Summary.Objects
-		for effect, n := range page.Summary.Effects {
-			sum.Summary.Effects[effect] += n
-		}
+		sum.Summary.Merge(&page.Summary)
 		if token = page.Continue; token == "" {
 			break
 		}
 	}
-	sum.raw, err = json.Marshal(map[string]any{"id": sum.ID, "objects": sum.Summary.Objects, "effects": sum.Summary.Effects})
+	sum.raw, err = json.Marshal(map[string]any{"id": sum.ID, "objects": sum.Summary.Objects, "effects": sum.Summary.Counts})
 	return sum, err
 }
 

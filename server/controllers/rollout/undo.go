@@ -65,7 +65,7 @@ func (c *Config) leave(ctx context.Context, r *rollout, s *status) error {
 		return wait("the server refuses the former CRD: %s", p.Refused[0])
 	}
 	if n := p.lost(); n > 0 {
-		return wait("with the former CRD %d objects would lose data (%s); change or delete them", n, p.headline())
+		return wait("with the former CRD %d objects would lose data (%s); change or delete them", n, p.Summary.Headline())
 	}
 	if err := c.apply(ctx, r, s, s.Before, p.ID); err != nil {
 		return err
