@@ -42,7 +42,7 @@ func (d *direction) convert(dst []byte, doc *jsondoc.Doc) ([]byte, error) {
 
 // readPayload returns what an object has preserved of its other versions, nil if it is not what conversion writes.
 func readPayload(doc *jsondoc.Doc, at jsondoc.Value) *jsondoc.Doc {
-	payload, err := jsondoc.Parse(doc.AppendText(nil, at), jsondoc.Limits{MaxBytes: maxAnnotations})
+	payload, err := jsondoc.Parse(doc.AppendText(make([]byte, 0, len(doc.Raw(at))), at), jsondoc.Limits{MaxBytes: maxAnnotations})
 	if err != nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (r *run) merge(d *direction, saved []byte) []byte {
 	if !own && r.payload == nil {
 		return nil
 	}
-	out := []byte{'{'}
+	out := append(make([]byte, 0, len(saved)+len(d.source)+len(`{"":}`)), '{')
 	write := func() {
 		out = append(jsondoc.AppendString(appendComma(out), d.source), ':')
 		out = append(out, saved...)
@@ -88,5 +88,5 @@ func (r *run) merge(d *direction, saved []byte) []byte {
 	if len(out) == 1 {
 		return nil
 	}
-	return jsondoc.AppendString(nil, append(out, '}'))
+	return jsondoc.AppendString(make([]byte, 0, len(out)+len(out)/4), append(out, '}'))
 }

@@ -102,6 +102,7 @@ func (r *run) parts(c *context, at int, find func([]byte) jsondoc.Value, save ex
 	made, r.made = r.made[:0], nil // lists below have their own
 	regular, ascending = true, true
 	v, from := r.slots[at].at, len(r.saved)
+	parts = make([]part, 0, r.doc.Len(v))
 	name := c.keys[0].own
 	for _, item := range r.doc.Items(v) {
 		k, ok := r.doc.Get(item, name)
@@ -167,10 +168,10 @@ func (r *run) toList(out []byte, o *output, at int, node jsondoc.Value) []byte {
 	defer func() { r.key = outer }()
 	entries, order := r.order(node, c.keys[0].own)
 	from := len(r.saved)
-	var parts []part
 	made := r.made[:0]
 	r.made = nil // lists below have their own
 	keys := r.doc.SortedKeys(r.slots[at].at)
+	parts := make([]part, 0, keys.Len())
 	for i := range keys.Len() {
 		k, _ := keys.At(i)
 		key := r.doc.Key(k)

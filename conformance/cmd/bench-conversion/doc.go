@@ -5,6 +5,6 @@
 //	etcd ◀── espalier serve ─┬▶ a CRD with rules: list in v1, list in v1alpha1
 //	                         └▶ a CRD with a webhook: list in v1alpha1 ──▶ the webhook, in this process
 //
-// Lists are measured in turns, as clients ask for them by default, and read from etcd (resourceVersionMatch=Exact),
-// where each object is converted again.
+// Lists are measured in turns, as clients ask for them by default, and read from etcd (resourceVersionMatch=Exact of a
+// revision before the server was started), where each object is converted again.
 package main
