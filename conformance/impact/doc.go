@@ -8,5 +8,8 @@
 //
 // What the old CRD refuses as well does not count: each request is also made before the change.
 //
+// Where the storage version changes, objects are converted as the strategy None does or by inferred rules. With rules,
+// fields are elsewhere in the new version: the object is written in it, and read in the old one.
+//
 // The test has flags for the numbers of changes and objects; `make plan-truth` has the large ones.
 package impact

@@ -178,7 +178,32 @@ func alike(a, b *field) bool {
 	if a.kind != leaf || a.schema == nil || b.schema == nil {
 		return a.kind != leaf || a.schema == b.schema
 	}
+	if a.schema.EmbeddedResource && !keepsTheSame(a.schema, b.schema) {
+		return false // it is converted as a whole, and what only one of them specifies would disappear
+	}
 	return a.schema.Type == b.schema.Type && a.schema.IntOrString == b.schema.IntOrString && a.schema.EmbeddedResource == b.schema.EmbeddedResource
+}
+
+// keepsTheSame reports whether both schemas prune the same fields, and have the same types.
+func keepsTheSame(a, b *syntax.Schema) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	keeps := func(s *syntax.Schema) bool { return s.PreserveUnknownFields != nil && *s.PreserveUnknownFields }
+	if a.Type != b.Type || a.IntOrString != b.IntOrString || a.EmbeddedResource != b.EmbeddedResource || keeps(a) != keeps(b) ||
+		len(a.Properties) != len(b.Properties) || !keepsTheSame(a.ItemSchema(), b.ItemSchema()) {
+		return false
+	}
+	x, y := a.AdditionalProperties, b.AdditionalProperties
+	if (x != nil && x.Allows) != (y != nil && y.Allows) || x != nil && x.Allows && !keepsTheSame(x.Schema, y.Schema) {
+		return false
+	}
+	for i := range a.Properties {
+		if a.Properties[i].Name != b.Properties[i].Name || !keepsTheSame(a.Properties[i].Schema, b.Properties[i].Schema) {
+			return false
+		}
+	}
+	return true
 }
 
 // identical reports whether values of one field are values of the other, with all that is below them.

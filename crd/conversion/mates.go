@@ -219,7 +219,7 @@ func (p *pairing) twin(f *field, other *side) string {
 
 // settle computes which pairs are converted by copying their bytes.
 func settle(f *field) bool {
-	f.same = f.fate == carried && f.mate != nil && f.keyed == nil && f.unknown == f.mate.unknown && len(f.children) == len(f.mate.children)
+	f.same = f.fate == carried && f.mate != nil && f.keyed == nil && (f.kind != object || f.unknown == f.mate.unknown) && len(f.children) == len(f.mate.children)
 	for _, c := range f.children {
 		ok := settle(c) && c.mate.name == c.name && c.mate.parent == f.mate
 		f.same = f.same && ok
