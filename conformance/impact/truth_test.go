@@ -140,10 +140,12 @@ func (c *comparison) change(pool *mutate.Pool, seed uint64) {
 	}
 	p.plan()
 	current, _ = p.merged(p.now)
-	if code, _, body := p.do("PUT", p.crds()+"/trees."+p.group, current); code != http.StatusOK {
+	code, _, body := p.do("PUT", p.crds()+"/trees."+p.group, current)
+	var changed metav1.PartialObjectMetadata
+	if err := json.Unmarshal([]byte(body), &changed); code != http.StatusOK || err != nil {
 		c.Fatalf("seed %d: %d %s", seed, code, body)
 	}
-	p.await(2)
+	p.await(changed.Generation) // an edit of what servers do not keep changes nothing
 	c.changes++
 	for _, s := range p.list {
 		c.compared++

@@ -129,6 +129,30 @@ func TestEffects(t *testing.T) {
 	}
 }
 
+// A null means something where the schema allows it.
+func TestNulls(t *testing.T) {
+	const nullable = `v1 served storage {"type":"object","properties":{"a":{"type":"string","nullable":true},"b":{"type":"integer"}}}`
+	for name, c := range map[string]struct {
+		now  []string
+		want impact.Outcome
+	}{
+		"not nullable":   {[]string{today}, impact.Outcome{Effects: impact.LosesFields, Lost: []string{"spec.a"}}},
+		"with a default": {[]string{strings.Replace(today, `"a":{`, `"a":{"default":"x",`, 1)}, impact.Outcome{Effects: impact.NewDefaults, Defaulted: []string{"spec.a"}}},
+		"not in the storage version": {
+			[]string{strings.Replace(nullable, "storage", "", 1), strings.Replace(today, "v1", "v2", 1)},
+			impact.Outcome{Effects: impact.LosesInConversion, LostConverting: []string{"spec.a"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := outcome(t, crdOf(t, "None", nullable), crdOf(t, "None", c.now...), impact.Options{}, stored("v1", `{"a":null,"b":1}`))
+			got = impact.Outcome{Effects: got.Effects &^ impact.DeadManagers, Lost: got.Lost, LostConverting: got.LostConverting, Defaulted: got.Defaulted}
+			if !same(got, c.want) {
+				t.Errorf("got  %s\nwant %s", text(got), text(c.want))
+			}
+		})
+	}
+}
+
 func same(a, b impact.Outcome) bool { return text(a) == text(b) }
 
 func text(x any) string {

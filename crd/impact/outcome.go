@@ -199,13 +199,19 @@ func report(v *version, data []byte) changes {
 	return listed(&r)
 }
 
-func listed(r *espalier.Report) changes {
-	c := changes{pruned: r.Pruned()}
+// lossy is what takes a value from an object: a null means something where the schema allows it.
+const lossy = espalier.Pruned | espalier.NullDropped
+
+func listed(r *espalier.Report) (c changes) {
 	for i := range r.Changes {
-		if r.Changes[i].What == espalier.Defaulted {
-			c.defaulted = append(c.defaulted, r.Changes[i].Path)
+		switch change := &r.Changes[i]; {
+		case change.What&lossy != 0:
+			c.pruned = append(c.pruned, change.Path)
+		case change.What == espalier.Defaulted:
+			c.defaulted = append(c.defaulted, change.Path)
 		}
 	}
+	slices.Sort(c.pruned)
 	slices.Sort(c.defaulted)
 	return c
 }

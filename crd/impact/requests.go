@@ -114,14 +114,14 @@ func (c *Change) pruned(ctx context.Context, x *Outcome, converted *object.Objec
 func losses(v *version, converted *object.Object) []string {
 	data := converted.JSON()
 	result, err := v.schema.Normalize.Normalize(data, espalier.NormalizeOptions{Source: espalier.Converted})
-	if err != nil || result.Changes&espalier.Pruned == 0 {
+	if err != nil || result.Changes&lossy == 0 {
 		return nil
 	}
 	var r espalier.Report
 	if _, err := v.schema.Normalize.Normalize(data, espalier.NormalizeOptions{Source: espalier.Converted, Report: &r}); err != nil {
 		return nil
 	}
-	return r.Pruned()
+	return listed(&r).pruned
 }
 
 // requests records what the server answers if the object is created again or updated.
