@@ -204,7 +204,9 @@ func (j *job) send(ctx context.Context, t *transaction, at []int, next progress)
 	if resp.Succeeded {
 		next.revision = resp.Header.Revision
 		j.progress, j.saved, j.advanced = next, time.Now(), true
-		return nil, j.sleep(ctx, j.throttle.after(time.Since(began), len(at)))
+		pause := j.throttle.after(time.Since(began), len(at))
+		j.crowded.Store(j.throttle.level > 0)
+		return nil, j.sleep(ctx, pause)
 	}
 	found := resp.Responses
 	if revisionOf(found[0]) != j.progress.revision {

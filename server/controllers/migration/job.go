@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -34,6 +35,8 @@ type job struct {
 	listed      []Quarantined
 
 	throttle throttle
+	// crowded says that there are users: a page is examined at once, which they would wait for.
+	crowded  atomic.Bool
 	meter    meter
 	reported time.Time
 	problem  string // a failure that may pass

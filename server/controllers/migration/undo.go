@@ -16,6 +16,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/controllers/crdcontroller"
+	"github.com/espalier-dev/espalier/server/storage/scan"
 )
 
 // undo puts pre-images back where the object is still as the migration wrote it.
@@ -135,16 +136,16 @@ func (j *job) restore(ctx context.Context) error {
 		}
 		limit := int64(j.throttle.batch(2) / 2)
 		after := j.progress.Next
-		resp, err := j.Etcd.Get(ctx, folder+after+after0(after), clientv3.WithRange(clientv3.GetPrefixRangeEnd(folder)), clientv3.WithLimit(limit))
+		values, _, err := scan.Page(ctx, j.Etcd, folder+after+after0(after), clientv3.GetPrefixRangeEnd(folder), limit)
 		if err != nil {
 			return fmt.Errorf("reading pre-images from etcd: %w", err)
 		}
-		if len(resp.Kvs) == 0 {
+		if len(values) == 0 {
 			return nil
 		}
-		batch := make([]item, 0, len(resp.Kvs))
+		batch := make([]item, 0, len(values))
 		size := 0
-		for _, kv := range resp.Kvs {
+		for _, kv := range values {
 			one := newItem(folder, kv)
 			if err := j.image(ctx, &one); err != nil {
 				return err
@@ -347,15 +348,15 @@ func (r *run) deleteImages(ctx context.Context, uid types.UID) error {
 	for _, of := range []string{preimageFolder, largeFolder} {
 		folder := r.key(of, string(uid)) + "/"
 		for {
-			resp, err := r.Etcd.Get(ctx, folder, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(sweepPage))
+			keys, _, err := scan.Page(ctx, r.Etcd, folder, clientv3.GetPrefixRangeEnd(folder), sweepPage, clientv3.WithKeysOnly())
 			if err != nil {
 				return err
 			}
-			if len(resp.Kvs) == 0 {
+			if len(keys) == 0 {
 				break
 			}
-			last := string(resp.Kvs[len(resp.Kvs)-1].Key)
-			if _, err := r.Etcd.Delete(ctx, string(resp.Kvs[0].Key), clientv3.WithRange(last+"\x00")); err != nil {
+			last := string(keys[len(keys)-1].Key)
+			if _, err := r.Etcd.Delete(ctx, string(keys[0].Key), clientv3.WithRange(last+"\x00")); err != nil {
 				return err
 			}
 		}

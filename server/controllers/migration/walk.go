@@ -12,6 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/status"
 	"k8s.io/apiserver/pkg/storage/value"
+
+	"github.com/espalier-dev/espalier/server/storage/scan"
 )
 
 const (
@@ -59,15 +61,19 @@ func (j *job) pages(ctx context.Context, after string) <-chan page {
 			if err != nil || !more {
 				return
 			}
-			after, limit = p.last, pageSize(p.items, limit)
+			after, limit = p.last, j.pageSize(p.items, limit)
 		}
 	}()
 	return pages
 }
 
 // pageSize is how many objects the next page has: as many as are about pageBytes, and not
-// more than twice as many as before, since the next ones may be larger.
-func pageSize(items []item, limit int64) int64 {
+// more than twice as many as before, since the next ones may be larger; the fewest while there
+// are users.
+func (j *job) pageSize(items []item, limit int64) int64 {
+	if j.crowded.Load() {
+		return minPage
+	}
 	size := 1
 	for i := range items {
 		size += len(items[i].raw)
@@ -79,16 +85,16 @@ func pageSize(items []item, limit int64) int64 {
 // page reads the objects after a name.
 func (j *job) page(ctx context.Context, after string, limit int64) (p page, more bool, err error) {
 	folder := j.folder()
-	resp, err := j.Etcd.Get(ctx, folder+after+after0(after), clientv3.WithRange(clientv3.GetPrefixRangeEnd(folder)), clientv3.WithLimit(limit))
+	values, more, err := scan.Page(ctx, j.Etcd, folder+after+after0(after), clientv3.GetPrefixRangeEnd(folder), limit)
 	if err != nil {
 		return page{}, false, fmt.Errorf("reading objects from etcd: %w", err)
 	}
-	p = page{items: make([]item, len(resp.Kvs)), last: after}
-	for i, kv := range resp.Kvs {
+	p = page{items: make([]item, len(values)), last: after}
+	for i, kv := range values {
 		p.items[i] = newItem(folder, kv)
 		p.last = p.items[i].name
 	}
-	return p, resp.More, nil
+	return p, more, nil
 }
 
 // after0 makes a key the smallest one after it. The first page begins with the folder.
@@ -256,8 +262,10 @@ func (j *job) verify(ctx context.Context) (found string, err error) {
 		if err := j.interrupted(); err != nil {
 			return "", err
 		}
-		after, limit = p.last, pageSize(p.items, limit)
-		if err := j.sleep(ctx, j.throttle.after(time.Since(began), len(p.items))); err != nil {
+		after, limit = p.last, j.pageSize(p.items, limit)
+		pause := j.throttle.after(time.Since(began), len(p.items))
+		j.crowded.Store(j.throttle.level > 0)
+		if err := j.sleep(ctx, pause); err != nil {
 			return "", err
 		}
 	}
