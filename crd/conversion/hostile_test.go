@@ -1,0 +1,50 @@
+package conversion_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier/crd/conversion"
+)
+
+// between is a CRD with rules between v1 and v2, whose schemas have these properties.
+func between(rules, v1, v2 string) string {
+	const version = "  - {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {%s}}}}\n"
+	rules = "conversions:\n- between: [v1, v2]\n" + strings.TrimRight(rules, "\n")
+	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: widgets.example.com\n  annotations:\n    conversion.espalier.dev/rules: |\n      " +
+		strings.ReplaceAll(rules, "\n", "\n      ") + "\nspec:\n  group: example.com\n  scope: Namespaced\n  names: {plural: widgets, kind: Widget}\n  versions:\n" +
+		fmt.Sprintf(version, "v1", true, v1) + fmt.Sprintf(version, "v2", false, v2)
+}
+
+// A rule about a part of a field that another rule is about as a whole has no meaning: conversion panicked. An item or map
+// value that is made of nothing, or becomes nothing, has no place: its value was lost.
+func TestRulesThatOverlap(t *testing.T) {
+	const (
+		a = "a: {type: object, properties: {x: {type: string}, z: {type: string}}}, m: {type: object, additionalProperties: {type: string}}"
+		b = "b: {type: object, properties: {x: {type: string}, z: {type: string}}}, c: {type: string}, m: {type: object, additionalProperties: {type: string}}"
+	)
+	for _, c := range []struct{ name, rules, want string }{
+		{"part of what is preserved", "  rules:\n  - move: {from: a.x, to: c}\n  preserve: {v1: [a], v2: [b]}", "a.x of v1 is a part of a"},
+		{"part of what is lost", "  rules:\n  - move: {from: a.x, to: c}\n  lost: {v1: [a], v2: [b]}", "a.x of v1 is a part of a"},
+		{"part of what is calculated", "  rules:\n  - move: {from: a.x, to: c}\n  - cel: {from: a, to: b, value: self.a, back: self.b}", "a.x of v1 is a part of a"},
+		{"whole and part in one rule", "  rules:\n  - cel: {from: [a, a.x], to: [b, c], value: [self.a, self.a.x], back: [self.b, self.c]}", "a.x of v1 is a part of a"},
+		{"preserved part of what is lost", "  preserve: {v1: [a.x], v2: [b, c]}\n  lost: {v1: [a]}", "a.x of v1 is a part of a"},
+		{"constant values of a map", "  rules:\n  - constant: {in: v2, path: 'm[*]', value: k}\n  preserve: everything", "constant cannot set m[*]"},
+		{"preserved values of a map", "  preserve: {v1: [a, 'm[*]'], v2: [b, c, 'm[*]']}", "m[*] of v1 has no place in the list or map without its value: write m"},
+		{"lost values of a map", "  preserve: {v1: [a], v2: [b, c]}\n  lost: {v1: ['m[*]'], v2: ['m[*]']}", "m[*] of v1 has no place in the list or map without its value: write m"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, found, err := conversion.Compile(parse(t, between(c.rules, a, b)))
+			if err != nil || p != nil {
+				t.Fatalf("%v, %v", p, err)
+			}
+			for _, f := range found {
+				if strings.Contains(f.Detail, c.want) {
+					return
+				}
+			}
+			t.Errorf("got %v", found)
+		})
+	}
+}
