@@ -48,3 +48,34 @@ func TestRulesThatOverlap(t *testing.T) {
 		})
 	}
 }
+
+// returns checks that an object of v1 comes back from v2 as it was.
+func returns(t *testing.T, p *conversion.Plan, version, object string) {
+	t.Helper()
+	object = `{"apiVersion":"example.com/` + version + `","kind":"Widget",` + object + `,"metadata":{"name":"w"}}`
+	there := convert(t, p, object, map[string]string{"v1": "v2", "v2": "v1"}[version])
+	if back := convert(t, p, there, version); back != object {
+		t.Errorf("%s\nbecame %s\nand came back as %s", object, there, back)
+	}
+}
+
+// Fields that the other version does not have were lost if they were in a list or map that is itself a value of a map.
+func TestPreservedInMapsOfLists(t *testing.T) {
+	const (
+		keyed  = "m: {type: object, additionalProperties: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}%s}}}}"
+		plain  = "m: {type: object, additionalProperties: {type: array, items: {type: object, properties: {name: {type: string}%s}}}}"
+		nested = "m: {type: object, additionalProperties: {type: object, additionalProperties: {type: object, properties: {name: {type: string}%s}}}}"
+		list   = "l: {type: array, items: {type: object, properties: {k: {type: string}, v: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, old: {type: string}}}}}}}"
+		old    = ", old: {type: string}"
+	)
+	for _, c := range []struct{ name, rules, v1, v2, object string }{
+		{"keyed lists", "", fmt.Sprintf(keyed, old), fmt.Sprintf(keyed, ""), `"m":{"a":[{"name":"x","old":"1"},{"name":"y"}],"b":[],"c":[{"name":"z","old":"2"}]}`},
+		{"lists", "", fmt.Sprintf(plain, old), fmt.Sprintf(plain, ""), `"m":{"a":[{"name":"x","old":"1"},{"name":"y"}],"b":[]}`},
+		{"maps", "", fmt.Sprintf(nested, old), fmt.Sprintf(nested, ""), `"m":{"a":{"x":{"name":"x","old":"1"},"~":{"old":"2"}},"b":{},"~":{"":{"old":"3"}}}`},
+		{"lists in a list that becomes a map", "  rules:\n  - listToMap: {list: l, key: k, value: v, map: m}\n", list, fmt.Sprintf(keyed, ""), `"l":[{"k":"b","v":[{"name":"x","old":"1"}]},{"k":"a","v":[{"name":"y"}]}]`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			returns(t, compile(t, between(c.rules+"  preserve: everything", c.v1, c.v2)), "v1", c.object)
+		})
+	}
+}

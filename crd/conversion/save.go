@@ -95,12 +95,21 @@ func (r *run) saveMember(c *member, s slot, base int) {
 		if r.saveObject(c, s, base) {
 			return
 		}
+	case r.saveParts(c, s):
+		return
+	}
+	r.saved = r.saved[:start]
+}
+
+// saveParts appends what has to be saved of a list or map. It reports false if that is nothing.
+func (r *run) saveParts(c *member, s slot) bool {
+	switch {
 	case s.state&whole != 0:
 		r.saved = append(r.saved, `{"digest":"`...)
 		r.saved = append(r.saved, r.saved[s.from:s.to]...)
 		r.saved = append(r.saved, `","value":`...)
 		r.saved = append(r.doc.AppendCanonical(r.saved, s.at), '}')
-		return
+		return true
 	case s.to > s.from:
 		opening, closing := byte('['), byte(']')
 		if c.kind == mapping {
@@ -109,9 +118,9 @@ func (r *run) saveMember(c *member, s slot, base int) {
 		r.saved = append(r.saved, opening)
 		r.saved = append(r.saved, r.saved[s.from:s.to]...)
 		r.saved = append(r.saved, closing)
-		return
+		return true
 	}
-	r.saved = r.saved[:start]
+	return false
 }
 
 // saveObject appends what has to be saved of an object. It reports false if that is nothing.
@@ -168,15 +177,24 @@ func (r *run) saveValue(c *context, f frame, from, end int, key []byte) {
 		return
 	}
 	start := len(r.saved)
-	r.saved = append(jsondoc.AppendString(r.saved, key), ":{"...)
-	n := len(r.saved)
-	r.saveContext(c, f)
-	if len(r.saved) == n {
+	r.saved = append(jsondoc.AppendString(r.saved, key), ':')
+	if !r.saveWhole(c, f) {
 		r.saved = r.saved[:end]
 		return
 	}
-	r.saved = append(r.saved, '}')
 	r.settle(from, end, start)
+}
+
+// saveWhole appends what has to be saved of the value of a context. It reports false if that is nothing.
+func (r *run) saveWhole(c *context, f frame) bool {
+	if c.read.kind == list || c.read.kind == mapping {
+		return r.saveParts(&c.read, r.slots[f.slots+int(c.read.slot)])
+	}
+	r.saved = append(r.saved, '{')
+	n := len(r.saved)
+	r.saveContext(c, f)
+	r.saved = append(r.saved, '}')
+	return len(r.saved) > n+1
 }
 
 // settle moves r.saved[start:] to end, after the entries that begin at from.
