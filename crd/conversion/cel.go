@@ -165,6 +165,12 @@ func (c calculation) evaluate(buf *[]byte, program cel.Program, self any, to *fi
 	if !to.kinds().Has(kindOf(raw)) || raw[0] == 'n' || to.scalar() == "integer" && !isInteger(raw) {
 		return nil
 	}
+	if raw[0] == '{' || raw[0] == '[' {
+		// What the server would prune of it would make it look changed, and what was saved would not come back.
+		var all [1][]byte
+		conforming{to.schema}.apply(nil, [][]byte{raw}, all[:])
+		return all[0]
+	}
 	return raw
 }
 

@@ -49,13 +49,13 @@ func TestRulesThatOverlap(t *testing.T) {
 	}
 }
 
-// returns checks that an object of v1 comes back from v2 as it was.
-func returns(t *testing.T, p *conversion.Plan, version, object string) {
+// returns checks that an object comes back from the other version as it was.
+func returns(t *testing.T, p *conversion.Plan, version, rest string) {
 	t.Helper()
-	object = `{"apiVersion":"example.com/` + version + `","kind":"Widget",` + object + `,"metadata":{"name":"w"}}`
-	there := convert(t, p, object, map[string]string{"v1": "v2", "v2": "v1"}[version])
-	if back := convert(t, p, there, version); back != object {
-		t.Errorf("%s\nbecame %s\nand came back as %s", object, there, back)
+	in := object(t, version, rest)
+	there := convert(t, p, in, map[string]string{"v1": "v2", "v2": "v1"}[version])
+	if back := convert(t, p, there, version); back != in {
+		t.Errorf("%s\nbecame %s\nand came back as %s", in, there, back)
 	}
 }
 
@@ -69,13 +69,35 @@ func TestPreservedInMapsOfLists(t *testing.T) {
 		old    = ", old: {type: string}"
 	)
 	for _, c := range []struct{ name, rules, v1, v2, object string }{
-		{"keyed lists", "", fmt.Sprintf(keyed, old), fmt.Sprintf(keyed, ""), `"m":{"a":[{"name":"x","old":"1"},{"name":"y"}],"b":[],"c":[{"name":"z","old":"2"}]}`},
-		{"lists", "", fmt.Sprintf(plain, old), fmt.Sprintf(plain, ""), `"m":{"a":[{"name":"x","old":"1"},{"name":"y"}],"b":[]}`},
-		{"maps", "", fmt.Sprintf(nested, old), fmt.Sprintf(nested, ""), `"m":{"a":{"x":{"name":"x","old":"1"},"~":{"old":"2"}},"b":{},"~":{"":{"old":"3"}}}`},
-		{"lists in a list that becomes a map", "  rules:\n  - listToMap: {list: l, key: k, value: v, map: m}\n", list, fmt.Sprintf(keyed, ""), `"l":[{"k":"b","v":[{"name":"x","old":"1"}]},{"k":"a","v":[{"name":"y"}]}]`},
+		{"keyed lists", "", fmt.Sprintf(keyed, old), fmt.Sprintf(keyed, ""), `{"m":{"a":[{"name":"x","old":"1"},{"name":"y"}],"b":[],"c":[{"name":"z","old":"2"}]}}`},
+		{"lists", "", fmt.Sprintf(plain, old), fmt.Sprintf(plain, ""), `{"m":{"a":[{"name":"x","old":"1"},{"name":"y"}],"b":[]}}`},
+		{"maps", "", fmt.Sprintf(nested, old), fmt.Sprintf(nested, ""), `{"m":{"a":{"x":{"name":"x","old":"1"},"~":{"old":"2"}},"b":{},"~":{"":{"old":"3"}}}}`},
+		{"lists in a list that becomes a map", "  rules:\n  - listToMap: {list: l, key: k, value: v, map: m}\n", list, fmt.Sprintf(keyed, ""), `{"l":[{"k":"b","v":[{"name":"x","old":"1"}]},{"k":"a","v":[{"name":"y"}]}]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			returns(t, compile(t, between(c.rules+"  preserve: everything", c.v1, c.v2)), "v1", c.object)
 		})
+	}
+}
+
+// A saved field comes back if the object around it is there, although the object around that one is gone because rules
+// have moved all that it held.
+func TestPreservedInMovedObjects(t *testing.T) {
+	p := compile(t, between("  rules:\n  - move: {from: spec.template.config, to: spec.config}\n  preserve: everything",
+		"spec: {type: object, properties: {template: {type: object, properties: {config: {type: object, properties: {size: {type: integer}, old: {type: string}}}, name: {type: string}}}}}",
+		"spec: {type: object, properties: {template: {type: object, properties: {name: {type: string}}}, config: {type: object, properties: {size: {type: integer}}}}}"))
+	returns(t, p, "v1", `{"spec":{"template":{"config":{"old":"x"}}}}`)
+	returns(t, p, "v1", `{"spec":{"template":{"config":{"old":"x","size":1}}}}`)
+	returns(t, p, "v1", `{"spec":{"template":{"config":{"old":"x","size":1},"name":"n"}}}`)
+}
+
+// A value that CEL calculates and the server prunes is saved with what it becomes: otherwise the pruned value looks like a
+// change by a user, and what was saved is gone.
+func TestCalculatedValuesFit(t *testing.T) {
+	p := compile(t, between("  rules:\n  - cel: {from: old, to: new, value: '{\"size\": self.old, \"other\": self.old}', back: self.new.size}\n",
+		"old: {type: integer}", "new: {type: object, properties: {size: {type: integer}}}"))
+	there := convert(t, p, object(t, "v1", `{"old":1}`), "v2")
+	if strings.Contains(there, `"other":1`) || !strings.Contains(there, "preserved") {
+		t.Errorf("got %s", there)
 	}
 }
