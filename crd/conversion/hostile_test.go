@@ -1,11 +1,14 @@
 package conversion_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier/crd/conversion"
+	"github.com/espalier-dev/espalier/internal/costtest"
 )
 
 // between is a CRD with rules between v1 and v2, whose schemas have these properties.
@@ -99,5 +102,26 @@ func TestCalculatedValuesFit(t *testing.T) {
 	there := convert(t, p, object(t, "v1", `{"old":1}`), "v2")
 	if strings.Contains(there, `"other":1`) || !strings.Contains(there, "preserved") {
 		t.Errorf("got %s", there)
+	}
+}
+
+// Users may write the annotation: an entry of a list with very many members is read once, not for each item.
+func TestForgedEntries(t *testing.T) {
+	p := compile(t, widgets)
+	for name, item := range map[string]string{"items with other keys": "p%d", "items with the same key": "x"} {
+		t.Run(name, func(t *testing.T) {
+			var entry, items strings.Builder
+			for i := range 20000 {
+				fmt.Fprintf(&entry, `"%d":0,`, i)
+				items.WriteString(`{"name":"` + strings.ReplaceAll(item, "%d", fmt.Sprint(i)) + `"},`)
+			}
+			payload, err := json.Marshal(`{"v1alpha1":{"spec":{"ports":[{` + entry.String() + `"name":"x"}]}}}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","annotations":{"conversion.espalier.dev/preserved":` + string(payload) + `}},` +
+				`"spec":{"ports":[` + strings.TrimSuffix(items.String(), ",") + `]}}`
+			costtest.Within(t, time.Second, func() { convert(t, p, in, "v1alpha1") })
+		})
 	}
 }

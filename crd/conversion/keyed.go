@@ -153,10 +153,12 @@ func (r *run) byName(node jsondoc.Value) func(key []byte) jsondoc.Value {
 		index[string(r.payload.Key(m.Key))] = m.Value
 	}
 	return func(key []byte) jsondoc.Value {
-		if v, ok := index[string(key)]; ok {
-			return v
+		v, ok := index[string(key)]
+		if !ok {
+			return none
 		}
-		return none
+		delete(index, string(key)) // users may write what was saved: an entry is read once, whatever the list has
+		return v
 	}
 }
 

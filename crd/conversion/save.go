@@ -214,27 +214,45 @@ func (r *run) settle(from, end, start int) {
 	r.saved = r.saved[:end+1+size]
 }
 
-// finder finds what was saved of items by their keys. Items mostly are in the order in which they were saved.
+// finder finds what was saved of items by their keys. Items mostly are in the order in which they were saved. Users may
+// write what was saved: the keys of an entry are read once, and an entry is found once.
 type finder struct {
-	keys  []keyPair
-	node  jsondoc.Value
-	next  jsondoc.Value
-	index map[string]jsondoc.Value
+	keys    []keyPair
+	entries []entry // in their order
+	text    []byte  // their keys
+	next    int
+	index   map[string]int // of those that are not found yet
+}
+
+type entry struct {
+	at  jsondoc.Value
+	end int // of its keys in text
 }
 
 func (r *run) finder(c *context, node jsondoc.Value) finder {
-	f := finder{keys: c.keys, node: node}
+	x := finder{keys: c.keys}
 	if node == none || r.payload.Kind(node) != jsondoc.Array {
-		f.node = none
-		return f
+		return x
 	}
-	f.next = node + 1
-	return f
+	x.entries = make([]entry, 0, r.payload.Len(node))
+	for _, e := range r.payload.Items(node) {
+		if r.payload.Kind(e) != jsondoc.Object {
+			continue
+		}
+		for _, k := range x.keys {
+			if v, ok := r.payload.Get(e, k.name); ok {
+				x.text = r.payload.AppendCanonical(x.text, v)
+			}
+			x.text = append(x.text, 0)
+		}
+		x.entries = append(x.entries, entry{e, len(x.text)})
+	}
+	return x
 }
 
 // entry returns what was saved of the item in the frame.
 func (x *finder) entry(r *run, f frame) jsondoc.Value {
-	if x.node == none {
+	if x.next >= len(x.entries) && x.index == nil {
 		return none
 	}
 	var wanted []byte
@@ -244,36 +262,29 @@ func (x *finder) entry(r *run, f frame) jsondoc.Value {
 		}
 		wanted = append(wanted, 0)
 	}
-	if x.next < r.payload.Next(x.node) && bytes.Equal(wanted, x.key(r, x.next)) {
-		found := x.next
-		x.next = r.payload.Next(found)
-		return found
+	if x.index == nil && bytes.Equal(wanted, x.key(x.next)) {
+		x.next++
+		return x.entries[x.next-1].at
 	}
 	if x.index == nil {
-		x.index = map[string]jsondoc.Value{}
-		for _, e := range r.payload.Items(x.node) {
-			if k := string(x.key(r, e)); r.payload.Kind(e) == jsondoc.Object {
-				if _, known := x.index[k]; !known {
-					x.index[k] = e
-				}
-			}
+		x.index = make(map[string]int, len(x.entries)-x.next)
+		for i := len(x.entries) - 1; i >= x.next; i-- {
+			x.index[string(x.key(i))] = i
 		}
 	}
-	if found, ok := x.index[string(wanted)]; ok {
-		x.next = r.payload.Next(found)
-		return found
+	i, ok := x.index[string(wanted)]
+	if !ok {
+		return none
 	}
-	return none
+	delete(x.index, string(wanted))
+	return x.entries[i].at
 }
 
 // key returns the keys of an entry.
-func (x *finder) key(r *run, entry jsondoc.Value) []byte {
-	var key []byte
-	for _, k := range x.keys {
-		if v, ok := r.payload.Get(entry, k.name); ok {
-			key = r.payload.AppendCanonical(key, v)
-		}
-		key = append(key, 0)
+func (x *finder) key(i int) []byte {
+	from := 0
+	if i > 0 {
+		from = x.entries[i-1].end
 	}
-	return key
+	return x.text[from:x.entries[i].end]
 }
