@@ -125,3 +125,18 @@ func TestForgedEntries(t *testing.T) {
 		})
 	}
 }
+
+// Lists in lists that become maps, in an order that maps do not hold, were converted twice at each level.
+func TestDeepListsToMaps(t *testing.T) {
+	const depth = 24
+	lists, mappings, rules := `{type: string}`, `{type: string}`, ""
+	in := `"x"`
+	for i := range depth {
+		lists = `{type: array, items: {type: object, properties: {k: {type: string}, v: ` + lists + `}}}`
+		mappings = `{type: object, additionalProperties: {type: object, properties: {v: ` + mappings + `}}}`
+		rules += fmt.Sprintf("  - listToMap: {list: 'v%s', key: k, map: 'v%s'}\n", strings.Repeat("[].v", i), strings.Repeat("[*].v", i))
+		in = `[{"k":"b","v":` + in + `},{"k":"a"}]`
+	}
+	p := compile(t, between("  rules:\n"+rules, "v: "+lists, "v: "+mappings))
+	costtest.Within(t, time.Second, func() { returns(t, p, "v1", `{"v":`+in+`}`) })
+}
