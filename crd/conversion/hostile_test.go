@@ -140,3 +140,26 @@ func TestDeepListsToMaps(t *testing.T) {
 	p := compile(t, between("  rules:\n"+rules, "v: "+lists, "v: "+mappings))
 	costtest.Within(t, time.Second, func() { returns(t, p, "v1", `{"v":`+in+`}`) })
 }
+
+// What CEL expressions may cost is bounded for the object, not for each item of a list.
+func TestCELCostOfObject(t *testing.T) {
+	const ten = "[1,2,3,4,5,6,7,8,9,10]"
+	for name, expression := range map[string]string{
+		"each within the limit": fmt.Sprintf("%[1]s.all(a, %[1]s.all(a, %[1]s.all(a, %[1]s.all(a, a < 11)))) ? self.x : self.x", ten),
+		"each beyond the limit": fmt.Sprintf("%[1]s.all(a, %[1]s.all(a, %[1]s.all(a, %[1]s.all(a, %[1]s.all(a, %[1]s.all(a, a < 11)))))) ? self.x : self.x", ten),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := compile(t, between("  rules:\n  - cel: {from: 'l[].x', to: 'l[].z', value: '"+expression+"', back: self.z}\n",
+				"l: {type: array, items: {type: object, properties: {x: {type: string}}}}", "l: {type: array, items: {type: object, properties: {z: {type: string}}}}"))
+			in := object(t, "v1", `{"l":[{"x":"a"}`+strings.Repeat(`,{"x":"a"}`, 5000)+`]}`)
+			var err error
+			costtest.Within(t, 20*time.Second, func() { _, err = p.Convert(nil, []byte(in), "v2") })
+			if err == nil || !strings.Contains(err.Error(), `converting "w" from v1 to v2 failed: the CEL expressions of the conversion rules cost more than`) {
+				t.Error(err)
+			}
+		})
+	}
+	p := compile(t, between("  rules:\n  - cel: {from: 'l[].x', to: 'l[].z', value: 'self.x + 1', back: 'self.z - 1'}\n",
+		"l: {type: array, items: {type: object, properties: {x: {type: integer}}}}", "l: {type: array, items: {type: object, properties: {z: {type: integer}}}}"))
+	returns(t, p, "v1", `{"l":[{"x":1}`+strings.Repeat(`,{"x":1}`, 20_000)+`]}`)
+}

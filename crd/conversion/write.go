@@ -314,7 +314,7 @@ func (r *run) checkList(o *output, at int, made []byte) {
 		return // conversion has written it
 	}
 	defer doc.Release()
-	back := newRun(doc, nil)
+	back := newRun(doc, r.budget)
 	defer back.release()
 	back.pure = true
 	again := back.pureValue(o.back)
