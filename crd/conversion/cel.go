@@ -24,7 +24,7 @@ const (
 
 var language = sync.OnceValues(func() (*cel.Env, error) {
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).NewExpressionsEnv()
-	return base.Extend(cel.Variable("self", cel.DynType))
+	return base.Extend(cel.Variable("self", cel.DynType), cel.CustomTypeAdapter(ordering{base.CELTypeAdapter()}))
 })
 
 // calculation evaluates an expression for each field. Expressions see nothing but the fields of their group: what
@@ -98,7 +98,7 @@ func newCalculation(expressions []string, from, to []*field) (transform, error) 
 		if issues.Err() != nil {
 			return nil, fmt.Errorf("CEL expression %q: %w", text, issues.Err())
 		}
-		program, err := env.Program(checked, cel.CostLimit(maxCost))
+		program, err := env.Program(checked, cel.CostLimit(maxCost), cel.CustomDecoratorV2(orderResults))
 		if err != nil {
 			return nil, fmt.Errorf("CEL expression %q: %w", text, err)
 		}

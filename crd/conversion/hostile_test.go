@@ -163,3 +163,32 @@ func TestCELCostOfObject(t *testing.T) {
 		"l: {type: array, items: {type: object, properties: {x: {type: integer}}}}", "l: {type: array, items: {type: object, properties: {z: {type: integer}}}}"))
 	returns(t, p, "v1", `{"l":[{"x":1}`+strings.Repeat(`,{"x":1}`, 20_000)+`]}`)
 }
+
+// A conversion is a function of the object, also where CEL visits a map.
+func TestCELVisitsMapsInOrder(t *testing.T) {
+	for _, expression := range []string{
+		`self.m.map(k, k + self.m[k])`,
+		`self.m.transformList(k, v, k + v)`,
+		`self.m.transformMap(k, v, v).map(k, k)`,
+		`{"a": {"x": self.m, "y": self.m}}.map(k, k)`,
+		`{"d": self.m, "c": self.m, "b": self.m, "a": self.m}.map(k, k)`,
+		`[self.m].map(x, x.map(k, k))[0]`,
+		`(self.m.size() > 1 ? self.m.transformMap(k, v, v) : self.m).filter(k, true)`,
+		`self.m.transformMap(k, v, {k: v, dyn("z"): v, dyn("x"): v, dyn("w"): v}).transformList(k, v, v.map(x, x).join("/"))`,
+	} {
+		t.Run(expression, func(t *testing.T) {
+			p := compile(t, between("  rules:\n  - cel: {from: m, to: l, value: '"+expression+"'}\n",
+				"m: {type: object, additionalProperties: {type: string}}", "l: {type: array, items: {type: string}}"))
+			in := object(t, "v1", `{"m":{"d":"4","a":"1","c":"3","b":"2"}}`)
+			first := convert(t, p, in, "v2")
+			if !strings.Contains(first, `"l":["`) {
+				t.Fatal(first)
+			}
+			for range 50 {
+				if again := convert(t, p, in, "v2"); again != first {
+					t.Fatalf("%s\nthen %s", first, again)
+				}
+			}
+		})
+	}
+}
