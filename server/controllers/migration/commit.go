@@ -11,6 +11,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 const (
@@ -20,8 +22,6 @@ const (
 	maxOps, batchBytes = 128, 512 << 10
 	// reserved are the operations for the progress, the list of quarantined objects and the CRD.
 	reserved = 4
-	// largeImage is from which size on a pre-image is stored by a transaction of its own.
-	largeImage = 512 << 10
 	// maxTries bounds how often a batch is tried whose objects change all the time.
 	maxTries = 16
 )
@@ -47,7 +47,7 @@ func (j *job) store(ctx context.Context, p page) error {
 				continue
 			}
 			more := len(one.fresh)
-			if perObject == 2 && len(one.raw) < largeImage {
+			if perObject == 2 && !one.apart() {
 				more += len(one.raw)
 			}
 			if ops > 0 && (ops+perObject > j.throttle.batch(perObject) || size+more > batchBytes) {
@@ -66,6 +66,13 @@ func (j *job) store(ctx context.Context, p page) error {
 	return nil
 }
 
+// apart reports whether the pre-image of an object is stored by a transaction of its own: with the object it could be more
+// than etcd accepts.
+func (one *item) apart() bool { return len(one.raw)+len(one.fresh) > batchBytes }
+
+// errTooLarge is why an object is left that etcd does not accept: defaults and conversion may make it larger than it was.
+var errTooLarge = errors.New("rewritten, it is larger than etcd accepts: make it smaller")
+
 // commit writes a batch. It reads objects again that have changed since they were read.
 func (j *job) commit(ctx context.Context, batch []item) error {
 	for range maxTries {
@@ -80,6 +87,15 @@ func (j *job) commit(ctx context.Context, batch []item) error {
 		changed, err := j.attempt(ctx, batch, next, quarantined)
 		switch {
 		case errors.Is(err, errRetry):
+			continue
+		case store.TooLarge(err):
+			if len(batch) > 1 {
+				if err := j.commit(ctx, batch[:len(batch)/2]); err != nil {
+					return err
+				}
+				return j.commit(ctx, batch[len(batch)/2:])
+			}
+			batch[0].fresh, batch[0].err = nil, errTooLarge
 			continue
 		case err != nil || len(changed) == 0:
 			return err
@@ -247,7 +263,7 @@ func keepLease(lease int64) []clientv3.OpOption {
 // storeLarge has stored them.
 func (j *job) preimage(one *item) clientv3.Op {
 	data := one.raw
-	if len(data) >= largeImage {
+	if one.apart() {
 		data = nil
 	}
 	return clientv3.OpPut(j.key(preimageFolder, string(j.uid))+"/"+one.name, string(data), sameLease(one.lease)...)
@@ -258,7 +274,7 @@ func (j *job) preimage(one *item) clientv3.Op {
 func (j *job) storeLarge(ctx context.Context, batch []item) error {
 	for i := range batch {
 		one := &batch[i]
-		if one.fresh == nil || len(one.raw) < largeImage {
+		if one.fresh == nil || !one.apart() {
 			continue
 		}
 		t := j.begin()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/controllers/crdcontroller"
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 // undo puts pre-images back where the object is still as the migration wrote it.
@@ -217,6 +218,10 @@ func (j *job) putBack(ctx context.Context, batch []item) error {
 		}
 		t.done = append(t.done, put...)
 		changed, err := j.send(ctx, t, at, next)
+		if store.TooLarge(err) && len(batch) == 1 && batch[0].err == nil {
+			batch[0].err = errors.New("its pre-image is larger than etcd accepts")
+			continue
+		}
 		if err != nil {
 			return err
 		}
