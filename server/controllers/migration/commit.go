@@ -48,7 +48,7 @@ func (j *job) store(ctx context.Context, p page) error {
 			}
 			more := len(one.fresh)
 			if perObject == 2 && !one.apart() {
-				more += len(one.raw)
+				more += len(one.image)
 			}
 			if ops > 0 && (ops+perObject > j.throttle.batch(perObject) || size+more > batchBytes) {
 				break
@@ -68,7 +68,7 @@ func (j *job) store(ctx context.Context, p page) error {
 
 // apart reports whether the pre-image of an object is stored by a transaction of its own: with the object it could be more
 // than etcd accepts.
-func (one *item) apart() bool { return len(one.raw)+len(one.fresh) > batchBytes }
+func (one *item) apart() bool { return len(one.image)+len(one.fresh) > batchBytes }
 
 // errTooLarge is why an object is left that etcd does not accept: defaults and conversion may make it larger than it was.
 var errTooLarge = errors.New("rewritten, it is larger than etcd accepts: make it smaller")
@@ -259,10 +259,10 @@ func keepLease(lease int64) []clientv3.OpOption {
 	return []clientv3.OpOption{clientv3.WithIgnoreLease()}
 }
 
-// preimage is the write of an object's bytes before the rewrite. An empty one says that
+// preimage is the write of an object as it was before the rewrite. An empty one says that
 // storeLarge has stored them.
 func (j *job) preimage(one *item) clientv3.Op {
-	data := one.raw
+	data := one.image
 	if one.apart() {
 		data = nil
 	}
@@ -278,7 +278,7 @@ func (j *job) storeLarge(ctx context.Context, batch []item) error {
 			continue
 		}
 		t := j.begin()
-		t.done = append(t.done, clientv3.OpPut(j.key(largeFolder, string(j.uid))+"/"+one.name, string(one.raw), sameLease(one.lease)...))
+		t.done = append(t.done, clientv3.OpPut(j.key(largeFolder, string(j.uid))+"/"+one.name, string(one.image), sameLease(one.lease)...))
 		if _, err := j.send(ctx, t, nil, j.progress); err != nil {
 			return err
 		}
