@@ -24,7 +24,7 @@ func (j *job) undo(ctx context.Context) error {
 	p := &j.progress
 	if p.Phase != undoing {
 		if text := j.hindrance(); text != "" {
-			return j.hinder(ctx, text)
+			return j.hinder(ctx, reasonNoImages, text)
 		}
 		if p.Phase == rewriting && p.Migrated == 0 {
 			return j.end(ctx, undone, "")
@@ -35,7 +35,7 @@ func (j *job) undo(ctx context.Context) error {
 		}
 	}
 	if text := j.missing(); text != "" {
-		return j.hinder(ctx, text)
+		return j.hinder(ctx, reasonUndoWaits, text)
 	}
 	if err := j.extend(ctx); err != nil {
 		return err
@@ -83,9 +83,9 @@ func (j *job) missing() string {
 }
 
 // hinder writes why the undo does not go on. It is tried again later.
-func (j *job) hinder(ctx context.Context, text string) error {
+func (j *job) hinder(ctx context.Context, reason, text string) error {
 	err := j.write(ctx, func(status *svmv1.StorageVersionMigrationStatus) {
-		set(status, undoneCondition, metav1.ConditionFalse, reasonUndoWaits, text)
+		set(status, undoneCondition, metav1.ConditionFalse, reason, text)
 	})
 	if err != nil {
 		return err

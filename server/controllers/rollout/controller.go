@@ -249,6 +249,9 @@ func (c *Config) migrate(ctx context.Context, r *rollout, name string) error {
 	if err != nil {
 		return err
 	}
+	if !r.owns(m) {
+		return wait("StorageVersionMigration %s is not of this rollout; delete it, and the rollout goes on", name)
+	}
 	switch state, message := conditionOf(m); state {
 	case "Succeeded":
 		return nil

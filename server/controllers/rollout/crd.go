@@ -145,18 +145,27 @@ func migrationOf(r *rollout, crd *unstructured.Unstructured, name string) *unstr
 	return m
 }
 
+// owns reports whether the rollout has created a migration. One of the same name may be of a user, or of a rollout that was
+// deleted, and for other objects.
+func (r *rollout) owns(m *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(m.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == r.UID })
+}
+
 // conditionOf returns the condition that a migration is in, and its message.
 func conditionOf(m *unstructured.Unstructured) (state, message string) {
 	list, _, _ := unstructured.NestedSlice(m.Object, "status", "conditions")
 	found := map[string]string{}
 	for _, item := range list {
-		if c, ok := item.(map[string]any); ok && c["status"] == "True" {
+		if c, ok := item.(map[string]any); ok && (c["status"] == "True" || c["reason"] == noPreimages) {
 			text, _ := c["message"].(string)
 			kind, _ := c["type"].(string)
+			if c["reason"] == noPreimages {
+				kind = noPreimages
+			}
 			found[kind] = text
 		}
 	}
-	for _, kind := range []string{"Undone", "Succeeded", "Failed", "Running"} {
+	for _, kind := range []string{"Undone", noPreimages, "Succeeded", "Failed", "Running"} {
 		if text, ok := found[kind]; ok {
 			return kind, text
 		}
