@@ -178,6 +178,44 @@ func TestRolloutOfChangedCRD(t *testing.T) {
 	reaches(t, client, rollout.Failed, "the CRD was changed by others")
 }
 
+// A spec that others have applied without the rules is not the one that the rollout has planned: the backfill would prune
+// what the rules convert.
+func TestRolloutNeedsItsRules(t *testing.T) {
+	t.Parallel()
+	client := sites(t, "  gates: [Expand]\n")
+	reaches(t, client, rollout.Expand, "Expand waits for approval: ")
+	before := specOf(t, client.Resource(siteBefore).Namespace("default"), "s1")
+	crd, err := client.Resource(crdResource).Get(t.Context(), "sites.example.com", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd.Object["spec"] = fromYAML(t, fmt.Sprintf(siteCRD, fmt.Sprintf(siteV1alpha1, false)+", "+siteV1)).Object
+	if _, err := client.Resource(crdResource).Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	patchRollout(t, client, `{"spec":{"approvals":["Expand"]}}`)
+	reaches(t, client, rollout.Failed, "the CRD was changed by others")
+	if got := specOf(t, client.Resource(siteBefore).Namespace("default"), "s1"); got != before {
+		t.Errorf("%s, before %s", got, before)
+	}
+}
+
+// A CRD that was deleted and created again is another one, whatever its generation.
+func TestRolloutOfAnotherCRD(t *testing.T) {
+	t.Parallel()
+	client := sites(t, "  gates: [Expand]\n")
+	reaches(t, client, rollout.Expand, "Expand waits for approval: ")
+	if _, err := client.Resource(crdResource).Patch(t.Context(), "sites.example.com", types.MergePatchType, []byte(`{"metadata":{"annotations":{"espalier.dev/allow-deletion":"true"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Resource(crdResource).Delete(t.Context(), "sites.example.com", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	createIn(t, client.Resource(crdResource), "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: sites.example.com}\nspec: "+fmt.Sprintf(siteCRD, fmt.Sprintf(siteV1alpha1, true)))
+	patchRollout(t, client, `{"spec":{"approvals":["Expand"]}}`)
+	reaches(t, client, rollout.Failed, "the CRD was deleted and created again")
+}
+
 // Without pre-images, objects go back by conversion.
 func TestRolloutUndoneWithoutPreimages(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ func (c *Config) undo(ctx context.Context, r *rollout, s *status) error {
 		}
 		s.Step = restored
 	case s.Step == restored:
-		if err := c.migrate(ctx, r, s.Migration+"-undo"); err != nil {
+		if err := c.migrate(ctx, r, s, s.Migration+"-undo"); err != nil {
 			return err
 		}
 		s.Step = migrated
