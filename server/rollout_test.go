@@ -59,8 +59,8 @@ func succeeds(t *testing.T, what string, try func() error) {
 }
 
 // sites starts a server with a CRD in its first version, two objects, and a rollout to another
-// version.
-func sites(t *testing.T) dynamic.Interface {
+// version. more are lines of its spec.
+func sites(t *testing.T, more ...string) dynamic.Interface {
 	t.Helper()
 	client := start(t).dynamic(t)
 	createIn(t, client.Resource(crdResource), "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: sites.example.com}\nspec: "+fmt.Sprintf(siteCRD, fmt.Sprintf(siteV1alpha1, true)))
@@ -70,7 +70,7 @@ func sites(t *testing.T) dynamic.Interface {
 	}
 	createIn(t, client.Resource(rollout.Resource), "apiVersion: espalier.dev/v1alpha1\nkind: CRDRollout\nmetadata: {name: to-v1}\nspec:\n  crd: sites.example.com\n"+
 		"  expand: {annotations: {conversion.espalier.dev/rules: '"+rules+"'}, spec: "+fmt.Sprintf(siteCRD, fmt.Sprintf(siteV1alpha1, false)+", "+siteV1)+"}\n"+
-		"  contract: {spec: "+fmt.Sprintf(siteCRD, siteV1)+"}\n")
+		"  contract: {spec: "+fmt.Sprintf(siteCRD, siteV1)+"}\n"+strings.Join(more, ""))
 	return client
 }
 
@@ -176,4 +176,75 @@ func TestRolloutOfChangedCRD(t *testing.T) {
 	}
 	patchRollout(t, client, `{"spec":{"approvals":["Contract"]}}`)
 	reaches(t, client, rollout.Failed, "the CRD was changed by others")
+}
+
+// A spec that others have applied without the rules is not the one that the rollout has planned: the backfill would prune
+// what the rules convert.
+func TestRolloutNeedsItsRules(t *testing.T) {
+	t.Parallel()
+	client := sites(t, "  gates: [Expand]\n")
+	reaches(t, client, rollout.Expand, "Expand waits for approval: ")
+	before := specOf(t, client.Resource(siteBefore).Namespace("default"), "s1")
+	crd, err := client.Resource(crdResource).Get(t.Context(), "sites.example.com", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd.Object["spec"] = fromYAML(t, fmt.Sprintf(siteCRD, fmt.Sprintf(siteV1alpha1, false)+", "+siteV1)).Object
+	if _, err := client.Resource(crdResource).Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	patchRollout(t, client, `{"spec":{"approvals":["Expand"]}}`)
+	reaches(t, client, rollout.Failed, "the CRD was changed by others")
+	if got := specOf(t, client.Resource(siteBefore).Namespace("default"), "s1"); got != before {
+		t.Errorf("%s, before %s", got, before)
+	}
+}
+
+// A CRD that was deleted and created again is another one, whatever its generation.
+func TestRolloutOfAnotherCRD(t *testing.T) {
+	t.Parallel()
+	client := sites(t, "  gates: [Expand]\n")
+	reaches(t, client, rollout.Expand, "Expand waits for approval: ")
+	if _, err := client.Resource(crdResource).Patch(t.Context(), "sites.example.com", types.MergePatchType, []byte(`{"metadata":{"annotations":{"espalier.dev/allow-deletion":"true"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Resource(crdResource).Delete(t.Context(), "sites.example.com", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	createIn(t, client.Resource(crdResource), "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: sites.example.com}\nspec: "+fmt.Sprintf(siteCRD, fmt.Sprintf(siteV1alpha1, true)))
+	patchRollout(t, client, `{"spec":{"approvals":["Expand"]}}`)
+	reaches(t, client, rollout.Failed, "the CRD was deleted and created again")
+}
+
+// Without pre-images, objects go back by conversion.
+func TestRolloutUndoneWithoutPreimages(t *testing.T) {
+	t.Parallel()
+	client := sites(t, "  keepPreimages: 0s\n")
+	before := specOf(t, client.Resource(siteBefore).Namespace("default"), "s1")
+	reaches(t, client, rollout.Contract, "Contract waits for approval: ")
+	patchRollout(t, client, `{"spec":{"undo":true}}`)
+	reaches(t, client, rollout.Undone, "")
+	if got := specOf(t, client.Resource(siteBefore).Namespace("default"), "s1"); got != before {
+		t.Errorf("%s, before %s", got, before)
+	}
+}
+
+// A migration of the same name that the rollout has not created is left alone: its undo would change other objects.
+func TestRolloutLeavesOtherMigrations(t *testing.T) {
+	t.Parallel()
+	client := sites(t, "  gates: [Backfill]\n")
+	reaches(t, client, rollout.Backfill, "Backfill waits for approval: ")
+	migrations := schema.GroupVersionResource{Group: "storagemigration.k8s.io", Version: "v1", Resource: "storageversionmigrations"}
+	createIn(t, client.Resource(migrations), "{apiVersion: storagemigration.k8s.io/v1, kind: StorageVersionMigration, metadata: {name: rollout-to-v1, annotations: {migration.espalier.dev/keep-preimages: 1h}}, spec: {resource: {group: '', resource: configmaps}}}")
+	patchRollout(t, client, `{"spec":{"approvals":["Backfill"]}}`)
+	reaches(t, client, rollout.Backfill, "StorageVersionMigration rollout-to-v1 is not of this rollout")
+	patchRollout(t, client, `{"spec":{"undo":true}}`)
+	reaches(t, client, rollout.Undone, "")
+	m, err := client.Resource(migrations).Get(t.Context(), "rollout-to-v1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.GetAnnotations()["migration.espalier.dev/undo"] != "" {
+		t.Error("the rollout has undone it")
+	}
 }

@@ -24,7 +24,7 @@ const (
 
 var language = sync.OnceValues(func() (*cel.Env, error) {
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).NewExpressionsEnv()
-	return base.Extend(cel.Variable("self", cel.DynType))
+	return base.Extend(cel.Variable("self", cel.DynType), cel.CustomTypeAdapter(ordering{base.CELTypeAdapter()}))
 })
 
 // calculation evaluates an expression for each field. Expressions see nothing but the fields of their group: what
@@ -98,7 +98,7 @@ func newCalculation(expressions []string, from, to []*field) (transform, error) 
 		if issues.Err() != nil {
 			return nil, fmt.Errorf("CEL expression %q: %w", text, issues.Err())
 		}
-		program, err := env.Program(checked, cel.CostLimit(maxCost))
+		program, err := env.Program(checked, cel.CostLimit(maxCost), cel.CustomDecoratorV2(orderResults))
 		if err != nil {
 			return nil, fmt.Errorf("CEL expression %q: %w", text, err)
 		}
@@ -107,7 +107,7 @@ func newCalculation(expressions []string, from, to []*field) (transform, error) 
 	return c, nil
 }
 
-func (c calculation) apply(buf []byte, in, out [][]byte) []byte {
+func (c calculation) apply(b *budget, buf []byte, in, out [][]byte) []byte {
 	var self any = map[string]any{}
 	for i, names := range c.inputs {
 		if in[i] == nil {
@@ -135,19 +135,25 @@ func (c calculation) apply(buf []byte, in, out [][]byte) []byte {
 		at[names[len(names)-1]] = value
 	}
 	for i, program := range c.programs {
-		out[i] = c.evaluate(&buf, program, self, c.outputs[i])
+		if b.exceeded {
+			return buf
+		}
+		out[i] = c.evaluate(b, &buf, program, self, c.outputs[i])
 	}
 	return buf
 }
 
 // evaluate returns nothing if the expression fails, or has a value of another type than the field.
-func (c calculation) evaluate(buf *[]byte, program cel.Program, self any, to *field) (raw []byte) {
+func (c calculation) evaluate(b *budget, buf *[]byte, program cel.Program, self any, to *field) (raw []byte) {
 	defer func() {
 		if recover() != nil { // CEL panics on some values: maps whose keys are bytes, for example
 			raw = nil
 		}
 	}()
-	result, _, err := program.Eval(map[string]any{"self": self})
+	result, details, err := program.Eval(map[string]any{"self": self})
+	if cost := details.ActualCost(); cost != nil {
+		b.spend(*cost)
+	}
 	if err != nil || result == nil || types.IsUnknownOrError(result) {
 		return nil
 	}
@@ -164,6 +170,12 @@ func (c calculation) evaluate(buf *[]byte, program cel.Program, self any, to *fi
 	raw = next[from:len(next):len(next)]
 	if !to.kinds().Has(kindOf(raw)) || raw[0] == 'n' || to.scalar() == "integer" && !isInteger(raw) {
 		return nil
+	}
+	if raw[0] == '{' || raw[0] == '[' {
+		// What the server would prune of it would make it look changed, and what was saved would not come back.
+		var all [1][]byte
+		conforming{to.schema}.apply(b, nil, [][]byte{raw}, all[:])
+		return all[0]
 	}
 	return raw
 }

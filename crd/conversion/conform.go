@@ -8,7 +8,7 @@ import (
 // identity keeps a value.
 type identity struct{}
 
-func (identity) apply(buf []byte, in, out [][]byte) []byte {
+func (identity) apply(_ *budget, buf []byte, in, out [][]byte) []byte {
 	out[0] = in[0]
 	return buf
 }
@@ -16,7 +16,7 @@ func (identity) apply(buf []byte, in, out [][]byte) []byte {
 // conforming keeps a value that a server with the schema keeps as it is.
 type conforming struct{ schema *syntax.Schema }
 
-func (c conforming) apply(buf []byte, in, out [][]byte) []byte {
+func (c conforming) apply(_ *budget, buf []byte, in, out [][]byte) []byte {
 	if in[0] == nil {
 		return buf
 	}

@@ -162,6 +162,7 @@ func (c *compiler) pair(where string, r *conversion, p *pairing) {
 		}
 	}
 	c.declare(where, r, p)
+	p.nested()
 	p.mates(a.root, b.root)
 	p.inContext()
 	for _, s := range p.sides {
@@ -201,6 +202,10 @@ func (c *compiler) declare(where string, r *conversion, p *pairing) {
 				f, err := p.claim(side, path)
 				if err != nil {
 					c.invalid("%s.%s: %v", where, word, err)
+					continue
+				}
+				if f.entry() {
+					c.invalid("%s.%s: %s of %s has no place in the list or map without its value: write %s", where, word, f.path(), version, f.parent.path())
 					continue
 				}
 				f.fate = to

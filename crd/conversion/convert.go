@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/espalier-dev/espalier/internal/jsondoc"
@@ -8,7 +9,9 @@ import (
 
 // convert appends the object in the target version.
 func (d *direction) convert(dst []byte, doc *jsondoc.Doc) ([]byte, error) {
-	r := newRun(doc, nil)
+	size := doc.End(jsondoc.Root)
+	b := newBudget(size)
+	r := newRun(doc, &b)
 	defer r.release()
 	r.version = d.apiVersion
 	c := d.root
@@ -33,6 +36,9 @@ func (d *direction) convert(dst []byte, doc *jsondoc.Doc) ([]byte, error) {
 	r.saveNotes(&d.notes)
 	r.saved = append(r.saved, '}')
 	payload := r.merge(d, r.saved[saved:])
+	if b.exceeded {
+		return dst[:start], fmt.Errorf("the CEL expressions of the conversion rules cost more than %d for an object of %d bytes: make them cheaper, or the object smaller", newBudget(size).left, size)
+	}
 	metadata, err := r.metadata(&d.notes, node, payload)
 	if err != nil {
 		return dst[:start], err

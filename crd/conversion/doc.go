@@ -52,5 +52,6 @@
 //
 // A plan is immutable. The cost of a conversion is linear in the object, for a given plan: each value is read once,
 // lists without keys three times. Annotations are limited to 256 KiB together, as in API servers; rules are limited
-// in number, depth and size, CEL expressions in cost.
+// in number, depth and size, CEL expressions in cost: each evaluation, and all of a conversion in proportion to the object.
+// A conversion that costs more is an error.
 package conversion

@@ -131,6 +131,12 @@ func (f *field) child(name string) *field {
 	return f.children[i]
 }
 
+// entry reports whether the field is an item of a list or a value of a map. Only rules that make something of it keep its
+// place: it can be preserved, dropped or made of nothing only together with the list or map.
+func (f *field) entry() bool {
+	return f.parent != nil && (f.parent.kind == list || f.parent.kind == mapping)
+}
+
 // context returns the item, map value or object that the field is reached from by names alone.
 func (f *field) context() *field {
 	for f.parent != nil && f.parent.kind == object {

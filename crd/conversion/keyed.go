@@ -57,8 +57,7 @@ type part struct {
 // toMap appends a map made of a list.
 func (r *run) toMap(out []byte, o *output, at int, node jsondoc.Value) []byte {
 	start, from := len(out), len(r.saved)
-	find := r.byName(node)
-	made, parts, regular, ascending := r.parts(o.each, at, find, partly)
+	made, parts, regular := r.parts(o.each, at, r.byName(node))
 	slices.SortStableFunc(parts, func(a, b part) int { return bytes.Compare(a.key, b.key) })
 	out = append(out, '{')
 	for i, p := range parts {
@@ -78,32 +77,21 @@ func (r *run) toMap(out []byte, o *output, at int, node jsondoc.Value) []byte {
 		r.saved = r.saved[:from]
 		r.checkList(o, at, out[start:])
 		return out
-	case !ascending:
-		// The order of the items is something that a map cannot hold: save all keys.
-		r.saved = r.saved[:from]
-		made, _, _, _ = r.parts(o.each, at, find, entirely)
-		r.made = made[:0]
 	}
 	r.slots[at].from, r.slots[at].to = uint32(from), uint32(len(r.saved))
 	return out
 }
 
-// extent is which items of a list are saved.
-type extent uint8
-
-const (
-	partly   extent = iota // those that the map cannot hold entirely
-	entirely               // all, so that their order is saved
-)
-
-// parts converts the items of a list to values of a map, and saves what those cannot hold. It reports whether each
-// item has a key and a value, and whether the keys ascend.
-func (r *run) parts(c *context, at int, find func([]byte) jsondoc.Value, save extent) (made []byte, parts []part, regular, ascending bool) {
+// parts converts the items of a list to values of a map, and saves what those cannot hold. That the keys do not ascend is
+// something that a map cannot hold: then it saves all keys in their order. It reports whether each item has a key and a
+// value. Items are converted once: they may have lists that become maps, too.
+func (r *run) parts(c *context, at int, find func([]byte) jsondoc.Value) (made []byte, parts []part, regular bool) {
 	made, r.made = r.made[:0], nil // lists below have their own
-	regular, ascending = true, true
+	regular, ascending := true, true
 	v, from := r.slots[at].at, len(r.saved)
 	parts = make([]part, 0, r.doc.Len(v))
 	name := c.keys[0].own
+	var more []part // of what is saved: more than the key
 	for _, item := range r.doc.Items(v) {
 		k, ok := r.doc.Get(item, name)
 		if !ok || r.doc.Kind(k) != jsondoc.String {
@@ -125,14 +113,35 @@ func (r *run) parts(c *context, at int, find func([]byte) jsondoc.Value, save ex
 			parts = append(parts, part{key, n, len(made)})
 		}
 		r.saveEntry(c, f, from, end)
-		if save == entirely && len(r.saved) == end {
+		switch {
+		case r.pure:
+		case len(r.saved) > end:
+			more = append(more, part{from: end, to: len(r.saved)})
+		default:
 			r.saved = append(jsondoc.AppendString(append(r.saved, '{'), name), ':')
 			r.saved = append(r.doc.AppendCanonical(r.saved, k), '}')
 			r.settle(from, end, end)
 		}
 		r.leave(f)
 	}
-	return made, parts, regular, ascending
+	if ascending && !r.pure {
+		r.saved = keepOnly(r.saved, from, more)
+	}
+	return made, parts, regular
+}
+
+// keepOnly removes from the entries in saved[from:] all but some.
+func keepOnly(saved []byte, from int, some []part) []byte {
+	end := from
+	for _, p := range some {
+		entry := bytes.TrimPrefix(saved[p.from:p.to], []byte{','})
+		if end > from {
+			saved[end] = ','
+			end++
+		}
+		end += copy(saved[end:], entry)
+	}
+	return saved[:end]
 }
 
 // text returns the value of a string.
@@ -154,10 +163,12 @@ func (r *run) byName(node jsondoc.Value) func(key []byte) jsondoc.Value {
 		index[string(r.payload.Key(m.Key))] = m.Value
 	}
 	return func(key []byte) jsondoc.Value {
-		if v, ok := index[string(key)]; ok {
-			return v
+		v, ok := index[string(key)]
+		if !ok {
+			return none
 		}
-		return none
+		delete(index, string(key)) // users may write what was saved: an entry is read once, whatever the list has
+		return v
 	}
 }
 

@@ -111,6 +111,30 @@ func (p *pairing) inContext() {
 	}
 }
 
+// nested checks that no rule is about a part of a field that another rule converts, preserves or drops as a whole: the
+// whole is copied or calculated without a look at its parts, so that the part would have two fates or none.
+func (p *pairing) nested() {
+	for _, s := range p.sides {
+		p.partsOf(s, s.root, nil)
+	}
+}
+
+func (p *pairing) partsOf(s *side, f, whole *field) {
+	switch {
+	case whole == nil && (f.fate == grouped || f.fate == preserved || f.fate == lost):
+		whole = f
+	case whole != nil && f.fate != open && (f.fate != whole.fate || f.fate == grouped):
+		p.report("%s of %s is a part of %s, which another rule is about as a whole: convert its parts one by one, or only the whole", f.path(), s.version, whole.path())
+		return
+	}
+	for _, c := range f.children {
+		p.partsOf(s, c, whole)
+	}
+	if f.item != nil {
+		p.partsOf(s, f.item, whole)
+	}
+}
+
 func each(f *field, visit func(*field)) {
 	visit(f)
 	for _, c := range f.children {
@@ -146,7 +170,7 @@ func (p *pairing) account(side int, f *field, all bool, found []missing) []missi
 		if f.unknown && !all {
 			found = append(found, missing{side, f})
 		}
-	case f.fate == open && all:
+	case f.fate == open && all && !f.entry():
 		f.fate = preserved
 	case f.fate == open:
 		return append(found, missing{side, f})
@@ -164,6 +188,9 @@ func (p *pairing) account(side int, f *field, all bool, found []missing) []missi
 // propose says which rule would account for a field.
 func (p *pairing) propose(m missing, open []missing) string {
 	version, other := p.sides[m.side].version, p.sides[1-m.side]
+	if m.field.entry() {
+		return fmt.Sprintf("preserve: {%s: [%s]}, or a rule for the whole of it", version, m.field.parent.path())
+	}
 	path := m.field.path()
 	otherwise := fmt.Sprintf("preserve: {%s: [%s]}, or lost: {%s: [%s]}, or preserve: %s", version, path, version, path, everything)
 	near := spelling.Nearest(m.field.name, func(yield func(string) bool) {

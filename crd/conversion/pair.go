@@ -289,7 +289,7 @@ func (p *pairing) constant(r *constantRule) error {
 	if !f.kinds().Has(doc.Kind(jsondoc.Root)) {
 		return fmt.Errorf("the value of %s must be %s, but is %s", f.path(), f.describe(), doc.Kind(jsondoc.Root))
 	}
-	if f.in != "" {
+	if f.in != "" || f.entry() {
 		return fmt.Errorf("constant cannot set %s", f.path())
 	}
 	g := &group{constant: true}

@@ -37,7 +37,8 @@ const (
 type run struct {
 	doc     *jsondoc.Doc
 	payload *jsondoc.Doc // what was saved of the target version; nil if nothing was
-	pure    bool         // neither restore nor save: what rules alone make of a value
+	budget  *budget
+	pure    bool // neither restore nor save: what rules alone make of a value
 
 	slots []slot
 	cells [][]byte
@@ -55,9 +56,9 @@ type run struct {
 
 var runs = sync.Pool{New: func() any { return new(run) }}
 
-func newRun(doc, payload *jsondoc.Doc) *run {
+func newRun(doc *jsondoc.Doc, b *budget) *run {
 	r := runs.Get().(*run)
-	r.doc, r.payload, r.pure, r.metadataAt = doc, payload, false, -1
+	r.doc, r.payload, r.budget, r.pure, r.metadataAt = doc, nil, b, false, -1
 	return r
 }
 
@@ -69,7 +70,7 @@ func (r *run) release() {
 		return
 	}
 	clear(r.cells[:cap(r.cells)])
-	r.doc, r.payload, r.key = nil, nil, nil
+	r.doc, r.payload, r.budget, r.key = nil, nil, nil, nil
 	r.slots, r.cells, r.buf, r.saved, r.save, r.made = r.slots[:0], r.cells[:0], r.buf[:0], r.saved[:0], r.save[:0], r.made[:0]
 	runs.Put(r)
 }
@@ -176,7 +177,7 @@ func (r *run) groups(c *context, f frame, node jsondoc.Value) {
 		held := some || g.holder < 0 || r.slots[f.slots+int(g.holder)].at != none
 		restored := records != none && r.recall(g, records, in, out, held)
 		if !restored && some {
-			r.buf = g.forth.apply(r.buf, in, out)
+			r.buf = g.forth.apply(r.budget, r.buf, in, out)
 			fit(out, g.outputs)
 		}
 		if r.pure || !some && !restored {
@@ -198,7 +199,7 @@ func (r *run) comesBack(g *groupStep, in, out [][]byte) bool {
 		some = some || y != nil
 	}
 	if some {
-		r.buf = g.back.apply(r.buf, out, again)
+		r.buf = g.back.apply(r.budget, r.buf, out, again)
 		fit(again, g.inputs)
 	}
 	same := true

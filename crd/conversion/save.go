@@ -95,12 +95,21 @@ func (r *run) saveMember(c *member, s slot, base int) {
 		if r.saveObject(c, s, base) {
 			return
 		}
+	case r.saveParts(c, s):
+		return
+	}
+	r.saved = r.saved[:start]
+}
+
+// saveParts appends what has to be saved of a list or map. It reports false if that is nothing.
+func (r *run) saveParts(c *member, s slot) bool {
+	switch {
 	case s.state&whole != 0:
 		r.saved = append(r.saved, `{"digest":"`...)
 		r.saved = append(r.saved, r.saved[s.from:s.to]...)
 		r.saved = append(r.saved, `","value":`...)
 		r.saved = append(r.doc.AppendCanonical(r.saved, s.at), '}')
-		return
+		return true
 	case s.to > s.from:
 		opening, closing := byte('['), byte(']')
 		if c.kind == mapping {
@@ -109,9 +118,9 @@ func (r *run) saveMember(c *member, s slot, base int) {
 		r.saved = append(r.saved, opening)
 		r.saved = append(r.saved, r.saved[s.from:s.to]...)
 		r.saved = append(r.saved, closing)
-		return
+		return true
 	}
-	r.saved = r.saved[:start]
+	return false
 }
 
 // saveObject appends what has to be saved of an object. It reports false if that is nothing.
@@ -168,15 +177,24 @@ func (r *run) saveValue(c *context, f frame, from, end int, key []byte) {
 		return
 	}
 	start := len(r.saved)
-	r.saved = append(jsondoc.AppendString(r.saved, key), ":{"...)
-	n := len(r.saved)
-	r.saveContext(c, f)
-	if len(r.saved) == n {
+	r.saved = append(jsondoc.AppendString(r.saved, key), ':')
+	if !r.saveWhole(c, f) {
 		r.saved = r.saved[:end]
 		return
 	}
-	r.saved = append(r.saved, '}')
 	r.settle(from, end, start)
+}
+
+// saveWhole appends what has to be saved of the value of a context. It reports false if that is nothing.
+func (r *run) saveWhole(c *context, f frame) bool {
+	if c.read.kind == list || c.read.kind == mapping {
+		return r.saveParts(&c.read, r.slots[f.slots+int(c.read.slot)])
+	}
+	r.saved = append(r.saved, '{')
+	n := len(r.saved)
+	r.saveContext(c, f)
+	r.saved = append(r.saved, '}')
+	return len(r.saved) > n+1
 }
 
 // settle moves r.saved[start:] to end, after the entries that begin at from.
@@ -196,27 +214,45 @@ func (r *run) settle(from, end, start int) {
 	r.saved = r.saved[:end+1+size]
 }
 
-// finder finds what was saved of items by their keys. Items mostly are in the order in which they were saved.
+// finder finds what was saved of items by their keys. Items mostly are in the order in which they were saved. Users may
+// write what was saved: the keys of an entry are read once, and an entry is found once.
 type finder struct {
-	keys  []keyPair
-	node  jsondoc.Value
-	next  jsondoc.Value
-	index map[string]jsondoc.Value
+	keys    []keyPair
+	entries []entry // in their order
+	text    []byte  // their keys
+	next    int
+	index   map[string]int // of those that are not found yet
+}
+
+type entry struct {
+	at  jsondoc.Value
+	end int // of its keys in text
 }
 
 func (r *run) finder(c *context, node jsondoc.Value) finder {
-	f := finder{keys: c.keys, node: node}
+	x := finder{keys: c.keys}
 	if node == none || r.payload.Kind(node) != jsondoc.Array {
-		f.node = none
-		return f
+		return x
 	}
-	f.next = node + 1
-	return f
+	x.entries = make([]entry, 0, r.payload.Len(node))
+	for _, e := range r.payload.Items(node) {
+		if r.payload.Kind(e) != jsondoc.Object {
+			continue
+		}
+		for _, k := range x.keys {
+			if v, ok := r.payload.Get(e, k.name); ok {
+				x.text = r.payload.AppendCanonical(x.text, v)
+			}
+			x.text = append(x.text, 0)
+		}
+		x.entries = append(x.entries, entry{e, len(x.text)})
+	}
+	return x
 }
 
 // entry returns what was saved of the item in the frame.
 func (x *finder) entry(r *run, f frame) jsondoc.Value {
-	if x.node == none {
+	if x.next >= len(x.entries) && x.index == nil {
 		return none
 	}
 	var wanted []byte
@@ -226,36 +262,29 @@ func (x *finder) entry(r *run, f frame) jsondoc.Value {
 		}
 		wanted = append(wanted, 0)
 	}
-	if x.next < r.payload.Next(x.node) && bytes.Equal(wanted, x.key(r, x.next)) {
-		found := x.next
-		x.next = r.payload.Next(found)
-		return found
+	if x.index == nil && bytes.Equal(wanted, x.key(x.next)) {
+		x.next++
+		return x.entries[x.next-1].at
 	}
 	if x.index == nil {
-		x.index = map[string]jsondoc.Value{}
-		for _, e := range r.payload.Items(x.node) {
-			if k := string(x.key(r, e)); r.payload.Kind(e) == jsondoc.Object {
-				if _, known := x.index[k]; !known {
-					x.index[k] = e
-				}
-			}
+		x.index = make(map[string]int, len(x.entries)-x.next)
+		for i := len(x.entries) - 1; i >= x.next; i-- {
+			x.index[string(x.key(i))] = i
 		}
 	}
-	if found, ok := x.index[string(wanted)]; ok {
-		x.next = r.payload.Next(found)
-		return found
+	i, ok := x.index[string(wanted)]
+	if !ok {
+		return none
 	}
-	return none
+	delete(x.index, string(wanted))
+	return x.entries[i].at
 }
 
 // key returns the keys of an entry.
-func (x *finder) key(r *run, entry jsondoc.Value) []byte {
-	var key []byte
-	for _, k := range x.keys {
-		if v, ok := r.payload.Get(entry, k.name); ok {
-			key = r.payload.AppendCanonical(key, v)
-		}
-		key = append(key, 0)
+func (x *finder) key(i int) []byte {
+	from := 0
+	if i > 0 {
+		from = x.entries[i-1].end
 	}
-	return key
+	return x.text[from:x.entries[i].end]
 }

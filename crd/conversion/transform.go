@@ -12,13 +12,38 @@ import (
 // saves the input.
 type transform interface {
 	// apply sets out. Its bytes may be those of in, or appended to buf, which it returns.
-	apply(buf []byte, in, out [][]byte) []byte
+	apply(b *budget, buf []byte, in, out [][]byte) []byte
+}
+
+// budget is what the CEL expressions of one conversion may cost. An expression is evaluated for each item of a list: a
+// bound for each evaluation bounds nothing.
+type budget struct {
+	left     uint64
+	exceeded bool
+}
+
+// Costs are in the units of CEL rules of schemas.
+const (
+	// costOfObject and costOfByte are what an object may cost in addition to its first evaluations: in proportion to its
+	// size, as all of a conversion.
+	costOfObject, costOfByte = maxCost, 10
+)
+
+func newBudget(size int) budget { return budget{left: costOfObject + costOfByte*uint64(size)} } //nolint:gosec // sizes are not negative
+
+// spend takes a cost from the budget.
+func (b *budget) spend(cost uint64) {
+	if cost > b.left {
+		b.left, b.exceeded = 0, true
+		return
+	}
+	b.left -= cost
 }
 
 // wrapper makes a list of one value.
 type wrapper struct{}
 
-func (wrapper) apply(buf []byte, in, out [][]byte) []byte {
+func (wrapper) apply(_ *budget, buf []byte, in, out [][]byte) []byte {
 	if in[0] == nil {
 		return buf
 	}
@@ -31,7 +56,7 @@ func (wrapper) apply(buf []byte, in, out [][]byte) []byte {
 // unwrapper takes the first item of a list.
 type unwrapper struct{}
 
-func (unwrapper) apply(buf []byte, in, out [][]byte) []byte {
+func (unwrapper) apply(_ *budget, buf []byte, in, out [][]byte) []byte {
 	if in[0] == nil {
 		return buf
 	}
@@ -52,7 +77,7 @@ type splitter struct {
 	numbers   []bool // which parts are integers
 }
 
-func (s splitter) apply(buf []byte, in, out [][]byte) []byte {
+func (s splitter) apply(_ *budget, buf []byte, in, out [][]byte) []byte {
 	if in[0] == nil || in[0][0] != '"' {
 		return buf
 	}
@@ -90,7 +115,7 @@ func (s splitter) apply(buf []byte, in, out [][]byte) []byte {
 // joiner is the inverse of splitter.
 type joiner splitter
 
-func (s joiner) apply(buf []byte, in, out [][]byte) []byte {
+func (s joiner) apply(_ *budget, buf []byte, in, out [][]byte) []byte {
 	var text []byte
 	for i, part := range in {
 		if part == nil {
@@ -122,7 +147,7 @@ func isInteger(raw []byte) bool {
 // enumeration maps scalars. What it does not list stays as it is.
 type enumeration map[string]string
 
-func (e enumeration) apply(buf []byte, in, out [][]byte) []byte {
+func (e enumeration) apply(_ *budget, buf []byte, in, out [][]byte) []byte {
 	if to, ok := e[string(in[0])]; ok && in[0] != nil {
 		from := len(buf)
 		buf = append(buf, to...)
@@ -136,7 +161,7 @@ func (e enumeration) apply(buf []byte, in, out [][]byte) []byte {
 // constant is a value in canonical JSON.
 type constant string
 
-func (c constant) apply(buf []byte, _, out [][]byte) []byte {
+func (c constant) apply(_ *budget, buf []byte, _, out [][]byte) []byte {
 	from := len(buf)
 	buf = append(buf, c...)
 	out[0] = buf[from:len(buf):len(buf)]
@@ -146,12 +171,12 @@ func (c constant) apply(buf []byte, _, out [][]byte) []byte {
 // nothing has no values: the inverse of a constant, and of a calculation in one way.
 type nothing struct{}
 
-func (nothing) apply(buf []byte, _, _ [][]byte) []byte { return buf }
+func (nothing) apply(_ *budget, buf []byte, _, _ [][]byte) []byte { return buf }
 
 // parser reads a number or boolean that is written in a string.
 type parser struct{ want func(jsondoc.Kind) bool }
 
-func (p parser) apply(buf []byte, in, out [][]byte) []byte {
+func (p parser) apply(_ *budget, buf []byte, in, out [][]byte) []byte {
 	if in[0] == nil || in[0][0] != '"' {
 		return buf
 	}
@@ -170,7 +195,7 @@ func (p parser) apply(buf []byte, in, out [][]byte) []byte {
 // printer writes a number or boolean in a string.
 type printer struct{}
 
-func (printer) apply(buf []byte, in, out [][]byte) []byte {
+func (printer) apply(_ *budget, buf []byte, in, out [][]byte) []byte {
 	if in[0] == nil {
 		return buf
 	}

@@ -61,14 +61,8 @@ func (r *run) value(out []byte, o *output, f frame, node jsondoc.Value, live boo
 	case keyName:
 		return jsondoc.AppendString(out, r.key)
 	case created:
-		if !live {
-			node = none
-		}
 		return r.object(out, o, f, node, live, s)
 	case paired:
-		if s.at == none {
-			node = none
-		}
 		return r.object(out, o, f, node, s.at != none, s)
 	}
 	if s.at == none {
@@ -98,7 +92,8 @@ func (r *run) value(out []byte, o *output, f frame, node jsondoc.Value, live boo
 	return r.values(out, o, at, node)
 }
 
-// object appends an object: with the values that it gets, or because the source has it, or because it was saved.
+// object appends an object: with the values that it gets, or because the source has it, or because it was saved. What was
+// saved of it counts only if it is live; objects below it, which rules have moved, may be live without it.
 func (r *run) object(out []byte, o *output, f frame, node jsondoc.Value, live bool, s *slot) []byte {
 	start := len(out)
 	out = append(out, '{')
@@ -117,6 +112,9 @@ func (r *run) object(out []byte, o *output, f frame, node jsondoc.Value, live bo
 	if s != nil {
 		at := f.slots + int(o.slot)
 		s = &r.slots[at] // writing what is below may have moved it
+	}
+	if !live {
+		node, members = none, none
 	}
 	scalar := s != nil && s.at != none && r.doc.Kind(s.at) != jsondoc.Object
 	if len(out) > start+1 {
@@ -148,6 +146,9 @@ func (r *run) object(out []byte, o *output, f frame, node jsondoc.Value, live bo
 // withUnknown appends the members of an object, with those that its schema does not specify among them.
 func (r *run) withUnknown(out []byte, o *output, f frame, node jsondoc.Value, live bool, s *slot) []byte {
 	doc, at := r.payload, node
+	if !live {
+		at = none
+	}
 	if o.unknown == carried {
 		doc, at = r.doc, none
 		if s != nil && s.at != none {
@@ -313,7 +314,7 @@ func (r *run) checkList(o *output, at int, made []byte) {
 		return // conversion has written it
 	}
 	defer doc.Release()
-	back := newRun(doc, nil)
+	back := newRun(doc, r.budget)
 	defer back.release()
 	back.pure = true
 	again := back.pureValue(o.back)

@@ -134,8 +134,12 @@ func AppendFloat(dst []byte, f float64) []byte {
 
 // AppendCanonical appends the canonical form of v.
 func (d *Doc) AppendCanonical(dst []byte, v Value) []byte {
-	w := Writer{doc: d, src: d.src, buf: dst}
 	start := d.tape[v].off
+	if cap(dst) == 0 {
+		size := int(d.tape[v].end - start) // a part of a document, not the room for all of it
+		dst = make([]byte, 0, size+size/8)
+	}
+	w := Writer{doc: d, src: d.src, buf: dst}
 	w.from, w.to = start, start
 	w.Value(v)
 	w.flush()

@@ -72,3 +72,17 @@ func TestNilsAreNull(t *testing.T) {
 		}
 	}
 }
+
+// The canonical form of a part of a document takes memory for the part: it was allocated for the whole document, so that
+// reading n parts took the square of n.
+func TestPartsTakeTheirOwnMemory(t *testing.T) {
+	doc, err := Parse([]byte(`{"large":"`+strings.Repeat("x", 1<<20)+`","small":[1,"a"]}`), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer doc.Release()
+	v, _ := doc.Get(Root, "small")
+	if got := doc.AppendCanonical(nil, v); string(got) != `[1,"a"]` || cap(got) > 64 {
+		t.Errorf("%s has room for %d bytes", got, cap(got))
+	}
+}

@@ -5,8 +5,9 @@
 //
 // # Invariants
 //
-// Requests are hostile: the size of a body, how many are read at a time, and the time for each are bounded. A request
-// changes nothing: an answer that is lost can be asked for again.
+// Requests are hostile: the size of a body, the memory for all bodies, how many are converted at a time, and the time for
+// each are bounded. A client that sends or reads slowly keeps no other from its turn. A request changes nothing: an answer
+// that is lost can be asked for again.
 //
 // Certificates are read again when their files change. If the new ones cannot be read, the old ones stay in use.
 package webhook

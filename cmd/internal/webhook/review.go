@@ -1,11 +1,13 @@
 package webhook
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/espalier-dev/espalier/internal/jsondoc"
 )
@@ -21,8 +23,10 @@ type Converter interface {
 const (
 	// maxBody bounds a review. API servers send all objects of a page in one review.
 	maxBody = 64 << 20
-	// maxReviews bounds the reviews that are in memory. More wait.
+	// maxReviews bounds the reviews that are converted at a time. More wait.
 	maxReviews = 8
+	// maxBodies bounds the bodies that are in memory. A request that does not fit is refused.
+	maxBodies = maxReviews * maxBody
 )
 
 // Handler answers conversion reviews.
@@ -30,6 +34,7 @@ type Handler struct {
 	kinds map[Kind]Converter
 	log   *slog.Logger
 	slots chan struct{}
+	held  atomic.Int64 // bytes of bodies
 }
 
 // NewHandler returns a handler for kinds.
@@ -44,18 +49,27 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "send a ConversionReview by POST", http.StatusMethodNotAllowed)
 		return
 	}
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	case <-r.Context().Done():
+	// A client that sends slowly holds what it has sent, and nobody else's turn.
+	reader := &bodyReader{Reader: http.MaxBytesReader(w, r.Body, maxBody), held: &h.held}
+	defer reader.release()
+	body, err := io.ReadAll(reader)
+	switch {
+	case errors.Is(err, errBusy):
+		h.refuse(w, http.StatusServiceUnavailable, err.Error())
 		return
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
+	case err != nil:
 		h.refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("read the ConversionReview: %v", err))
 		return
 	}
-	answer, err := h.Review(body)
+	select {
+	case h.slots <- struct{}{}:
+	case <-r.Context().Done():
+		return
+	}
+	answer, err := func() ([]byte, error) {
+		defer func() { <-h.slots }() // before the client reads the answer, which may take long
+		return h.Review(body)
+	}()
 	if err != nil {
 		h.refuse(w, http.StatusBadRequest, err.Error())
 		return
@@ -65,6 +79,27 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.log.Error("Could not answer", "error", err)
 	}
 }
+
+var errBusy = errors.New("other requests hold all memory for ConversionReviews: try again")
+
+// bodyReader counts what is read of a body.
+type bodyReader struct {
+	io.Reader
+	held *atomic.Int64 // of all bodies
+	own  int64
+}
+
+// Read implements io.Reader.
+func (b *bodyReader) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.own += int64(n)
+	if b.held.Add(int64(n)) > maxBodies {
+		return 0, errBusy
+	}
+	return n, err
+}
+
+func (b *bodyReader) release() { b.held.Add(-b.own) }
 
 func (h *Handler) refuse(w http.ResponseWriter, code int, message string) {
 	h.log.Error("Refused a request", "error", message)

@@ -17,6 +17,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -203,5 +204,32 @@ func TestServe(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Clients that send slowly keep no others from conversion.
+func TestSlowClients(t *testing.T) {
+	h := handler()
+	for range 20 {
+		body, sending := io.Pipe()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body))
+		}()
+		if _, err := io.WriteString(sending, "{"); err != nil { // it is being read
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = sending.Close()
+			<-ended
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(review(`{"apiVersion":"example.com/v1","kind":"Web"}`))))
+	if !strings.Contains(w.Body.String(), `"apiVersion":"example.com/v2"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

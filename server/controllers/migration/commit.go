@@ -11,6 +11,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 const (
@@ -20,8 +22,6 @@ const (
 	maxOps, batchBytes = 128, 512 << 10
 	// reserved are the operations for the progress, the list of quarantined objects and the CRD.
 	reserved = 4
-	// largeImage is from which size on a pre-image is stored by a transaction of its own.
-	largeImage = 512 << 10
 	// maxTries bounds how often a batch is tried whose objects change all the time.
 	maxTries = 16
 )
@@ -47,8 +47,8 @@ func (j *job) store(ctx context.Context, p page) error {
 				continue
 			}
 			more := len(one.fresh)
-			if perObject == 2 && len(one.raw) < largeImage {
-				more += len(one.raw)
+			if perObject == 2 && !one.apart() {
+				more += len(one.image)
 			}
 			if ops > 0 && (ops+perObject > j.throttle.batch(perObject) || size+more > batchBytes) {
 				break
@@ -66,6 +66,13 @@ func (j *job) store(ctx context.Context, p page) error {
 	return nil
 }
 
+// apart reports whether the pre-image of an object is stored by a transaction of its own: with the object it could be more
+// than etcd accepts.
+func (one *item) apart() bool { return len(one.image)+len(one.fresh) > batchBytes }
+
+// errTooLarge is why an object is left that etcd does not accept: defaults and conversion may make it larger than it was.
+var errTooLarge = errors.New("rewritten, it is larger than etcd accepts: make it smaller")
+
 // commit writes a batch. It reads objects again that have changed since they were read.
 func (j *job) commit(ctx context.Context, batch []item) error {
 	for range maxTries {
@@ -80,6 +87,15 @@ func (j *job) commit(ctx context.Context, batch []item) error {
 		changed, err := j.attempt(ctx, batch, next, quarantined)
 		switch {
 		case errors.Is(err, errRetry):
+			continue
+		case store.TooLarge(err):
+			if len(batch) > 1 {
+				if err := j.commit(ctx, batch[:len(batch)/2]); err != nil {
+					return err
+				}
+				return j.commit(ctx, batch[len(batch)/2:])
+			}
+			batch[0].fresh, batch[0].err = nil, errTooLarge
 			continue
 		case err != nil || len(changed) == 0:
 			return err
@@ -245,11 +261,11 @@ func keepLease(lease int64) []clientv3.OpOption {
 	return []clientv3.OpOption{clientv3.WithIgnoreLease()}
 }
 
-// preimage is the write of an object's bytes before the rewrite. An empty one says that
+// preimage is the write of an object as it was before the rewrite. An empty one says that
 // storeLarge has stored them.
 func (j *job) preimage(one *item) clientv3.Op {
-	data := one.raw
-	if len(data) >= largeImage {
+	data := one.image
+	if one.apart() {
 		data = nil
 	}
 	return clientv3.OpPut(j.key(preimageFolder, string(j.uid))+"/"+one.name, string(data), sameLease(one.lease)...)
@@ -260,11 +276,11 @@ func (j *job) preimage(one *item) clientv3.Op {
 func (j *job) storeLarge(ctx context.Context, batch []item) error {
 	for i := range batch {
 		one := &batch[i]
-		if one.fresh == nil || len(one.raw) < largeImage {
+		if one.fresh == nil || !one.apart() {
 			continue
 		}
 		t := j.begin()
-		t.done = append(t.done, clientv3.OpPut(j.key(largeFolder, string(j.uid))+"/"+one.name, string(one.raw), sameLease(one.lease)...))
+		t.done = append(t.done, clientv3.OpPut(j.key(largeFolder, string(j.uid))+"/"+one.name, string(one.image), sameLease(one.lease)...))
 		if _, err := j.send(ctx, t, nil, j.progress); err != nil {
 			return err
 		}

@@ -23,6 +23,8 @@
 //
 // A pre-image has the same revision in etcd as the object that replaced it, until the
 // object changes again. Undo compares these revisions, and leaves changed objects alone.
+// Pre-images have the current encryption key: a key that was replaced is not in use, also
+// not for what undo may put back.
 //
 // The controller trims storedVersions only if no object was quarantined, and if a second
 // scan has found every object in the storage version, all under one generation of the

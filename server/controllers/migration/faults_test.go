@@ -289,8 +289,16 @@ func TestEncryptionKey(t *testing.T) {
 			t.Errorf("%s: %d have the new key, want 10", one.name, n)
 		}
 	}
+	if n := with("/-espalier/preimages/", "two"); n != 10 {
+		t.Errorf("%d pre-images have the new key, want 10", n)
+	}
+	e.stop()
+	keys("two")
+	e.start()
 	e.annotate("widgets", migration.UndoAnnotation, "true")
-	e.await("widgets", "Undone")
+	if p := progressOf(t, e.await("widgets", "Undone")); p.Restored != 10 || p.Left != 0 {
+		t.Errorf("without the old key: %+v", p)
+	}
 	if n := with("/example.com/widgets/", "two"); n != 10 {
 		t.Errorf("after undo %d have the new key, want 10", n)
 	}

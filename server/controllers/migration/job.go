@@ -31,6 +31,7 @@ type job struct {
 	transformer value.Transformer
 	crdRevision int64 // that transactions depend on
 	progress    progress
+	keep        bool      // pre-images; the goroutine that reads pages does not read progress
 	saved       time.Time // when the progress was written to etcd
 	listed      []Quarantined
 
@@ -119,7 +120,7 @@ func (j *job) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	j.progress = *loaded
+	j.progress, j.keep = *loaded, loaded.Keep > 0
 	if text := j.obstacle(); text != "" {
 		if err := j.end(ctx, failed, text); err != nil {
 			return err

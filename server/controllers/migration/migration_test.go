@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/espalier-dev/espalier/server/controllers/migration"
 )
@@ -147,5 +148,52 @@ func TestQuarantine(t *testing.T) {
 	}
 	if c := meta.FindStatusCondition(m.Status.Conditions, "Failed"); !strings.HasPrefix(c.Message, "4 of 200 objects cannot be read") {
 		t.Errorf("message: %s", c.Message)
+	}
+}
+
+// An object that becomes larger than etcd accepts is left and listed, and does not stop the migration. A pre-image that does
+// not fit into the transaction of its object is stored before it.
+func TestObjectsThatGrow(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.define()
+	e.changeCRD(func(versions []any) []any {
+		for _, v := range versions {
+			parts := map[string]any{"type": "array", "items": map[string]any{"type": "object", "properties": map[string]any{
+				"text": map[string]any{"type": "string", "default": strings.Repeat("x", 1000)},
+			}}}
+			if err := unstructured.SetNestedMap(v.(map[string]any), parts, "schema", "openAPIV3Schema", "properties", "spec", "properties", "parts"); err != nil {
+				t.Error(err)
+			}
+		}
+		return versions
+	})
+	e.storeIn("v1")
+	e.fill(20)
+	grow := func(name string, parts, text int) string {
+		value := strings.Replace(widget("v1alpha1", name, 1), `"size":`, `"parts":[{}`+strings.Repeat(",{}", parts-1)+`],"size":`, 1)
+		value = strings.Replace(value, strings.Repeat("x", 700), strings.Repeat("y", text), 1)
+		if _, err := e.etcd.Put(t.Context(), e.key(name), value); err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	grow("w000005", 4000, 1)
+	before := grow("w000011", 700, 500_000)
+	e.migrate("widgets", map[string]string{migration.KeepAnnotation: "1h"})
+	m := e.await("widgets", "Failed")
+	if p := progressOf(t, m); p.Migrated != 19 || p.Quarantined != 1 {
+		t.Errorf("progress: %+v", p)
+	}
+	if list := m.Annotations[migration.QuarantinedAnnotation]; !strings.Contains(list, "default/w000005") || !strings.Contains(list, "larger than etcd accepts") {
+		t.Errorf("quarantined: %s", list)
+	}
+	if got := notIn(e.values(), "v1"); len(got) != 1 {
+		t.Errorf("not in v1: %v", got)
+	}
+	e.annotate("widgets", migration.UndoAnnotation, "true")
+	e.await("widgets", "Undone")
+	if e.values()["w000011"].data != before {
+		t.Error("the pre-image did not come back")
 	}
 }

@@ -33,6 +33,7 @@ const (
 	reasonUndoing   = "Undoing"
 	reasonUndone    = "Undone"
 	reasonUndoWaits = "UndoImpossible"
+	reasonNoImages  = "NoPreimages"
 
 	// reportEvery is how often the progress is written to the migration.
 	reportEvery = time.Second

@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/controllers/crdcontroller"
 	"github.com/espalier-dev/espalier/server/storage/scan"
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 // undo puts pre-images back where the object is still as the migration wrote it.
@@ -24,7 +25,7 @@ func (j *job) undo(ctx context.Context) error {
 	p := &j.progress
 	if p.Phase != undoing {
 		if text := j.hindrance(); text != "" {
-			return j.hinder(ctx, text)
+			return j.hinder(ctx, reasonNoImages, text)
 		}
 		if p.Phase == rewriting && p.Migrated == 0 {
 			return j.end(ctx, undone, "")
@@ -35,7 +36,7 @@ func (j *job) undo(ctx context.Context) error {
 		}
 	}
 	if text := j.missing(); text != "" {
-		return j.hinder(ctx, text)
+		return j.hinder(ctx, reasonUndoWaits, text)
 	}
 	if err := j.extend(ctx); err != nil {
 		return err
@@ -83,9 +84,9 @@ func (j *job) missing() string {
 }
 
 // hinder writes why the undo does not go on. It is tried again later.
-func (j *job) hinder(ctx context.Context, text string) error {
+func (j *job) hinder(ctx context.Context, reason, text string) error {
 	err := j.write(ctx, func(status *svmv1.StorageVersionMigrationStatus) {
-		set(status, undoneCondition, metav1.ConditionFalse, reasonUndoWaits, text)
+		set(status, undoneCondition, metav1.ConditionFalse, reason, text)
 	})
 	if err != nil {
 		return err
@@ -218,6 +219,10 @@ func (j *job) putBack(ctx context.Context, batch []item) error {
 		}
 		t.done = append(t.done, put...)
 		changed, err := j.send(ctx, t, at, next)
+		if store.TooLarge(err) && len(batch) == 1 && batch[0].err == nil {
+			batch[0].err = errors.New("its pre-image is larger than etcd accepts")
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -28,6 +28,7 @@ type item struct {
 	revision int64
 	lease    int64
 	raw      []byte // as etcd has it
+	image    []byte // what undo puts back: raw, with the current encryption key
 	fresh    []byte // to be stored instead, encrypted; nil if it stays
 	version  string // that raw is in
 	err      error  // why it is left as it is
@@ -150,6 +151,12 @@ func (j *job) examine(ctx context.Context, items []item) error {
 		}
 		if one.fresh, err = j.encrypt(ctx, one.name, data); err != nil {
 			return fmt.Errorf("encrypting %s: %w", one.name, err)
+		}
+		if one.image = one.raw; stale[at[k]] && j.keep {
+			// After a rotation of keys nothing has the old one, which may have leaked or may go.
+			if one.image, err = j.encrypt(ctx, one.name, values[k].Data); err != nil {
+				return fmt.Errorf("encrypting the pre-image of %s: %w", one.name, err)
+			}
 		}
 	}
 	return nil

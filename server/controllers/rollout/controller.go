@@ -163,7 +163,7 @@ func (c *Config) step(ctx context.Context, r *rollout, s *status) error {
 			return err
 		}
 		s.Before = manifestOf(crd, r)
-		s.CRDGeneration = crd.GetGeneration()
+		s.sight = sightOf(crd, r)
 		s.enter(Expand)
 	case Expand:
 		return c.change(ctx, r, s, &r.Spec.Expand, Expand, Backfill)
@@ -226,17 +226,21 @@ func (c *Config) backfill(ctx context.Context, r *rollout, s *status) error {
 		s.Migration = "rollout-" + r.Name
 		return nil
 	}
-	if err := c.migrate(ctx, r, s.Migration); err != nil {
+	if err := c.migrate(ctx, r, s, s.Migration); err != nil {
 		return err
 	}
 	s.enter(Verify)
 	return nil
 }
 
-// migrate creates a StorageVersionMigration, and returns nil when it has succeeded.
-func (c *Config) migrate(ctx context.Context, r *rollout, name string) error {
+// migrate creates a StorageVersionMigration, and returns nil when it has succeeded. It rewrites objects for good: only for
+// the CRD that was planned.
+func (c *Config) migrate(ctx context.Context, r *rollout, s *status, name string) error {
 	crd, err := c.Client.Resource(crds).Get(ctx, r.Spec.CRD, metav1.GetOptions{})
 	if err != nil {
+		return err
+	}
+	if err := s.changed(crd, r); err != nil {
 		return err
 	}
 	m, err := c.Client.Resource(migrations).Get(ctx, name, metav1.GetOptions{})
@@ -248,6 +252,9 @@ func (c *Config) migrate(ctx context.Context, r *rollout, name string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if !r.owns(m) {
+		return wait("StorageVersionMigration %s is not of this rollout; delete it, and the rollout goes on", name)
 	}
 	switch state, message := conditionOf(m); state {
 	case "Succeeded":

@@ -2,6 +2,8 @@ package rollout
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -32,6 +34,26 @@ func manifestOf(crd *unstructured.Unstructured, r *rollout) *manifest {
 	return m
 }
 
+// sightOf returns what tells the CRD apart.
+func sightOf(crd *unstructured.Unstructured, r *rollout) sight {
+	data, _ := json.Marshal(manifestOf(crd, r).Annotations) // strings can be marshalled
+	sum := sha256.Sum256(data)
+	return sight{UID: crd.GetUID(), Generation: crd.GetGeneration(), Annotations: hex.EncodeToString(sum[:8])}
+}
+
+// changed returns an error that ends the rollout if the CRD is not the one that it has seen last.
+func (s *status) changed(crd *unstructured.Unstructured, r *rollout) error {
+	switch now := sightOf(crd, r); {
+	case now.UID != s.UID:
+		return finally("the CRD was deleted and created again; it stays as it is")
+	case now.Generation != s.Generation:
+		return finally("the CRD was changed by others (generation %d, expected %d); it stays as it is", now.Generation, s.Generation)
+	case now != s.sight:
+		return finally("the CRD was changed by others (its annotations); it stays as it is")
+	}
+	return nil
+}
+
 // on returns the CRD as a manifest makes it. Annotations that other phases set, and this one does
 // not, go.
 func (m *manifest) on(crd *unstructured.Unstructured, r *rollout) *unstructured.Unstructured {
@@ -59,15 +81,18 @@ func (c *Config) apply(ctx context.Context, r *rollout, s *status, m *manifest, 
 		return err
 	}
 	wanted := m.on(crd, r)
-	if crd.GetGeneration() != s.CRDGeneration {
-		// Either the former update of this rollout succeeded and its status was lost, or others were
-		// here. An update that changes nothing does not change the generation.
-		tried, err := c.Client.Resource(crds).Update(ctx, wanted, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err != nil {
+	if err := s.changed(crd, r); err != nil {
+		if crd.GetUID() != s.UID {
 			return err
 		}
-		if tried.GetGeneration() != crd.GetGeneration() {
-			return finally("the CRD was changed by others (generation %d, expected %d); it stays as it is", crd.GetGeneration(), s.CRDGeneration)
+		// Either the former update of this rollout succeeded and its status was lost, or others were
+		// here. An update that changes nothing does not change the generation.
+		tried, failed := c.Client.Resource(crds).Update(ctx, wanted, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		if failed != nil {
+			return failed
+		}
+		if sightOf(tried, r) != sightOf(crd, r) {
+			return err
 		}
 	} else {
 		annotations := wanted.GetAnnotations()
@@ -77,7 +102,7 @@ func (c *Config) apply(ctx context.Context, r *rollout, s *status, m *manifest, 
 			return err
 		}
 	}
-	s.CRDGeneration = crd.GetGeneration()
+	s.sight = sightOf(crd, r)
 	return nil
 }
 
@@ -145,18 +170,27 @@ func migrationOf(r *rollout, crd *unstructured.Unstructured, name string) *unstr
 	return m
 }
 
+// owns reports whether the rollout has created a migration. One of the same name may be of a user, or of a rollout that was
+// deleted, and for other objects.
+func (r *rollout) owns(m *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(m.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == r.UID })
+}
+
 // conditionOf returns the condition that a migration is in, and its message.
 func conditionOf(m *unstructured.Unstructured) (state, message string) {
 	list, _, _ := unstructured.NestedSlice(m.Object, "status", "conditions")
 	found := map[string]string{}
 	for _, item := range list {
-		if c, ok := item.(map[string]any); ok && c["status"] == "True" {
+		if c, ok := item.(map[string]any); ok && (c["status"] == "True" || c["reason"] == noPreimages) {
 			text, _ := c["message"].(string)
 			kind, _ := c["type"].(string)
+			if c["reason"] == noPreimages {
+				kind = noPreimages
+			}
 			found[kind] = text
 		}
 	}
-	for _, kind := range []string{"Undone", "Succeeded", "Failed", "Running"} {
+	for _, kind := range []string{"Undone", noPreimages, "Succeeded", "Failed", "Running"} {
 		if text, ok := found[kind]; ok {
 			return kind, text
 		}

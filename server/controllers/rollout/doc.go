@@ -23,7 +23,9 @@
 // that was stopped anywhere goes on from what it finds.
 //
 // The spec that the CRD had is in the status before the CRD is changed. A CRD that others
-// change during a rollout ends it: nothing of theirs is overwritten.
+// change during a rollout ends it: nothing of theirs is overwritten, and no object is
+// rewritten for it. So does one whose conversion rules are changed, or that is deleted and
+// created again.
 //
 // A phase that needs approval begins when spec.approvals names it, and with the plan that it
 // shows: if objects that lose data have come since, the server refuses the change.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -64,11 +65,19 @@ type status struct {
 	Phase              Phase           `json:"phase,omitempty"`
 	Message            string          `json:"message,omitempty"`
 	ObservedGeneration int64           `json:"observedGeneration,omitempty"`
-	CRDGeneration      int64           `json:"crdGeneration,omitempty"` // that the controller has seen last
+	sight                              // of the CRD as the controller has seen it last
 	Before             *manifest       `json:"before,omitempty"`
 	Plan               json.RawMessage `json:"plan,omitempty"`
 	Migration          string          `json:"migration,omitempty"`
 	Step               string          `json:"step,omitempty"` // of an undo: the one that is done
+}
+
+// sight tells a CRD apart from what others make of it. The generation does not change with annotations, and a CRD that is
+// created again may have the same.
+type sight struct {
+	UID         types.UID `json:"crdUID,omitempty"`
+	Generation  int64     `json:"crdGeneration,omitempty"`
+	Annotations string    `json:"crdAnnotations,omitempty"` // digest of those that the rollout sets
 }
 
 // waits reports whether a phase needs an approval that it does not have.

@@ -41,12 +41,12 @@ func (c *Config) undo(ctx context.Context, r *rollout, s *status) error {
 		}
 		s.Step = returned
 	case s.Step == returned:
-		if err := c.restore(ctx, s); err != nil {
+		if err := c.restore(ctx, r, s); err != nil {
 			return err
 		}
 		s.Step = restored
 	case s.Step == restored:
-		if err := c.migrate(ctx, r, s.Migration+"-undo"); err != nil {
+		if err := c.migrate(ctx, r, s, s.Migration+"-undo"); err != nil {
 			return err
 		}
 		s.Step = migrated
@@ -105,13 +105,16 @@ func storageOf(spec map[string]any) string {
 }
 
 // restore undoes the migration.
-func (c *Config) restore(ctx context.Context, s *status) error {
+func (c *Config) restore(ctx context.Context, r *rollout, s *status) error {
 	m, err := c.Client.Resource(migrations).Get(ctx, s.Migration, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil // it has not begun, or its pre-images are gone with it
 	}
 	if err != nil {
 		return err
+	}
+	if !r.owns(m) {
+		return nil
 	}
 	if m.GetAnnotations()[undoAnnotation] != "true" {
 		_, err := c.Client.Resource(migrations).Patch(ctx, s.Migration, types.MergePatchType,
@@ -121,11 +124,16 @@ func (c *Config) restore(ctx context.Context, s *status) error {
 		}
 		return wait("giving objects back what they were: StorageVersionMigration %s", s.Migration)
 	}
-	if state, message := conditionOf(m); state != "Undone" {
+	// Without pre-images, objects are converted back by the next step.
+	if state, message := conditionOf(m); state != "Undone" && state != noPreimages {
 		return wait("giving objects back what they were: %s", message)
 	}
 	return nil
 }
 
-// undoAnnotation has a migration undone.
-const undoAnnotation = "migration.espalier.dev/undo"
+const (
+	// undoAnnotation has a migration undone.
+	undoAnnotation = "migration.espalier.dev/undo"
+	// noPreimages is the reason of a migration that cannot be undone because there is nothing to put back.
+	noPreimages = "NoPreimages"
+)

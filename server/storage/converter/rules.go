@@ -46,7 +46,7 @@ func (r rules) translate(ctx context.Context, objs []*object.Object, target sche
 			result[i] = renamed[0]
 			continue
 		}
-		if i%convertAtOnce == 0 && ctx.Err() != nil {
+		if ctx.Err() != nil { // an object with CEL rules may take a second
 			return nil, ctx.Err()
 		}
 		from = o.AppendJSON(from[:0])
@@ -60,6 +60,3 @@ func (r rules) translate(ctx context.Context, objs []*object.Object, target sche
 	}
 	return result, nil
 }
-
-// convertAtOnce is how many objects are converted before a look at whether the client is still there.
-const convertAtOnce = 100

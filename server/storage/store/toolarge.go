@@ -36,14 +36,16 @@ func (l limiting) GuaranteedUpdate(ctx context.Context, key string, destination 
 // explainSize returns a tooLarge for an error of etcd, or of the client before it
 // asks etcd, about the size of a request.
 func explainSize(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, rpctypes.ErrRequestTooLarge),
-		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "trying to send message larger than max"):
+	if TooLarge(err) {
 		return tooLarge{}
 	}
 	return err
+}
+
+// TooLarge reports whether an error of etcd, or of the client before it asks etcd, says that a request is too large.
+func TooLarge(err error) bool {
+	return err != nil && (errors.Is(err, rpctypes.ErrRequestTooLarge) ||
+		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "trying to send message larger than max"))
 }
 
 // tooLarge is the error for clients, 413. For k8s.io/apiserver's handlers it is still
