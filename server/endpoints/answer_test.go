@@ -43,7 +43,7 @@ func (o oracle) Answer(ctx context.Context, name string, body runtime.Object, qu
 // heard keeps warnings.
 type heard []string
 
-func (h *heard) AddWarning(agent, text string) { *h = append(*h, agent+text) }
+func (h *heard) AddWarning(_, text string) { *h = append(*h, text) }
 
 // kept keeps audit events.
 type kept []*auditapi.Event
