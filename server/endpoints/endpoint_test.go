@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
@@ -71,5 +72,22 @@ func TestErrorIsNegotiated(t *testing.T) {
 		if got := w.Header().Get("Content-Type"); got != want {
 			t.Errorf("Accept %q is answered with %q", accept, got)
 		}
+	}
+}
+
+// A subresource for a part of the objects reads bodies as whole objects.
+func TestPartsAreObjects(t *testing.T) {
+	s := PartOf(&genericregistry.Store{NewFunc: func() runtime.Object { return &metav1.PartialObjectMetadata{} }})
+	if _, ok := s.New().(*metav1.PartialObjectMetadata); !ok {
+		t.Errorf("bodies are read as %T", s.New())
+	}
+	e := &Endpoint{Scope: &handlers.RequestScope{}, Storage: s}
+	for verb, want := range map[string]bool{"get": true, "update": true, "patch": true, "create": false, "delete": false, "list": false, "watch": false} {
+		if got := e.Handler(verb) != nil; got != want {
+			t.Errorf("%s is served: %t", verb, got)
+		}
+	}
+	if e.Storage = s.Replaced; e.Handler("get") != nil || e.Handler("patch") != nil || e.Handler("update") == nil {
+		t.Error("a part that can only be replaced is read")
 	}
 }

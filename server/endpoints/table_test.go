@@ -41,6 +41,9 @@ func (shelf) ConvertToTable(_ context.Context, obj, options runtime.Object) (*me
 		}
 		return &metav1.Table{Rows: []metav1.TableRow{{Cells: []any{"<" + o.Name}, Object: runtime.RawExtension{Object: o}}}}, nil
 	case *metav1.PartialObjectMetadataList:
+		if options.(*metav1.TableOptions).IncludeObject == "Nothing" {
+			return nil, errors.New("no columns")
+		}
 		table := &metav1.Table{ListMeta: o.ListMeta, ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}}}
 		if options.(*metav1.TableOptions).NoHeaders {
 			table.ColumnDefinitions = nil
@@ -113,16 +116,18 @@ func TestRows(t *testing.T) {
 func TestRowsThatAreNotWritten(t *testing.T) {
 	failure := errors.New("no list")
 	for _, test := range []struct {
-		name string
-		s    shelf
-		want string
+		name    string
+		s       shelf
+		options metav1.TableOptions
+		want    string
 	}{
-		{"empty", shelf{}, ""},
-		{"no list", shelf{names: []string{"a"}, err: failure}, "no list"},
-		{"a bad row", shelf{names: []string{"a", "bad"}}, "a bad row"},
+		{"empty", shelf{}, metav1.TableOptions{}, ""},
+		{"no list", shelf{names: []string{"a"}, err: failure}, metav1.TableOptions{}, "no list"},
+		{"no columns", shelf{names: []string{"a"}}, metav1.TableOptions{IncludeObject: "Nothing"}, "no columns"},
+		{"a bad row", shelf{names: []string{"a", "bad"}}, metav1.TableOptions{}, "a bad row"},
 	} {
 		w := httptest.NewRecorder()
-		r := rowsOf(test.s, w, "Table", metav1.TableOptions{})
+		r := rowsOf(test.s, w, "Table", test.options)
 		_, err := r.List(t.Context(), nil)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || err.Error() != test.want) {
 			t.Errorf("%s: %v", test.name, err)

@@ -144,8 +144,16 @@ func TestTextOfOtherAnswers(t *testing.T) {
 		if w.Code != http.StatusNoContent || w.Body.Len() > 0 {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
+		w, aborted := read(t, asYAML, s, func(http.ResponseWriter, *http.Request) {})
+		if w.Code != http.StatusOK || w.Body.Len() > 0 || aborted != nil {
+			t.Errorf("%d %s %v", w.Code, w.Body, aborted)
+		}
 	}
-	w, _ := read(t, asYAML, itemByItem, inPieces(`[1]`, 3))
+	w, _ := read(t, asYAML, itemByItem, inPieces(`{"apiVersion":tru,"items":[]}`, 3))
+	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "invalid character") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	w, _ = read(t, asYAML, itemByItem, inPieces(`[1]`, 3))
 	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "the response is not a JSON object") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

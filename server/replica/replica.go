@@ -175,7 +175,6 @@ func (m *Member) Run(ctx context.Context) {
 	defer m.Leave(ctx)
 	go m.lookAround(ctx)
 	renew := time.NewTimer(m.pause(nil))
-	defer renew.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -225,7 +224,7 @@ func (m *Member) log(ctx context.Context, err error) {
 func (m *Member) register(ctx context.Context) (asked time.Duration, err error) {
 	former := m.lease
 	asked = m.clock()
-	err = within(ctx, m.o.TTL/4, func(ctx context.Context) error {
+	err = m.within(ctx, func(ctx context.Context) error {
 		lease, err := m.client.Grant(ctx, int64(m.o.TTL.Seconds()+0.999))
 		if err == nil {
 			m.lease = lease.ID
@@ -235,7 +234,7 @@ func (m *Member) register(ctx context.Context) (asked time.Duration, err error) 
 	if err != nil {
 		return asked, err
 	}
-	return asked, within(ctx, m.o.TTL/4, func(ctx context.Context) error { return m.write(ctx, former) })
+	return asked, m.within(ctx, func(ctx context.Context) error { return m.write(ctx, former) })
 }
 
 // nameOf is the name of the keys that are bound to a lease of this replica. Each lease has
@@ -250,8 +249,8 @@ func (m *Member) owns(kv *mvccpb.KeyValue) bool {
 }
 
 // within bounds one request: one that hangs must not take the time of the next.
-func within(ctx context.Context, d time.Duration, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, d)
+func (m *Member) within(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, m.o.TTL/4)
 	defer cancel()
 	return do(ctx)
 }
@@ -265,7 +264,7 @@ func (m *Member) renew(ctx context.Context) error {
 	if m.Current() {
 		asked := m.clock()
 		var ttl int64
-		err := within(ctx, m.o.TTL/4, func(ctx context.Context) error {
+		err := m.within(ctx, func(ctx context.Context) error {
 			lease, err := m.client.KeepAliveOnce(ctx, m.lease)
 			if err == nil {
 				ttl = lease.TTL
@@ -283,7 +282,7 @@ func (m *Member) renew(ctx context.Context) error {
 	// The lease has run out, or may have: others may not have waited.
 	m.valid.Store(0)
 	if m.lease != clientv3.NoLease {
-		_ = within(ctx, m.o.TTL/10, func(ctx context.Context) error { _, err := m.client.Revoke(ctx, m.lease); return err })
+		_ = m.within(ctx, m.revoke) // it expires by itself
 	}
 	asked, err := m.register(ctx)
 	if err != nil {
@@ -291,7 +290,7 @@ func (m *Member) renew(ctx context.Context) error {
 	}
 	// From here on others wait. What was changed before has to be read first.
 	if m.o.CatchUp != nil {
-		if err := within(ctx, m.o.TTL/4, m.o.CatchUp); err != nil {
+		if err := m.within(ctx, m.o.CatchUp); err != nil {
 			return fmt.Errorf("reading the CRDs from etcd: %w", err)
 		}
 	}
@@ -306,7 +305,7 @@ func (m *Member) tell(ctx context.Context) error {
 		return nil
 	}
 	key := m.folder + m.nameOf(m.lease)
-	return within(ctx, m.o.TTL/4, func(ctx context.Context) error {
+	return m.within(ctx, func(ctx context.Context) error {
 		// An earlier attempt that was not answered must not undo this one.
 		resp, err := m.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", m.told.at)).
 			Then(clientv3.OpPut(key, strconv.FormatUint(seen, 10), clientv3.WithLease(m.lease))).
@@ -373,9 +372,12 @@ func (m *Member) nudge() {
 // Leave removes the key, so that no replica waits for this one. Run does so at its end.
 func (m *Member) Leave(ctx context.Context) {
 	m.valid.Store(0)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.o.TTL/4)
-	defer cancel()
-	if _, err := m.client.Revoke(ctx, m.lease); err != nil {
+	if err := m.within(context.WithoutCancel(ctx), m.revoke); err != nil {
 		klog.V(2).InfoS("Failed to revoke the lease of this replica; it expires by itself", "err", err)
 	}
+}
+
+func (m *Member) revoke(ctx context.Context) error {
+	_, err := m.client.Revoke(ctx, m.lease)
+	return err
 }

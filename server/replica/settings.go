@@ -169,14 +169,16 @@ func (m *Member) publish(ctx context.Context) error {
 	if bytes.Equal(settings, m.published) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.o.TTL/4)
-	defer cancel()
-	if _, err := m.client.Put(ctx, m.settingsKey(), string(settings), clientv3.WithLease(m.lease)); err != nil {
+	var others *clientv3.GetResponse
+	if err := m.within(ctx, func(ctx context.Context) error {
+		_, err := m.client.Put(ctx, m.settingsKey(), string(settings), clientv3.WithLease(m.lease))
+		if err != nil {
+			return err
+		}
+		m.published = settings
+		others, err = m.client.Get(ctx, m.settingsFolder, clientv3.WithPrefix())
 		return err
-	}
-	m.published = settings
-	others, err := m.client.Get(ctx, m.settingsFolder, clientv3.WithPrefix())
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	for _, kv := range others.Kvs {

@@ -3,8 +3,10 @@ package customresource
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -434,4 +436,115 @@ func TestRenormalizeOthers(t *testing.T) {
 	if change(now); schemaMarkerOf(f.Renormalize(o)) != now {
 		t.Error("an object of the former schema stays as it is")
 	}
+}
+
+// Requests with these verbs, and no others, store something on the condition that the CRD is unchanged.
+func TestVerbsThatWrite(t *testing.T) {
+	for verb, want := range map[string]bool{"create": true, "update": true, "patch": true, "delete": true, "deletecollection": true, "get": false, "list": false, "watch": false, "": false} {
+		if writes(verb) != want {
+			t.Errorf("%s: %t", verb, !want)
+		}
+	}
+}
+
+// Admission sees scales, and not what has none.
+func TestAdmissionOfScales(t *testing.T) {
+	r := &scaleREST{paths: &request.Scale{SpecReplicas: ".spec.replicas", StatusReplicas: ".status.replicas"}}
+	with := func(replicas string) *object.Object {
+		return objectOf(t, `{"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"one"},"spec":{"replicas":`+replicas+`}}`)
+	}
+	failure := errors.New("refused")
+	for name, c := range map[string]struct {
+		obj, old string
+		err      error
+		says     string
+	}{
+		"both":        {"3", "1", nil, ""},
+		"refused":     {"3", "1", failure, "refused"},
+		"no count":    {`"x"`, "1", nil, ".spec.replicas accessor error"},
+		"none before": {"3", `"x"`, nil, ".spec.replicas accessor error"},
+	} {
+		update := r.updateValidation(func(_ context.Context, obj, old runtime.Object) error {
+			if now, before := obj.(*autoscaling.Scale), old.(*autoscaling.Scale); now.Spec.Replicas != 3 || before.Spec.Replicas != 1 || now.Name != "one" {
+				t.Errorf("%s: %v, %v", name, now, before)
+			}
+			return c.err
+		})
+		if err := update(t.Context(), with(c.obj), with(c.old)); (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+		create := r.createValidation(func(_ context.Context, obj runtime.Object) error {
+			if obj.(*autoscaling.Scale).Spec.Replicas != 3 {
+				t.Errorf("%s: %v", name, obj)
+			}
+			return c.err
+		})
+		if err := create(t.Context(), with(c.obj)); (err != nil) != (c.says != "" && name != "none before") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A version that is not named is the one that the object has.
+func TestConvertToNoVersion(t *testing.T) {
+	f, _ := decoderOf(newVersionSchema(schemaKey{}, nil, "v1"))
+	c := &convertor{decoder: f}
+	o := objectOf(t, box("one", ""))
+	for version, wanted := range map[schema.GroupVersion]bool{{}: true, {Group: "example.com", Version: "v1"}: true, {Group: "example.org", Version: "v1"}: false} {
+		if got, err := c.toVersion(o, version); (got == o) != wanted || (err == nil) != wanted {
+			t.Errorf("%v: %v, %v", version, got, err)
+		}
+	}
+}
+
+// A resource that the server does not know yet may be known to another replica.
+func TestFindReadsEtcd(t *testing.T) {
+	e := start(t)
+	e.define(boxesWith("a: {type: string}"))
+	info := &apirequest.RequestInfo{IsResourceRequest: true, APIGroup: "example.com", APIVersion: "v1", Resource: "crates", Verb: "list"}
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	if found, err := e.server.find(stopped, info); found != nil || err == nil {
+		t.Errorf("without an answer: %v, %v", found, err)
+	}
+	if found, err := e.server.find(t.Context(), info); found != nil || err != nil {
+		t.Errorf("%v, %v", found, err)
+	}
+	info.Resource = "boxes"
+	for _, ctx := range []context.Context{t.Context(), stopped} {
+		if found, err := e.server.find(ctx, info); found == nil || err != nil {
+			t.Errorf("%v, %v", found, err)
+		}
+	}
+}
+
+// Values at the end of a path are what the API says: strings, whole numbers, and lists of them.
+func TestValuesOfPaths(t *testing.T) {
+	for text, want := range map[string]any{
+		`""`: "", `"a"`: "a", `"a\n"`: "a\n", `7`: int64(7), `1.5`: 1.5, `["a"]`: []any{"a"}, `{"a":"b"}`: map[string]any{"a": "b"}, `true`: true, `null`: nil,
+	} {
+		if got, err := decode([]byte(text)); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is %#v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{``, `"`, `[`} {
+		if got, err := decode([]byte(text)); err == nil {
+			t.Errorf("%s is %#v", text, got)
+		}
+	}
+}
+
+// A version that is neither served nor stored has a status, and no storage.
+func TestStatusBesideVersionsWithoutStorage(t *testing.T) {
+	e := start(t)
+	e.define(boxesWith("a: {type: string}"), func(d map[string]any) {
+		spec := d["spec"].(map[string]any)
+		v1 := spec["versions"].([]any)[0].(map[string]any)
+		v1["subresources"] = map[string]any{"status": map[string]any{}}
+		v0 := maps.Clone(v1)
+		v0["name"], v0["served"], v0["storage"] = "v0", false, false
+		spec["versions"] = []any{v1, v0}
+	})
+	e.Do("POST", boxes, box("one", "")).Is(http.StatusCreated)
+	e.Patch("apply", boxes+"/one/status?fieldManager=m", box("one", "")).Is(http.StatusOK)
 }

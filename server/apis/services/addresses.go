@@ -142,7 +142,7 @@ func staticAddresses(size int64) int64 {
 	if size <= 16 {
 		return 0
 	}
-	return min(max(16, size/16), 256, size-1)
+	return min(max(16, size/16), 256)
 }
 
 // uid is the UID of the IPAddress of a Service; "" if the Service has none.

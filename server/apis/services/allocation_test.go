@@ -182,7 +182,7 @@ func TestUsableAddresses(t *testing.T) {
 			t.Errorf("%s: %v", text, got)
 		}
 	}
-	for within, want := range map[string]int64{"10.0.0.0/29": 6, "10.0.0.0/30": 2, "fd00::/125": 7, "fd00::/67": 1<<61 - 1, "fd00::/66": 1<<62 - 1, "fd00::/48": 1<<62 - 1} {
+	for within, want := range map[string]int64{"10.0.0.0/29": 6, "10.0.0.0/30": 2, "fd00::/125": 7, "fd00::/67": 1<<61 - 1, "fd00::/66": 1<<62 - 1, "fd00::/65": 1<<62 - 1, "fd00::/48": 1<<62 - 1} {
 		if got := ranged(within).addresses[0].size(); got != want {
 			t.Errorf("%s has %d addresses", within, got)
 		}
@@ -456,9 +456,14 @@ func TestRepairAllocatesPorts(t *testing.T) {
 			t.Errorf("%s: %v", ip, err)
 		}
 	}
-	other := r.addresses[0].object(netip.MustParseAddr("10.0.0.3"), service("y", nil))
-	if err := r.allocateMissingIP(t.Context(), netip.MustParseAddr("10.0.0.3"), service("x", nil), other); err != nil {
-		t.Error(err)
+	for _, owner := range []string{"x", "y"} { // of another Service it is logged
+		log, obj := etcdtest.Capture(t), r.addresses[0].object(netip.MustParseAddr("10.0.0.3"), service(owner, nil))
+		if err := r.allocateMissingIP(t.Context(), netip.MustParseAddr("10.0.0.3"), service("x", nil), obj); err != nil {
+			t.Error(err)
+		}
+		if text := log.String(); strings.Contains(text, "recreate the Service") != (owner == "y") {
+			t.Errorf("allocated for %s: %s", owner, text)
+		}
 	}
 	if ips, _ := r.allocated(); len(ips) != 0 {
 		t.Errorf("allocated are %v", ips)

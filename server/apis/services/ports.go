@@ -165,7 +165,7 @@ func staticPorts(size int) int {
 	if size <= 16 {
 		return 0
 	}
-	return min(max(16, size/32), 128, size)
+	return min(max(16, size/32), 128)
 }
 
 // release frees ports. Ports outside the range, of an older configuration, have no

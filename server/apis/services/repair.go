@@ -142,16 +142,15 @@ const freeAttempts = 4
 // all that was allocated when the state was read. Whatever was allocated since then has
 // another UID, or has changed the revision of the bitmap.
 func (a *Allocator) free(ctx context.Context, s *state, candidates leaks) error {
-	var err error
-	for range freeAttempts {
-		if err = a.attemptFree(ctx, s, candidates); !errors.Is(err, errPortsChanged) {
+	for i := 1; ; i++ {
+		err := a.attemptFree(ctx, s, candidates)
+		if i == freeAttempts || !errors.Is(err, errPortsChanged) {
 			return err
 		}
 		if s.bits, s.revision, err = a.ports.current(ctx); err != nil {
 			return fmt.Errorf("reading the node ports failed: %w", err)
 		}
 	}
-	return err
 }
 
 func (a *Allocator) attemptFree(ctx context.Context, s *state, candidates leaks) error {

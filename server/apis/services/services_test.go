@@ -116,9 +116,14 @@ func (r *replica) update(name string, change func(*corev1.Service)) (*corev1.Ser
 	return obj.(*corev1.Service), nil
 }
 
+func (r *replica) delete(name string) error {
+	_, _, err := r.storage.Delete(in(context.Background()), name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
+	return err
+}
+
 func (r *replica) remove(name string) {
 	r.tb.Helper()
-	if _, _, err := r.storage.Delete(in(context.Background()), name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
+	if err := r.delete(name); err != nil {
 		r.tb.Error(err)
 	}
 }
@@ -601,6 +606,9 @@ func TestRanges(t *testing.T) {
 		if _, err := ParseNodePorts(text); err == nil {
 			t.Errorf("%q was accepted", text)
 		}
+	}
+	if got, err := ParseNodePorts("5-5"); err != nil || got != (PortRange{5, 5}) {
+		t.Error(got, err)
 	}
 	if got, err := ParseNodePorts(DefaultNodePortRange); err != nil || got != (PortRange{30000, 32767}) || got.String() != DefaultNodePortRange {
 		t.Error(got, err)

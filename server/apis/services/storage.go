@@ -187,7 +187,8 @@ func (a *Allocator) currentEpoch(ctx context.Context) (int64, error) {
 }
 
 // begin completes a Service, and allocates what it needs. It is called again if the write
-// found that another one came first; then nothing of the earlier attempt was written.
+// found that another one came first; then nothing of the earlier attempt was written. What
+// is allocated when it fails, settle releases.
 func (a *Allocator) begin(ctx context.Context, s, old *corev1.Service, dryRun bool) (genericregistry.FinishFunc, error) {
 	t := transactionOf(ctx)
 	if t == nil {
@@ -196,14 +197,10 @@ func (a *Allocator) begin(ctx context.Context, s, old *corev1.Service, dryRun bo
 	a.release(t.ctx, &t.got)
 	t.got, t.lost, t.deleted, t.writing = holdings{ips: map[netip.Addr]types.UID{}}, nil, nil, false
 	if err := a.complete(t, s, old, dryRun); err != nil {
-		a.release(t.ctx, &t.got)
-		t.got = holdings{}
 		return nil, err
 	}
 	if old != nil && !dryRun {
 		if err := a.noteOld(t, s, old); err != nil {
-			a.release(t.ctx, &t.got)
-			t.got = holdings{}
 			return nil, apierrors.NewInternalError(err)
 		}
 	}

@@ -314,10 +314,28 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 			}
 		})
 	}
+	largest := NewOptions()
+	largest.ConfigurationFile = certtest.File(t, "config.yaml", []byte(good+strings.Repeat("#", maxConfiguration-len(good))))
+	if errs := largest.Validate(); len(errs) > 0 {
+		t.Errorf("as large as is allowed: %v", errs)
+	}
 	path := certtest.File(t, "config.yaml", []byte(good+"anonymous: {enabled: true, conditions: [{path: /livez}]}\n"))
 	f := serve(t, func(o *Options) { o.ConfigurationFile = path })
 	if f.with(t, f.server.Client(), "/livez") == nil || f.with(t, f.server.Client(), "/readyz") != nil {
 		t.Error("the conditions do not count")
+	}
+}
+
+// Files that cannot be read have nothing in common.
+func TestSameContent(t *testing.T) {
+	file := func(text string) string { return certtest.File(t, "ca.pem", []byte(text)) }
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{{file("a"), file("\na\n"), true}, {file("a"), file("b"), false}, {"none", file(""), false}, {file(""), "none", false}, {"none", "none", false}} {
+		if got := sameContent(c.a, c.b); got != c.want {
+			t.Errorf("%s and %s: %t", c.a, c.b, got)
+		}
 	}
 }
 

@@ -107,7 +107,8 @@ func TestForgeriesAreRefused(t *testing.T) {
 	}
 }
 
-// TestOneSpelling changes the bits of the last character that mean nothing.
+// TestOneSpelling changes the bits of the last character that mean nothing, and inserts
+// characters that decoders skip.
 func TestOneSpelling(t *testing.T) {
 	f := newFixture(t)
 	good := f.issue(t, f.createAccount(t, "robot"))
@@ -118,6 +119,13 @@ func TestOneSpelling(t *testing.T) {
 		if other := good[:last] + string(c); other != good {
 			if _, ok, _ := f.AuthenticateToken(t.Context(), other); ok {
 				t.Errorf("%q is as good as %q", c, good[last])
+			}
+		}
+	}
+	for _, skipped := range []string{"\n", "\r", "\r\n", "=", " "} {
+		for _, at := range []int{0, 5, strings.Index(good, ".") + 3, strings.LastIndex(good, ".") + 3, len(good)} {
+			if _, ok, _ := f.AuthenticateToken(t.Context(), good[:at]+skipped+good[at:]); ok {
+				t.Errorf("%q is skipped at %d", skipped, at)
 			}
 		}
 	}

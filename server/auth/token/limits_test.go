@@ -309,6 +309,9 @@ func TestKeyIsNotReplaced(t *testing.T) {
 	if data, err := os.ReadFile(path); string(data) != "first" || err != nil {
 		t.Errorf("%s, %v", data, err)
 	}
+	if err := create(filepath.Join(dir, strings.Repeat("k", 300)), nil); err == nil {
+		t.Error("a key whose name is too long for a file is taken for one that another process has made")
+	}
 	file := writeFile(t, "file", nil)
 	if path, err := LoadOrCreateKey(file); err == nil {
 		t.Errorf("%s below a file", path)

@@ -43,7 +43,7 @@ func (Resolver) NewRequestInfo(req *http.Request) (*request.RequestInfo, error) 
 		return pathInfo(req), nil
 	}
 	info, err := factory.NewRequestInfo(req)
-	if err != nil || len(info.Parts) > maxParts && info.Subresource != proxy || info.IsResourceRequest && info.Verb == "proxy" {
+	if err != nil || len(info.Parts) > maxParts && info.Subresource != proxy || info.Verb == "proxy" {
 		return pathInfo(req), nil
 	}
 	if !info.IsResourceRequest && underAPI(info.Path) {

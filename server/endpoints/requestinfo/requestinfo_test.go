@@ -43,6 +43,7 @@ func TestResolver(t *testing.T) {
 		{"GET", "/apis/g/v1/", "get path /apis/g/v1"},
 		{"GET", "/openapi/v3/", "get path /openapi/v3"},
 		{"GET", "/version/", "get path /version/"},
+		{"PROXY", "/apis/g/v1", "proxy path /apis/g/v1"},
 		{"GET", "/", "get path /"},
 	} {
 		info, err := Resolver{}.NewRequestInfo(httptest.NewRequest(test.method, test.target, nil))
@@ -52,6 +53,9 @@ func TestResolver(t *testing.T) {
 		}
 		got := info.Verb + " path " + info.Path
 		if info.IsResourceRequest {
+			if path, _, _ := strings.Cut(test.target, "?"); info.Path != path && !strings.Contains(path, "%") {
+				t.Errorf("%s: the audit log and webhooks get the path %s", test.target, info.Path)
+			}
 			got = fmt.Sprintf("%s %s/%s %s %s/%s", info.Verb, info.APIGroup, info.APIVersion,
 				strings.TrimSuffix(info.Resource+"/"+info.Subresource, "/"), info.Namespace, info.Name)
 		}

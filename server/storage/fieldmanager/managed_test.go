@@ -18,6 +18,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/internal/bridge"
+	"github.com/espalier-dev/espalier/internal/jsondoc"
 	"github.com/espalier-dev/espalier/internal/object"
 	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
 )
@@ -148,6 +149,33 @@ func TestCreating(t *testing.T) {
 	}
 }
 
+// An object that has the index of its bytes has the same managed fields.
+func TestCreatingWithIndex(t *testing.T) {
+	managed, _ := newManaged(t)
+	managed.Manager = nil // it would panic
+	var got []string
+	for _, index := range []bool{false, true} {
+		o := reread(t, read(t, small))
+		if index {
+			d, err := jsondoc.Parse(o.JSON(), jsondoc.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.SetIndex(d, nil, nil)
+			if d, _ := o.Index(); d == nil {
+				t.Fatal("it has no index")
+			}
+		}
+		if _, err := managed.Creating(&storing{}, "kubectl").Create(t.Context(), o, nil, &metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, said(o))
+	}
+	if got[0] != got[1] || got[0] == "" {
+		t.Errorf("without an index %s, with it %s", got[0], got[1])
+	}
+}
+
 // A manager keeps owning all of an object as long as no other writes; all else is what
 // the field manager says.
 func TestUpdating(t *testing.T) {
@@ -232,6 +260,15 @@ func TestUpdating(t *testing.T) {
 		if given != "" {
 			t.Errorf("%s: handlers copy managed fields: %s", c.name, given)
 		}
+	}
+	// A manager that the request names is the one, not the client's name.
+	change := rest.DefaultUpdatedObjectInfo(nil, func(context.Context, runtime.Object, runtime.Object) (runtime.Object, error) {
+		return read(t, other), nil
+	})
+	managed.Manager = m
+	named, _, err := managed.Updating(&storing{live: read(t, small)}, "agent").Update(t.Context(), "a", change, nil, nil, false, &metav1.UpdateOptions{FieldManager: "me"})
+	if err != nil || !strings.Contains(said(named.(*object.Object)), "me") || strings.Contains(said(named.(*object.Object)), "agent") {
+		t.Errorf("%v, %v", named, err)
 	}
 	// What fails, and what is no object, is left alone.
 	failure := errors.New("refused")

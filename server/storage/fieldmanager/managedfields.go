@@ -135,7 +135,7 @@ func (w *owned) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.
 		return w.UpdatedObjectInfo.UpdatedObject(ctx, old)
 	}
 	updated, err := w.UpdatedObjectInfo.UpdatedObject(ctx, live.WithoutManagedFields())
-	if now, ok := updated.(*object.Object); ok && err == nil {
+	if now, ok := updated.(*object.Object); ok {
 		w.managed.updated(live, now, w.manager)
 	}
 	return updated, err
