@@ -355,6 +355,7 @@ func (b *Backend) keep(s *Spec, destroy destroyFunc) func() {
 		defer b.mu.Unlock()
 		delete(b.storages, s)
 		b.stopping[s] = stopped
+		gone(s.Resource)
 		go func() {
 			<-stopped
 			b.mu.Lock()
