@@ -1,7 +1,6 @@
 package store
 
 import (
-	"strings"
 	"sync"
 	"time"
 
@@ -12,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
-
-	"github.com/espalier-dev/espalier/server/storage/ordered"
 )
 
 // A lister has the objects of a watch cache in the order of their keys, and serves lists
@@ -35,11 +32,11 @@ type lister struct {
 	versioner storage.Versioner
 
 	mu       sync.Mutex
-	tree     *ordered.Tree[*entry] // nil until it is filled
-	revision uint64                // up to which the tree has all changes
-	changed  uint64                // the revision of the last change: the tree is that of all revisions since
-	stream   int                   // numbers the watches that feed the tree; only the last one does
-	advanced chan struct{}         // closed when the revision is another; nil if no request waits
+	contents *contents     // nil until it is filled
+	revision uint64        // up to which the contents have all changes
+	changed  uint64        // the revision of the last change: the contents are those of all revisions since
+	stream   int           // numbers the watches that feed it; only the last one does
+	advanced chan struct{} // closed when the revision is another; nil if no request waits
 	pins     []*pin
 	replaced int64 // bytes of the objects that were replaced or deleted
 
@@ -47,28 +44,18 @@ type lister struct {
 	last    *entry // whose key the cacher has asked for
 }
 
-// An entry is an object as the lister and the cacher have it. It is not changed.
-type entry struct {
-	key    string
-	object runtime.Object
-	labels labels.Set
-	fields fields.Set
-}
-
-func byKey(a, b *entry) int { return strings.Compare(a.key, b.key) }
-
-// filling is what replaces the tree when it is complete: the cacher asks once for the key
+// filling is what replaces the contents when it is complete: the cacher asks once for the key
 // and then for the attributes of each object that it is filled with.
 type filling struct {
-	tree     *ordered.Tree[*entry]
+	contents *contents
 	revision uint64
 	missing  int  // objects that the cacher has not asked for
 	listed   bool // the last page of the list has been read
 }
 
-// A view is the tree as it was at a revision.
+// A view is what there was at a revision.
 type view struct {
-	tree     *ordered.Tree[*entry]
+	contents
 	revision uint64 // that the list has
 	changed  uint64 // of the last change before
 }
@@ -115,7 +102,7 @@ func (l *lister) fill(continued bool, list runtime.Object) {
 		return
 	}
 	if !continued {
-		l.filling = &filling{tree: ordered.New(byKey)}
+		l.filling = &filling{contents: newContents(l.spec.Indexes)}
 	}
 	f := l.filling
 	f.revision, f.listed = revision, about.GetContinue() == ""
@@ -124,19 +111,19 @@ func (l *lister) fill(continued bool, list runtime.Object) {
 	l.publish()
 }
 
-// publish replaces the tree if the new one is complete. Watches from before feed the new
-// one no more: they may be behind it.
+// publish replaces the contents if the new ones are complete. Watches from before feed them
+// no more: they may be behind.
 func (l *lister) publish() {
 	f := l.filling
 	if !f.listed || f.missing > 0 {
 		return
 	}
-	l.tree, l.changed, l.pins, l.filling, l.last = f.tree, f.revision, nil, nil, nil
+	l.contents, l.changed, l.pins, l.filling, l.last = f.contents, f.revision, nil, nil, nil
 	l.stream++
 	l.advance(f.revision)
 }
 
-// advance notes up to which revision the tree has all changes.
+// advance notes up to which revision the contents have all changes.
 func (l *lister) advance(revision uint64) {
 	l.revision = revision
 	if l.advanced != nil {
@@ -160,8 +147,8 @@ func (l *lister) key(obj runtime.Object) (string, error) {
 	l.last = nil
 	if l.filling != nil {
 		l.last = &entry{key: key, object: obj}
-	} else if l.tree != nil {
-		if e, ok := l.tree.Get(&entry{key: key}); ok && e.object == obj {
+	} else if l.contents != nil {
+		if e, ok := l.contents.tree.Get(&entry{key: key}); ok && e.object == obj {
 			l.last, key = e, e.key // the one that was computed is garbage
 		}
 	}
@@ -185,26 +172,26 @@ func (l *lister) attributes(obj runtime.Object) (labels.Set, fields.Set, error) 
 		return nil, nil, err
 	}
 	l.last = nil
-	l.filling.tree.Set(e)
+	l.filling.contents.set(e)
 	l.filling.missing--
 	l.publish()
 	return e.labels, e.fields, nil
 }
 
-// watched begins a watch that feeds the tree, and returns its number. If the watch would leave
-// out changes, the tree is not used until it is filled again.
+// watched begins a watch that feeds the lister, and returns its number. If the watch would leave
+// out changes, the contents are not used until it is filled again.
 func (l *lister) watched(from string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stream++
 	if revision, err := l.versioner.ParseResourceVersion(from); err != nil || revision > l.revision {
-		l.tree = nil
+		l.contents = nil
 	}
 	return l.stream
 }
 
-// apply changes the tree as an event of a watch says. A watch that has begun again may
-// bring events that the tree has. Those of its last revision are harmless, and necessary if
+// apply changes the contents as an event of a watch says. A watch that has begun again may
+// bring events that have been applied. Those of its last revision are harmless, and necessary if
 // the watch ended among them: a transaction may have changed several objects.
 func (l *lister) apply(stream int, event watch.Event) {
 	obj := event.Object
@@ -226,9 +213,9 @@ func (l *lister) apply(stream int, event watch.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case stream != l.stream || l.tree == nil:
+	case stream != l.stream || l.contents == nil:
 	case err != nil: // the cacher fails, too, and is filled again
-		l.tree = nil
+		l.contents = nil
 	case revision < l.revision:
 	case event.Type == watch.Bookmark:
 		l.advance(revision)
@@ -243,9 +230,9 @@ func (l *lister) change(e *entry, deleted bool, revision uint64) {
 	var before *entry
 	var had bool
 	if deleted {
-		before, had = l.tree.Delete(e)
+		before, had = l.contents.delete(e)
 	} else {
-		before, had = l.tree.Set(e)
+		before, had = l.contents.set(e)
 	}
 	if had && len(l.pins) > 0 {
 		var size sizer
@@ -256,7 +243,7 @@ func (l *lister) change(e *entry, deleted bool, revision uint64) {
 	l.advance(revision)
 }
 
-// settle ends the time of a pinned state that is that of the tree: there is a change.
+// settle ends the time of a pinned state that is the newest: there is a change.
 func (l *lister) settle(revision uint64) {
 	kept := l.pins[:0]
 	for _, p := range l.pins {
@@ -306,24 +293,24 @@ func (l *lister) keep(v *view) {
 		}
 	}
 	p := &pin{view: *v, until: v.revision, replaced: l.replaced, used: now}
-	if l.tree != nil && l.changed == v.changed {
+	if l.contents != nil && l.changed == v.changed {
 		p.until = openEnd
 	}
 	l.pins = append(l.pins, p)
 	l.unpin(now)
 }
 
-// current returns the tree as it is now. The caller holds the lock.
+// current returns what there is now. The caller holds the lock.
 func (l *lister) current() *view {
-	return &view{tree: l.tree.Snapshot(), revision: l.revision, changed: l.changed}
+	return &view{contents: l.contents.snapshot(), revision: l.revision, changed: l.changed}
 }
 
-// past returns the tree as it was at a revision that is not in the future, nil if that is
+// past returns what there was at a revision that is not in the future, nil if that is
 // not known.
 func (l *lister) past(revision uint64) *view {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.tree != nil && revision >= l.changed && revision <= l.revision {
+	if l.contents != nil && revision >= l.changed && revision <= l.revision {
 		v := l.current()
 		v.revision = revision
 		return v
@@ -331,7 +318,7 @@ func (l *lister) past(revision uint64) *view {
 	for _, p := range l.pins {
 		if p.changed <= revision && revision <= p.until {
 			p.used = time.Now()
-			return &view{tree: p.tree, revision: revision, changed: p.changed}
+			return &view{contents: p.contents, revision: revision, changed: p.changed}
 		}
 	}
 	return nil

@@ -72,7 +72,7 @@ func (l *onDemandCacher) listable(a *active, opts storage.ListOptions) bool {
 func (l *lister) filled() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.tree != nil
+	return l.contents != nil
 }
 
 // fromLister finds the state that is asked for, as the cacher's delegator does, and lists it.
@@ -156,12 +156,12 @@ func (l *onDemandCacher) consistent(ctx context.Context, a *active, key, prefix,
 	return err
 }
 
-// fresh waits until the tree has all changes up to a revision, and returns it.
+// fresh waits until there are all changes up to a revision, and returns what there is.
 func (l *lister) fresh(ctx context.Context, f *feed, revision uint64) (*view, error) {
 	var began time.Time
 	for {
 		l.mu.Lock()
-		if l.tree == nil {
+		if l.contents == nil {
 			l.mu.Unlock()
 			return nil, errNotListed
 		}
@@ -201,10 +201,10 @@ func (l *onDemandCacher) answer(a *active, v *view, key, prefix, begin string, o
 		limit = 0 // as in k8s.io/apiserver: such a list has all objects
 	}
 	end := clientv3.GetPrefixRangeEnd(prefix)
-	found, visited, more := v.selected(begin, end, limit, &opts.Predicate)
+	found, visited, index, more := v.selected(begin, end, limit, &opts.Predicate)
 	items := int64(0)
 	if more && opts.Predicate.Empty() {
-		items = int64(v.tree.Rank(&entry{key: end}) - v.tree.Rank(&entry{key: begin}))
+		items = int64(v.count(begin, end))
 	}
 	if err := setItems(list, found); err != nil {
 		return err
@@ -220,34 +220,32 @@ func (l *onDemandCacher) answer(a *active, v *view, key, prefix, begin string, o
 	if more {
 		a.lister.keep(v)
 	}
-	metrics.RecordListCacheMetrics(l.spec.Resource, "", visited, len(found))
+	metrics.RecordListCacheMetrics(l.spec.Resource, index, visited, len(found))
 	return l.Versioner().UpdateList(list, v.revision, next, remaining)
 }
 
 // selected returns the objects in a range that a predicate selects, and reports whether there
 // are objects after them. The range has the first key, and not the end.
-func (v *view) selected(begin, end string, limit int64, p *storage.SelectionPredicate) (found []*entry, visited int, more bool) {
+func (v *view) selected(begin, end string, limit int64, p *storage.SelectionPredicate) (found []*entry, visited int, index string, more bool) {
 	all := p.Empty()
 	if all {
-		size := v.tree.Rank(&entry{key: end}) - v.tree.Rank(&entry{key: begin})
+		size := v.count(begin, end)
 		if limit > 0 {
 			size = min(size, int(limit))
 		}
 		found = make([]*entry, 0, size)
 	}
-	for e := range v.tree.From(&entry{key: begin}) {
-		switch {
-		case e.key >= end:
-			return found, visited, false
-		case limit > 0 && int64(len(found)) >= limit:
-			return found, visited, true
+	candidates, index := v.candidates(begin, end, p)
+	for e := range candidates {
+		if limit > 0 && int64(len(found)) >= limit {
+			return found, visited, index, true
 		}
 		visited++
 		if all || p.MatchesObjectAttributes(e.labels, e.fields) {
 			found = append(found, e)
 		}
 	}
-	return found, visited, false
+	return found, visited, index, false
 }
 
 // setItems copies the objects into a list.

@@ -224,7 +224,10 @@ func TestPages(t *testing.T) {
 	b := open(t, func(c *store.Config) { c.Idle = 150 * time.Millisecond })
 	bare := spec("v1")
 	bare.Cached = false
-	cached, uncached := open1(t, b, spec("v1")), open1(t, b, bare)
+	indexed := spec("v1")
+	indexed.Indexes = []store.Index{{Label: "parity"}, {Field: "metadata.name"}}
+	storages := []storage.Interface{open1(t, b, bare), open1(t, b, spec("v1")), open1(t, b, indexed)}
+	cached := storages[1]
 	h := &historian{}
 	random := rand.New(rand.NewPCG(1, 7))
 	for range 100 {
@@ -249,10 +252,7 @@ func TestPages(t *testing.T) {
 	results := make([]result, 6)
 	for i := range results {
 		readers.Go(func() {
-			st, who := cached, "cached"
-			if i%3 == 0 {
-				st, who = uncached, "uncached"
-			}
+			st, who := storages[i%3], []string{"uncached", "cached", "indexed"}[i%3]
 			random := rand.New(rand.NewPCG(2, uint64(i)))
 			for range 150 {
 				q := h.query(random, true)
