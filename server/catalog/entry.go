@@ -45,7 +45,7 @@ type Version struct {
 	SchemaHash Hash
 	// StorageHash is of all that storage, watch cache and open watches of the version
 	// depend on, apart from the schema: group, names, scope, whether it is served,
-	// selectable fields, printer columns, conversion with its rules, storage version.
+	// selectable fields, indexes, printer columns, conversion with its rules, storage version.
 	StorageHash Hash
 }
 

@@ -133,6 +133,7 @@ func (e *Entry) spec(d *crd.CRD) {
 		h.columns(from)
 		h.conversion(&d.Conversion)
 		h.rules(d)
+		h.indexes(d)
 		v.StorageHash = h.sum()
 	}
 	h := newHasher()
@@ -243,6 +244,14 @@ func (h hasher) conversion(c *crd.Conversion) {
 func (h hasher) rules(d *crd.CRD) {
 	if rules, ok := d.Annotations[conversion.Annotation]; ok {
 		h.text(rules)
+	}
+}
+
+// indexes are in an annotation, too.
+func (h hasher) indexes(d *crd.CRD) {
+	if indexes, ok := d.Annotations[IndexesAnnotation]; ok {
+		h.text("indexes")
+		h.text(indexes)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,11 +21,12 @@ const (
 	collection = "/apis/" + group + "/v1/" + plural
 	namespaces = 20
 	batch      = 100 // puts in one transaction; etcd allows 128
+	labeled    = 50  // objects with the same value of the indexed label
 	patience   = 5 * time.Minute
 )
 
 // parcelCRD is a CRD that prunes, defaults and validates, so that a create does what it usually does.
-const parcelCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"parcels.bench.espalier.dev"},
+const parcelCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"parcels.bench.espalier.dev","annotations":{"espalier.dev/indexes":"label:batch"}},
 "spec":{"group":"bench.espalier.dev","scope":"Namespaced","names":{"plural":"parcels","singular":"parcel","kind":"Parcel","listKind":"ParcelList"},
 "versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","required":["to"],
 "properties":{"to":{"type":"string","minLength":1},"class":{"type":"string","enum":["first","second"],"default":"second"},"weight":{"type":"integer","minimum":1},
@@ -43,13 +43,16 @@ func spaces() []string {
 
 func namespace(n int) string { return fmt.Sprintf("space-%02d", n%namespaces) }
 
+// label is the value of the indexed label. Those of objects that are created later are other ones.
+func label(n int) string { return fmt.Sprintf("batch-%d", n/labeled) }
+
 func objectName(n int) string { return fmt.Sprintf("parcel-%08d", n) }
 
 // parcel is an object as a client sends it; stored, with metadata and managed fields, it has about 1 KB.
 func parcel(n int) []byte {
 	const line = `{"sku":"XA-00017-B","count":3,"note":"wrapped twice"}`
-	return fmt.Appendf(nil, `{"apiVersion":"bench.espalier.dev/v1","kind":"Parcel","metadata":{"name":%q,"labels":{"carrier":"north"}},"spec":{"to":"7 Harbour Road","weight":%d,"lines":[%s]}}`,
-		objectName(n), 10000000+n, strings.Join([]string{line, line, line, line, line, line}, ","))
+	return fmt.Appendf(nil, `{"apiVersion":"bench.espalier.dev/v1","kind":"Parcel","metadata":{"name":%q,"labels":{"batch":%q,"carrier":"north"}},"spec":{"to":"7 Harbour Road","weight":%d,"lines":[%s]}}`,
+		objectName(n), label(n), 10000000+n, strings.Join([]string{line, line, line, line, line, line}, ","))
 }
 
 func path(n int) string {
@@ -94,7 +97,6 @@ func (b *bench) copies(ctx context.Context, client *clientv3.Client, stored stri
 	var next atomic.Int64
 	next.Store(1)
 	errs := make([]error, writers)
-	revisions := make([]int64, writers)
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
@@ -105,21 +107,31 @@ func (b *bench) copies(ctx context.Context, client *clientv3.Client, stored stri
 				}
 				var puts []clientv3.Op
 				for n := from; n < min(from+batch, b.objects); n++ {
-					renamed := strings.NewReplacer(objectName(0), objectName(n), `"`+namespace(0)+`"`, `"`+namespace(n)+`"`,
+					renamed := strings.NewReplacer(objectName(0), objectName(n), `"`+namespace(0)+`"`, `"`+namespace(n)+`"`, `"`+label(0)+`"`, `"`+label(n)+`"`,
 						uid, fmt.Sprintf("%s%012d", uid[:len(uid)-12], n)).Replace(stored)
 					puts = append(puts, clientv3.OpPut(key(n), renamed))
 				}
-				var resp *clientv3.TxnResponse
-				if resp, errs[w] = client.Txn(ctx).Then(puts...).Commit(); errs[w] == nil {
-					revisions[w] = resp.Header.Revision
-				}
+				_, errs[w] = client.Txn(ctx).Then(puts...).Commit()
 			}
 		})
 	}
 	wg.Wait()
-	b.version = fmt.Sprint(slices.Max(revisions))
 	b.stored = len(stored)
 	return errors.Join(errs...)
+}
+
+// renew notes the newest revision: etcd forgets others after some minutes.
+func (b *bench) renew(ctx context.Context) error {
+	client, err := b.etcd.Client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	resp, err := client.Get(ctx, prefix, clientv3.WithCountOnly())
+	if err == nil {
+		b.revision = resp.Header.Revision
+	}
+	return err
 }
 
 // forget takes away what has been created since: the number of objects is what is measured.

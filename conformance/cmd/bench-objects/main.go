@@ -20,13 +20,14 @@ var (
 	list    = flag.String("sizes", "1000,100000,1000000", "numbers of objects; the others are compared with the first one")
 	seconds = flag.Float64("seconds", 2, "length of a slice: one size doing one operation")
 	rounds  = flag.Int("rounds", 3, "how often the sizes take turns")
+	beside  = flag.Int("upstream", 0, "also measure upstream's server, with this number of objects, which take some 17 KB each in its watch cache; 0 for not")
 	limit   = flag.Duration("timeout", 20*time.Minute, "end after this time")
 )
 
 func main() { launch.Main("bench-objects", run) }
 
 // tolerance is how far the cost of an operation may be from the one at the first size.
-const tolerance = 0.25
+const tolerance = 0.2
 
 func run(ctx context.Context, dir string) error {
 	var sizes []int
@@ -52,10 +53,22 @@ func run(ctx context.Context, dir string) error {
 		}
 	}()
 	for _, n := range sizes {
-		b, err := start(ctx, binary, n)
+		b, err := start(ctx, launch.Spec{Binary: binary, Flags: []string{"--profiling=true"}, Namespaces: spaces()}, n)
 		benches = append(benches, b)
 		if err != nil {
 			return fmt.Errorf("%d objects: %w", n, err)
+		}
+	}
+	ours := len(benches)
+	if *beside > 0 {
+		program, err := launch.Upstream.Program(ctx, dir)
+		if err != nil {
+			return err
+		}
+		b, err := start(ctx, launch.Spec{Kind: launch.Upstream, Binary: program}, max(*beside, pageSize))
+		benches = append(benches, b)
+		if err != nil {
+			return fmt.Errorf("upstream, %d objects: %w", b.objects, err)
 		}
 	}
 	d := time.Duration(*seconds * float64(time.Second))
@@ -73,7 +86,7 @@ func run(ctx context.Context, dir string) error {
 	for _, b := range benches {
 		b.show(benches[0])
 	}
-	fmt.Printf("\n%s\n", summary(benches))
+	fmt.Printf("\n%s\n", summary(benches[:ours]))
 	return figures.Save()
 }
 
@@ -97,9 +110,10 @@ type bench struct {
 	server  *launch.Server
 	conns   []*wire.Conn
 	objects int
-	stored  int    // bytes of one of them
-	version string // resource version after they were put
+	stored  int // bytes of one of them
 	serial  atomic.Int64
+	// revision is that of etcd when a slice begins.
+	revision int64
 
 	filling, caching time.Duration
 	figures          map[string]*figure
@@ -107,13 +121,14 @@ type bench struct {
 }
 
 // start starts an etcd and a server and puts the objects. What it returns is to be stopped, error or not.
-func start(ctx context.Context, binary string, objects int) (*bench, error) {
+func start(ctx context.Context, spec launch.Spec, objects int) (*bench, error) {
 	b := &bench{objects: objects, figures: map[string]*figure{}}
 	var err error
 	if b.etcd, err = launch.StartEtcd(ctx, "--unsafe-no-fsync"); err != nil {
 		return b, err
 	}
-	b.server, err = launch.StartServer(ctx, launch.Spec{Binary: binary, Etcd: b.etcd.URL, Prefix: prefix, Flags: []string{"--profiling=true"}, Namespaces: spaces()})
+	spec.Etcd, spec.Prefix = b.etcd.URL, prefix
+	b.server, err = launch.StartServer(ctx, spec)
 	if err != nil {
 		return b, err
 	}

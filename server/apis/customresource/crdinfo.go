@@ -150,7 +150,7 @@ func (b *builder) store() (*genericregistry.Store, error) {
 		ResetFieldsStrategy:       b.strategy,
 		TableConvertor:            b.table,
 	}
-	err := s.CompleteWithOptions(&generic.StoreOptions{RESTOptions: b.versionStorage.options, AttrFunc: b.selection.attributes})
+	err := s.CompleteWithOptions(&generic.StoreOptions{RESTOptions: b.versionStorage.options, AttrFunc: b.selection.attributes, TriggerFunc: b.selection.triggers()})
 	return s, err
 }
 

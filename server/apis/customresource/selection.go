@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 // selection says by what the objects of a version can be selected: labels,
@@ -18,6 +19,7 @@ import (
 type selection struct {
 	namespaced bool
 	fields     []selectable
+	indexed    []string // fields: only the first one, which is what the watch cache goes by
 }
 
 type selectable struct {
@@ -32,7 +34,26 @@ func newSelection(v *versionDetails, namespaced bool) *selection {
 		p, err := parsePath(f.JSONPath)
 		s.fields[i] = selectable{name: strings.TrimPrefix(f.JSONPath, "."), path: p, err: err}
 	}
+	if i := slices.IndexFunc(v.indexes, func(i store.Index) bool { return i.Field != "" }); i >= 0 {
+		s.indexed = []string{v.indexes[i].Field}
+	}
 	return s
+}
+
+// triggers has the watch cache pass on events only to those watches with a selector for one value of
+// the indexed field that the event is for. The cacher of k8s.io/apiserver takes one such function.
+func (s *selection) triggers() storage.IndexerFuncs {
+	if len(s.indexed) == 0 {
+		return nil
+	}
+	field := s.indexed[0]
+	return storage.IndexerFuncs{field: func(obj runtime.Object) string {
+		_, set, err := s.attributes(obj)
+		if err != nil {
+			return "" // the cacher has not taken an object whose attributes cannot be read
+		}
+		return set[field]
+	}}
 }
 
 // attributes implements storage.AttrFunc.
@@ -66,7 +87,7 @@ func (s *selection) attributes(obj runtime.Object) (labels.Set, fields.Set, erro
 
 // predicate selects the objects that a list or watch asks for.
 func (s *selection) predicate(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
-	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: s.attributes}
+	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: s.attributes, IndexFields: s.indexed}
 }
 
 // allows returns an error if a field selector names a field that cannot be

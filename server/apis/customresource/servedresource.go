@@ -202,7 +202,7 @@ func (s *servedResource) newCRDInfo(e *catalog.Entry, before *crdInfo) (*crdInfo
 			continue
 		}
 		decoder := &Decoder{kind: kind.WithVersion(version.Name), schemas: &s.schemas}
-		v.storages[version.Name] = newVersionStorage(&s.server.options, e, version, decoder, v.convert)
+		v.storages[version.Name] = newVersionStorage(&s.server.options, e, version, v.details.versions[version.Name].indexes, decoder, v.convert)
 	}
 	return v, nil
 }

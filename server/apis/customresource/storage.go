@@ -65,7 +65,7 @@ func onlyStoredIn(e *catalog.Entry, version string) bool {
 
 // newVersionStorage prepares the storage of a version; it is opened by the first store
 // that is made of it.
-func newVersionStorage(o *Options, e *catalog.Entry, v *catalog.Version, decoder *Decoder, convert store.ConvertFunc) *versionStorage {
+func newVersionStorage(o *Options, e *catalog.Entry, v *catalog.Version, indexes []store.Index, decoder *Decoder, convert store.ConvertFunc) *versionStorage {
 	resource := schema.GroupResource{Group: e.Group, Resource: e.Accepted.Plural}
 	spec := store.Spec{
 		Resource:       resource,
@@ -73,6 +73,7 @@ func newVersionStorage(o *Options, e *catalog.Entry, v *catalog.Version, decoder
 		Codec:          codec.Storage(decoder),
 		Version:        v.Name,
 		StorageVersion: e.StorageVersion,
+		Indexes:        indexes,
 		Cached:         !o.Uncached,
 		Current:        o.Current,
 		Deliver:        decoder.deliver,

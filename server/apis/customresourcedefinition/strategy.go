@@ -22,6 +22,7 @@ import (
 	"github.com/espalier-dev/espalier/crd/conversion"
 	"github.com/espalier-dev/espalier/finding"
 	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/controllers/crdcontroller"
 	"github.com/espalier-dev/espalier/server/webhook"
 )
@@ -134,11 +135,37 @@ func validate(ctx context.Context, o, old *object.Object) field.ErrorList {
 	}
 	n.warnings, n.checked = warnings(found), true
 	o.SetStamp(&n)
-	errs := errorsOf(found)
+	errs := append(errorsOf(found), indexErrors(o, old)...)
 	if inBeta(ctx) {
 		errs = append(errs, n.beta...)
 	}
 	return errs
+}
+
+// indexErrors says what is wrong with the indexes that a CRD declares. A declaration that the server has
+// accepted before is wrong only if it names a field that is no longer selectable.
+func indexErrors(o, old *object.Object) field.ErrorList {
+	declared, ok := o.GetAnnotations()[catalog.IndexesAnnotation]
+	if !ok {
+		return nil
+	}
+	d, err := crd.Parse(o.JSON())
+	if err != nil {
+		return nil // findings says so
+	}
+	defer d.Release()
+	if _, err = catalog.Indexes(d); err == nil {
+		return nil
+	}
+	if old != nil && old.GetAnnotations()[catalog.IndexesAnnotation] == declared {
+		if before, wrong := crd.Parse(old.JSON()); wrong == nil {
+			defer before.Release()
+			if _, wrong := catalog.Indexes(before); wrong != nil {
+				return nil
+			}
+		}
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations").Key(catalog.IndexesAnnotation), declared, err.Error())}
 }
 
 func findings(o, old *object.Object) ([]finding.Finding, error) {

@@ -47,6 +47,9 @@ func edited(text string, pairs ...string) string { return strings.NewReplacer(pa
 // annotated is a CRD with conversion rules that name a version that it has not.
 var annotated = edited(widgets, "{name: widgets.example.com}", `{name: widgets.example.com, annotations: {conversion.espalier.dev/rules: "conversions: [{between: [v1, v2]}]"}}`)
 
+// indexing is a CRD that declares an index of a field that is not selectable.
+var indexing = edited(widgets, "{name: widgets.example.com}", `{name: widgets.example.com, annotations: {espalier.dev/indexes: "label:team, field:spec.color"}}`)
+
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ name, text, old, want string }{
 		{"name", edited(widgets, "name: widgets.example.com", "name: gadgets.example.com"), "",
@@ -63,6 +66,10 @@ func TestRefusals(t *testing.T) {
 		{"conversion rules", annotated, "", `metadata.annotations[conversion.espalier.dev/rules]: Invalid value: "": conversions[0]: the CRD has no version "v2"`},
 		{"new conversion rules", edited(annotated, "[wg]", "[w]"), widgets, `metadata.annotations[conversion.espalier.dev/rules]: Invalid value: "": conversions[0]: the CRD has no version "v2"`},
 		{"conversion rules of before", edited(annotated, "[wg]", "[w]"), annotated, ""},
+		{"indexes", indexing, "", `metadata.annotations[espalier.dev/indexes]: Invalid value: "label:team, field:spec.color": "spec.color" is not a selectable field: add jsonPath ".spec.color" to selectableFields of a version`},
+		{"new indexes", edited(indexing, "[wg]", "[w]"), widgets, `metadata.annotations[espalier.dev/indexes]: Invalid value`},
+		{"indexes of before", edited(indexing, "[wg]", "[w]"), indexing, ""},
+		{"indexes of labels", edited(indexing, ", field:spec.color", "", "[wg]", "[w]"), widgets, ""},
 		{"group", edited(widgets, "example.com", "example.org"), widgets, `spec.group: Invalid value: "example.org": field is immutable`},
 		{"stored", edited(widgets, "name: v1", "name: v2"), widgets,
 			`status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions`},

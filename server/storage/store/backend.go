@@ -75,6 +75,7 @@ type Backend struct {
 	space     space
 	counts    counts
 	links     *links // to etcd's members
+	barrier   barrier
 	// unreadable are the objects that cannot be read.
 	unreadable unreadables
 
@@ -174,7 +175,7 @@ func connect(t storagebackend.TransportConfig, prefix string) (*kubernetes.Clien
 	if err != nil {
 		return nil, nil, err
 	}
-	client.KV = etcd3.NewETCDLatencyTracker(newRetryingKV(client.Client, prefix)) // time spent in etcd, per request
+	client.KV = etcd3.NewETCDLatencyTracker(pagingKV{newRetryingKV(client.Client, prefix)}) // time spent in etcd, per request
 	return client, links, nil
 }
 
@@ -354,6 +355,7 @@ func (b *Backend) keep(s *Spec, destroy destroyFunc) func() {
 		defer b.mu.Unlock()
 		delete(b.storages, s)
 		b.stopping[s] = stopped
+		gone(s.Resource)
 		go func() {
 			<-stopped
 			b.mu.Lock()

@@ -5,9 +5,10 @@
 // storage.Interface, which costs a few kilobytes and no goroutine until clients
 // watch or list often enough to make a watch cache worth its memory:
 //
-//	Watch, GetList, Get ──▶ onDemandCacher ──▶ cacher (while in use) ─┐
-//	Create, Update, Delete ─▶ onDemandCacher ─────────────────────────┴▶ converting ──▶ etcd3 ──▶ etcd
-//	                                                            (if versions differ)
+//	GetList ────────────────▶ onDemandCacher ──▶ lister ┐
+//	Watch, Get ─────────────▶ onDemandCacher ──▶ cacher ┴ (while in use) ─┐
+//	Create, Update, Delete ─▶ onDemandCacher ─────────────────────────────┴▶ converting ──▶ etcd3 ──▶ pagingKV ──▶ etcd
+//	                                                                (if versions differ)
 //
 // [Backend.Walk] reads the values of a resource past all of this, for plans of a change.
 //
@@ -20,6 +21,10 @@
 // A watch cache is stopped only while it is not in use. Every call and every open
 // watch counts as a use. No request waits for a lock while a cache fills. etcd itself
 // serves a watch that resumes from a revision before the cache was filled.
+//
+// A list costs what it returns, and a page what the page has, unless a selector leaves
+// objects out: the lister has the objects of a watch cache in order, and pagingKV has
+// etcd not count the rest of a range. All pages of a list are of one revision.
 //
 // What watchers do not read is bounded in bytes: per watch, for all watches
 // together (events that watchers share count once), and in the history of each

@@ -53,6 +53,7 @@ type active struct {
 	*cacher.CacheDelegator
 	cacher *cacher.Cacher
 	feed   *feed
+	lister *lister
 	failed context.Context // is done if the cache could not be filled
 
 	users    int // calls under way and open watches
@@ -122,15 +123,18 @@ func (l *onDemandCacher) again() bool {
 // create starts a cache. It does not wait until it is filled.
 func (l *onDemandCacher) create() (*active, error) {
 	failed, fail := context.WithCancel(context.Background())
-	f := &feed{Interface: l.direct, backend: l.backend, spec: l.spec, fail: fail, stream: fmt.Sprint(l.backend.caches.Add(1)), window: l.backend.config.EventsHistoryWindow}
+	f := &feed{
+		Interface: l.direct, backend: l.backend, spec: l.spec, lister: newLister(l.spec, l.direct.Versioner()),
+		fail: fail, stream: fmt.Sprint(l.backend.caches.Add(1)), window: l.backend.config.EventsHistoryWindow,
+	}
 	c, err := cacher.NewCacherFromConfig(cacher.Config{
 		Storage:             f,
 		Versioner:           l.direct.Versioner(),
 		GroupResource:       l.spec.Resource,
 		EventsHistoryWindow: l.backend.config.EventsHistoryWindow,
 		ResourcePrefix:      l.spec.ResourcePrefix,
-		KeyFunc:             l.spec.KeyFunc,
-		GetAttrsFunc:        l.spec.AttrFunc,
+		KeyFunc:             f.lister.key,
+		GetAttrsFunc:        f.lister.attributes,
 		IndexerFuncs:        l.spec.Triggers,
 		Indexers:            l.spec.Indexers,
 		NewFunc:             l.spec.NewFunc,
@@ -141,7 +145,7 @@ func (l *onDemandCacher) create() (*active, error) {
 		fail()
 		return nil, fmt.Errorf("watch cache of %s: %w", l.spec.Resource, err)
 	}
-	a := &active{CacheDelegator: cacher.NewCacheDelegator(c, l.direct), cacher: c, feed: f, failed: failed}
+	a := &active{CacheDelegator: cacher.NewCacheDelegator(c, l.direct), cacher: c, feed: f, lister: f.lister, failed: failed}
 	a.timer = time.AfterFunc(l.backend.config.Idle, func() { l.expire(a) })
 	a.progress = time.AfterFunc(never, func() { l.keepCurrent(a) })
 	a.progress.Reset(l.backend.progressPeriod())
@@ -214,6 +218,7 @@ func (l *onDemandCacher) keepCurrent(a *active) {
 	ctx, cancel := context.WithTimeout(a.feed.own(context.Background()), statusTimeout)
 	defer cancel()
 	_ = a.feed.Interface.RequestWatchProgress(ctx) //nolint:staticcheck // deprecated, and part of the interface; the next one will do
+	a.lister.expire()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.active == a {
@@ -353,7 +358,7 @@ func (l *onDemandCacher) GetList(ctx context.Context, key string, opts storage.L
 	if l.backend.unreadable.any() {
 		return l.incomplete(ctx, a, key, opts, list)
 	}
-	return a.GetList(ctx, key, opts, list)
+	return l.list(ctx, a, key, opts, list)
 }
 
 // listWantsCache follows the rules of the cacher's delegator, which sends what
@@ -474,11 +479,13 @@ type feed struct {
 	storage.Interface
 	backend  *Backend
 	spec     *Spec
+	lister   *lister
 	fail     func()        // is called when the cache cannot be filled
 	stream   string        // not shared with other caches
 	filledAt atomic.Uint64 // the revision that the cache begins with
 	window   time.Duration // how long the cache keeps events, if they are not large
 	shared   shared
+	progress progress
 	pause    atomic.Int64 // before it is filled again, as a Duration
 	// refusal is why the cache could not be filled the last time, if that is an object
 	// which must not be left out.
@@ -549,6 +556,7 @@ func (f *feed) GetList(ctx context.Context, key string, opts storage.ListOptions
 			f.shared.latest.Store(revision)
 		}
 	}
+	f.lister.fill(continued(opts), list)
 	return nil
 }
 
@@ -565,7 +573,7 @@ func (f *feed) Watch(ctx context.Context, key string, opts storage.ListOptions) 
 		w.Stop()
 		return nil, f.spec.replaced()
 	}
-	f.watch = newPaced(w, &f.shared, f.window, f.Versioner(), f.survive)
+	f.watch = newPaced(w, &f.shared, f.window, f.Versioner(), f.follow(f.lister.watched(opts.ResourceVersion)))
 	return f.watch, nil
 }
 

@@ -42,6 +42,9 @@ type Spec struct {
 	// lists. Both may be nil.
 	Triggers storage.IndexerFuncs
 	Indexers *cache.Indexers
+	// Indexes are labels and fields of AttrFunc. Lists from a watch cache that select one
+	// value of one of them visit only the objects with that value.
+	Indexes []Index
 
 	// Convert, if not nil, is called for objects that are not in the wanted
 	// version: Version above the storage, StorageVersion in etcd. Both are names

@@ -51,6 +51,9 @@ func (s *surviving) GetList(ctx context.Context, key string, opts storage.ListOp
 	if err != nil && l.fatal == 0 {
 		return err
 	}
+	if about, err := meta.ListAccessor(list); err == nil {
+		dropUncounted(about, opts.Predicate.Limit)
+	}
 	if len(l.missing) == 0 && !s.backend.unreadable.any() {
 		return nil
 	}
@@ -266,13 +269,17 @@ func (s *Spec) fed(found *unreadables, folder string, event watch.Event) (_ watc
 	return watch.Event{Type: watch.Deleted, Object: gone}, true
 }
 
-// survive is what the feed of a cache does with events.
-func (f *feed) survive(event watch.Event) (watch.Event, bool) {
-	event, ok := f.spec.fed(&f.backend.unreadable, f.backend.Key(""), forgotten(event))
-	if !ok {
-		go f.backend.recheck(f.spec) // no event says which object has gone
+// follow returns what the feed of a cache does with the events of a watch.
+func (f *feed) follow(stream int) func(watch.Event) (watch.Event, bool) {
+	return func(event watch.Event) (watch.Event, bool) {
+		event, ok := f.spec.fed(&f.backend.unreadable, f.backend.Key(""), forgotten(event))
+		if !ok {
+			go f.backend.recheck(f.spec) // no event says which object has gone
+			return event, false
+		}
+		f.lister.apply(stream, event)
+		return event, true
 	}
-	return event, ok
 }
 
 // recheck forgets unreadable objects that have gone.
@@ -285,7 +292,7 @@ func (b *Backend) recheck(s *Spec) {
 // incomplete is a list from a cache, which lacks what cannot be read. If the cache
 // has etcd answer, the list is not warned about twice.
 func (l *onDemandCacher) incomplete(ctx context.Context, a *active, key string, opts storage.ListOptions, list runtime.Object) error {
-	if err := a.GetList(context.WithValue(ctx, quietKey{}, true), key, opts, list); err != nil {
+	if err := l.list(context.WithValue(ctx, quietKey{}, true), a, key, opts, list); err != nil {
 		return err
 	}
 	warn(ctx, l.backend.unreadable.below(l.spec.Resource, l.backend.Key(key)))
