@@ -68,7 +68,7 @@ func TestScale(t *testing.T) {
 		fmt.Sprintf("which is %.1f and %.1f million", 0.8*quota/u["stored"]/1e9, 0.8*quota/u["stored2"]/1e9),
 		fmt.Sprintf("are %.2f GB.", 500*600*u["stored"]/1e6),
 		fmt.Sprintf("the sum above says %.0f", u["server"]+u["definition"]*10),
-		fmt.Sprintf("(2,370 MB; %s)", grouped(u["server"]+u["object"]*1000)),
+		fmt.Sprintf("(2,617 MB; %s)", grouped(u["server"]+u["object"]*1000)),
 		fmt.Sprintf("3,333 each, %.0f MB\ninstead of %.0f MB", u["watch"]*3333/1000, u["watch"]*10),
 		fmt.Sprintf("the %s MB of a million\nobjects are %s MB", grouped(u["object"]*1000), grouped(u["object"]*3000)),
 		fmt.Sprintf("%.2f GB, or %s etcds", beyond/1e9, map[float64]string{2: "two", 3: "three", 4: "four"}[math.Ceil(beyond/(0.8*quota))]),

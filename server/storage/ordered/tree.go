@@ -155,7 +155,7 @@ func (t *Tree[V]) set(n *node[V], v V) (before V, replaced bool, right *node[V])
 	return before, replaced, t.divide(n, at+1)
 }
 
-// divide divides a node that has too many values, one of which has just been added. Values
+// divide divides a node that has too many values; added is the place of the newest. Values
 // that come in their order, as those of a list do, fill the nodes.
 func (t *Tree[V]) divide(n *node[V], added int) *node[V] {
 	if len(n.values) <= width {

@@ -15,7 +15,7 @@ import (
 
 // A lister has the objects of a watch cache in the order of their keys, and serves lists
 // at the cost of what they return. The cacher of k8s.io/apiserver has such an order, too,
-// and nobody else can read it: for each page it collects all objects from the beginning
+// and does not export it: for each page it collects all objects from the beginning
 // of the page to the end of the list.
 //
 // Both have the same objects, keys and attributes, so that a lister takes about 60 bytes
@@ -80,7 +80,7 @@ const (
 	pinnedTime = 5 * time.Minute
 )
 
-// open means that there has been no change since.
+// openEnd means that there has been no change since.
 const openEnd = ^uint64(0)
 
 func newLister(spec *Spec, versioner storage.Versioner) *lister {
