@@ -49,7 +49,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "send a ConversionReview by POST", http.StatusMethodNotAllowed)
 		return
 	}
-	// A client that sends slowly holds what it has sent, and nobody else's turn.
+	// A client that sends slowly holds what it has sent, and no turn.
 	reader := &bodyReader{Reader: http.MaxBytesReader(w, r.Body, maxBody), held: &h.held}
 	defer reader.release()
 	body, err := io.ReadAll(reader)
