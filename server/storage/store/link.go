@@ -88,10 +88,11 @@ type link struct {
 
 // What gRPC waits before it connects again. It doubles its pause up to two minutes,
 // which is for thousands of clients of one server. Here, a few replicas connect to a
-// few members; a second is little for a member that is down, and the most that a
-// healed link waits for a client that was not told of it.
+// few members, and a healed link is used again after this pause. Nothing shortens it:
+// ResetConnectBackoff of gRPC reads a map that another goroutine writes, which ends the
+// process.
 var reconnect = grpc.ConnectParams{
-	Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+	Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 300 * time.Millisecond},
 	// How long a connection may take, TLS included. It cannot be short: on slow machines
 	// under load handshakes have been seen to take more than 10 s (k/k#64649), and to
 	// begin again is to never succeed. It need not be short: a connection that waits for

@@ -261,22 +261,19 @@ func isAnswer(err error) bool {
 
 // decide acts on what is known of all links. The mutex is held.
 func (l *links) decide() {
-	var held, released []*state
+	var held []*state
 	if l.direct {
 		states := make([]*state, len(l.all))
 		for i, one := range l.all {
 			states[i] = &one.state
 		}
-		held, released = review(states)
+		held = review(states)
 	}
 	for _, one := range l.all {
 		if slices.Contains(held, &one.state) {
 			one.cut(func(time.Time) bool { return true })
 		}
 		l.log(one)
-	}
-	if len(released) > 0 {
-		l.reconnect()
 	}
 	l.publish()
 }
@@ -298,7 +295,6 @@ func (l *links) renew(one *link, began, since time.Time, lost bool) {
 			one.drop(c)
 		}
 	}
-	l.reconnect()
 	if !lost {
 		return
 	}
@@ -310,19 +306,3 @@ func (l *links) renew(one *link, began, since time.Time, lost bool) {
 		}
 	})
 }
-
-// reconnect has gRPC connect at once where it pauses, also where it begins to pause
-// just now because an attempt was ended.
-func (l *links) reconnect() {
-	reset := func() {
-		if l.client != nil {
-			l.client.ActiveConnection().ResetConnectBackoff()
-		}
-	}
-	go reset() // gRPC may be about to dial, for which it needs the mutex
-	time.AfterFunc(reconnectPause, reset)
-}
-
-// reconnectPause is longer than gRPC takes to notice that an attempt was ended, and
-// too short for users to notice.
-const reconnectPause = 100 * time.Millisecond

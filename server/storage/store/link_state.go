@@ -77,19 +77,17 @@ func (s *state) better(waited time.Duration) bool {
 	return s.answered && !s.held && slowness < linkPatience && quicker*slowness <= waited
 }
 
-// review decides which link is held. It returns what has changed.
-func review(all []*state) (held, released []*state) {
+// review decides which link is held. It returns those that were not held before.
+func review(all []*state) (held []*state) {
 	for _, s := range all {
 		if now := hold(s, all); now != s.held {
 			if s.held = now; now {
 				s.inARow = 0
 				held = append(held, s)
-			} else {
-				released = append(released, s)
 			}
 		}
 	}
-	return held, released
+	return held
 }
 
 // hold decides about one link.
