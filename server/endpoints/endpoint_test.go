@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // readOnly is a storage that has one verb.
@@ -75,11 +76,22 @@ func TestErrorIsNegotiated(t *testing.T) {
 	}
 }
 
+// resetting is a strategy that resets the spec.
+type resetting struct{}
+
+func (resetting) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{"v1": fieldpath.NewSet(fieldpath.MakePathOrDie("spec"))}
+}
+
 // A subresource for a part of the objects reads bodies as whole objects.
 func TestPartsAreObjects(t *testing.T) {
 	s := PartOf(&genericregistry.Store{NewFunc: func() runtime.Object { return &metav1.PartialObjectMetadata{} }})
 	if _, ok := s.New().(*metav1.PartialObjectMetadata); !ok {
 		t.Errorf("bodies are read as %T", s.New())
+	}
+	s.Store.ResetFieldsStrategy = resetting{}
+	if fields := s.GetResetFields()["v1"]; fields == nil || !fields.Has(fieldpath.MakePathOrDie("spec")) {
+		t.Errorf("an apply owns what the strategy resets: %v", fields)
 	}
 	e := &Endpoint{Scope: &handlers.RequestScope{}, Storage: s}
 	for verb, want := range map[string]bool{"get": true, "update": true, "patch": true, "create": false, "delete": false, "list": false, "watch": false} {

@@ -128,7 +128,10 @@ func TestRowsThatAreNotWritten(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		r := rowsOf(test.s, w, "Table", test.options)
-		_, err := r.List(t.Context(), nil)
+		list, err := r.List(t.Context(), nil)
+		if (list == nil) == (test.want == "") && test.name != "no list" {
+			t.Errorf("%s: the handler gets %v", test.name, list)
+		}
 		if test.want == "" && err != nil || test.want != "" && (err == nil || err.Error() != test.want) {
 			t.Errorf("%s: %v", test.name, err)
 		}

@@ -444,8 +444,17 @@ func TestRepairAllocatesPorts(t *testing.T) {
 	for _, port := range []int32{29999, 30000, 30063, 30064} {
 		state.services = append(state.services, *service("x", func(s *corev1.ServiceSpec) { s.Type, s.Ports[0].NodePort = corev1.ServiceTypeNodePort, port }))
 	}
-	if err := r.allocateMissing(t.Context(), state); err != nil {
-		t.Fatal(err)
+	log := etcdtest.Capture(t)
+	for _, twice := range []bool{false, true} {
+		if twice {
+			state.services = append(state.services, state.services[1])
+		}
+		if err := r.allocateMissing(t.Context(), state); err != nil {
+			t.Fatal(err)
+		}
+		if text := log.String(); strings.Contains(text, "Two Services have the same node port") != twice {
+			t.Errorf("%d Services: %s", len(state.services), text)
+		}
 	}
 	if ips, ports := r.allocated(); len(ips) != 0 || !slices.Equal(ports, []int{30000, 30063}) {
 		t.Errorf("allocated are %v, %v", ips, ports)

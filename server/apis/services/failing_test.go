@@ -53,10 +53,6 @@ func TestEveryRequestToEtcdFailsOnce(t *testing.T) {
 			})
 			return err
 		}},
-		{"change the port", full, func() error {
-			_, err := r.update("x", func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 30000 })
-			return err
-		}},
 		{"delete", full, func() error { return r.delete("x") }},
 	} {
 		count := 0

@@ -200,6 +200,29 @@ func TestLeftOutFamiliesAndAddresses(t *testing.T) {
 	}
 }
 
+// Older clients write clusterIP alone; those that change clusterIPs as well mean what they say.
+func TestSyncedAddresses(t *testing.T) {
+	both, others := []string{"10.0.0.1", "fd00::1"}, []string{"10.0.0.2", "fd00::2"}
+	for name, c := range map[string]struct {
+		ip   string
+		ips  []string
+		old  *corev1.Service
+		want []string
+	}{
+		"new":                {"10.0.0.1", nil, nil, both[:1]},
+		"unchanged":          {"10.0.0.1", both, with("", both), both},
+		"by an older client": {"10.0.0.2", both, with("", both), others[:1]},
+		"by a newer client":  {"10.0.0.2", others, with("", both), others},
+		"removed":            {"", both, with("", both), nil},
+	} {
+		s := with("", c.ips)
+		s.Spec.ClusterIP = c.ip
+		if syncIPs(s, c.old); !slices.Equal(s.Spec.ClusterIPs, c.want) {
+			t.Errorf("%s: %v", name, s.Spec.ClusterIPs)
+		}
+	}
+}
+
 func TestRefusedOptions(t *testing.T) {
 	good := Options{Backend: &store.Backend{}, ClusterIPs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, NodePorts: PortRange{30000, 30063}}
 	for name, change := range map[string]func(*Options){

@@ -607,6 +607,9 @@ func TestRanges(t *testing.T) {
 			t.Errorf("%q was accepted", text)
 		}
 	}
+	if got, err := ParseNodePorts("1-65535"); err != nil || got != (PortRange{1, 65535}) {
+		t.Error(got, err)
+	}
 	if got, err := ParseNodePorts("5-5"); err != nil || got != (PortRange{5, 5}) {
 		t.Error(got, err)
 	}

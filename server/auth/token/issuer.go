@@ -116,8 +116,8 @@ func (i *Issuer) Issue(o Order) (Issued, error) {
 	}
 	var err error
 	issued.Token, err = jwt.Signed(i.options.Keys.current.Load().signer).Claims(own).Claims(standard).CompactSerialize()
-	if err == nil && len(issued.Token) > maxToken {
-		err = errTooLong
+	if len(issued.Token) > maxToken {
+		return issued, errTooLong
 	}
 	return issued, err
 }

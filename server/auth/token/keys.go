@@ -227,8 +227,7 @@ func algorithmOf(public crypto.PublicKey) (jose.SignatureAlgorithm, error) {
 // one, for ECDSA and readable by its owner alone, if there is none.
 func LoadOrCreateKey(dir string) (path string, err error) {
 	path = filepath.Join(dir, keyFile)
-	_, err = os.Stat(path)
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+	if _, err = os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return path, err
 	}
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -156,6 +156,9 @@ func TestMalformedMessagesAreForTheDecoder(t *testing.T) {
 		if err := s.Unmarshal(newNest(deep[:0]...).before(malformed...).bytes()); err == nil {
 			t.Errorf("%s: the test's data is not malformed", name)
 		}
+		if !schema.checkNesting(malformed) {
+			t.Errorf("%s: refused before the decoder says why", name)
+		}
 		if !schema.checkNesting(append(malformed, deep...)) {
 			t.Errorf("%s: what follows has been measured", name)
 		}

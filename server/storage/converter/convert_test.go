@@ -137,6 +137,7 @@ func TestNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := gadget(t, "v1", "a")
+	in.SetSource([]byte("what was stored in v1"))
 	before := string(in.JSON())
 	already := gadget(t, "v2", "b")
 	out, err := c.Convert(t.Context(), []*object.Object{in, already}, "v2")
@@ -146,6 +147,9 @@ func TestNone(t *testing.T) {
 	want := strings.Replace(strings.Replace(before, "example.com/v1", "example.com/v2", 1), `"spec"`, `"pruned":true,"spec"`, 1)
 	if got := string(out[0].JSON()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if out[0].Source() != nil {
+		t.Errorf("it was stored as %s", out[0].Source())
 	}
 	if out[1] != already {
 		t.Error("an object in the version asked for has been converted")

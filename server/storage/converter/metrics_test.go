@@ -1,16 +1,25 @@
 package converter
 
 import (
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/testutil"
 
+	"github.com/espalier-dev/espalier/crd"
 	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/server/webhook"
 )
 
 // A call is counted with its CRD, its versions and its outcome.
@@ -77,5 +86,49 @@ func TestEmptyObjects(t *testing.T) {
 		if got := empty(fromJSON(t, text)); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
+	}
+}
+
+// What answers may have in sum grows with what is sent, and shrinks with what has come back.
+func TestBudgetOfAnswers(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		data, err := io.ReadAll(req.Body)
+		var r struct {
+			Request struct{ UID string }
+		}
+		if err := errors.Join(err, json.Unmarshal(data, &r)); err != nil {
+			t.Error(err)
+		}
+		text := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"` + r.Request.UID + `","result":{"status":"Success"},"convertedObjects":[{"apiVersion":"example.com/v2","kind":"Gadget","metadata":{"name":"a"}}]}}`
+		_, _ = io.WriteString(w, text+strings.Repeat(" ", 1000-len(text)))
+	}))
+	defer server.Close()
+	client, err := webhook.New(webhook.Options{AllowedNetworks: webhook.Everywhere})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFactory(webhookutil.NewDefaultServiceResolver(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := f.webhookFor("gadgets.example.com", &crd.Conversion{ReviewVersions: []string{"v1"}, Webhook: &crd.Webhook{
+		URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objs := []*object.Object{fromJSON(t, `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"a"},"text":"`+strings.Repeat("x", 1000)+`"}`)}
+	ctx, release := webhook.Hold(t.Context())
+	defer release()
+	l := &list{}
+	if _, p := h.converted(ctx, objs, schema.GroupVersion{Group: "example.com", Version: "v2"}, l); p.err != nil {
+		t.Error(p.err)
+	}
+	grown := l.budget + 1000 // it has sent more than 1,000 bytes and less than 2,000, and got 1,000
+	if grown <= 4000 || grown >= 8000 {
+		t.Errorf("%d bytes are left", l.budget)
+	}
+	if _, p := h.converted(ctx, objs, schema.GroupVersion{Group: "example.com", Version: "v2"}, &list{budget: 500 - grown}); p.err == nil || !strings.Contains(p.err.Error(), "is longer than") {
+		t.Errorf("more than is left: %v", p.err)
 	}
 }
