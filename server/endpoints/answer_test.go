@@ -118,7 +118,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// codecs are those of Kubernetes' types, of which JSON and YAML can be read strictly.
+// codecs are those of Kubernetes' types. They read JSON and YAML strictly.
 func codecs() runtime.NegotiatedSerializer {
 	return serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).WithoutConversion()
 }
