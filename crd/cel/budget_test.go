@@ -149,6 +149,19 @@ func TestUnboundedExpressions(t *testing.T) {
 	}
 }
 
+// A cost beyond what a bound can hold is no bound: not the part of it that can be held.
+func TestCostsBeyondAllBounds(t *testing.T) {
+	for _, rule := range []string{
+		`self.l.all(x, self.l.all(y, self.l.all(z, x + y != z)))`, `self.l.all(x, self.l.all(y, self.l.all(z, self.l.all(v, x + y != z + v))))`, `self.l.all(x, self.set.all(y, y + self.s != self.t))`,
+	} {
+		s, set := compileSchema(t, specWith(everything, fmt.Sprintf(`{"rule":%q}`, rule)))
+		p := set.programs(bridge.Plan(s).Property("spec"), false).rules[0]
+		if p.problem != "" || p.test.bounds[0] == unbounded || p.test.bounds[len(levels)-1] != unbounded || !slices.IsSorted(p.test.bounds[:]) {
+			t.Errorf("%s: %v %s", rule, p.test.bounds, p.problem)
+		}
+	}
+}
+
 // What evaluation costs, with the prices of the API server's functions.
 func TestCountedCosts(t *testing.T) {
 	for _, c := range []struct {

@@ -47,6 +47,10 @@ func TestCheck(t *testing.T) {
 			[]string{`rule-old-self: properties[spec].properties[l].items.items.x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within properties[spec].properties[l]`},
 		},
 		{
+			"old values of items of a set", specWith(`"l":{"type":"array","maxItems":3,"x-kubernetes-list-type":"set","items":{"type":"string","maxLength":3,"x-kubernetes-validations":[{"rule":"self == oldSelf"}]}}`, `{"rule":"true"}`),
+			[]string{`rule-old-self: properties[spec].properties[l].items.x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within properties[spec].properties[l]`},
+		},
+		{
 			"old values of items with keys", specWith(`"l":{"type":"array","maxItems":3,"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string","maxLength":3}},"x-kubernetes-validations":[{"rule":"self == oldSelf"}]}}`, `{"rule":"true"}`), nil,
 		},
 		{

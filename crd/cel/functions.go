@@ -53,9 +53,6 @@ func Functions(compatibility string) ([]Function, error) {
 	}
 	for _, m := range l.env.Macros() {
 		f := Function{Name: m.Function(), Macro: true}
-		if !callable(f.Name) {
-			continue
-		}
 		if m.IsReceiverStyle() {
 			f.Receivers = []string{"list", "map"}
 			if strings.HasPrefix(f.Name, "opt") {

@@ -65,3 +65,23 @@ func BenchmarkConvert(b *testing.B) {
 		})
 	}
 }
+
+// Each object of a list in another version is converted: memory is taken for what is saved, and for little else.
+func TestConvertAllocations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector drops what sync.Pool keeps: it runs without")
+	}
+	p := compile(t, widgets)
+	in := []byte(large(t))
+	there, err := p.Convert(nil, in, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 0, 8<<10)
+	for to, object := range map[string][]byte{"v1": in, "v1alpha1": there} {
+		const most = 8
+		if n := testing.AllocsPerRun(200, func() { _, err = p.Convert(buf[:0], object, to) }); err != nil || n > most {
+			t.Errorf("to %s: %v allocations, more than %d: %v", to, n, most, err)
+		}
+	}
+}

@@ -10,16 +10,17 @@ import (
 // convert appends the object in the target version.
 func (d *direction) convert(dst []byte, doc *jsondoc.Doc) ([]byte, error) {
 	size := doc.End(jsondoc.Root)
-	b := newBudget(size)
-	r := newRun(doc, &b)
+	r := newRun(doc, nil)
 	defer r.release()
+	r.own = newBudget(size)
+	r.budget = &r.own
 	r.version = d.apiVersion
 	c := d.root
 	f := r.enter(c, jsondoc.Root)
 	r.loadNotes(&d.notes)
 	node := none
 	if at := r.slots[d.notes.payload].at; at != none && doc.Kind(at) == jsondoc.String {
-		if r.payload = readPayload(doc, at); r.payload != nil {
+		if r.payload = r.readPayload(at); r.payload != nil {
 			defer r.payload.Release()
 			if v, ok := r.payload.Get(jsondoc.Root, d.target); ok && r.payload.Kind(v) == jsondoc.Object {
 				node = v
@@ -36,7 +37,7 @@ func (d *direction) convert(dst []byte, doc *jsondoc.Doc) ([]byte, error) {
 	r.saveNotes(&d.notes)
 	r.saved = append(r.saved, '}')
 	payload := r.merge(d, r.saved[saved:])
-	if b.exceeded {
+	if r.budget.exceeded {
 		return dst[:start], fmt.Errorf("the CEL expressions of the conversion rules cost more than %d for an object of %d bytes: make them cheaper, or the object smaller", newBudget(size).left, size)
 	}
 	metadata, err := r.metadata(&d.notes, node, payload)
@@ -47,8 +48,9 @@ func (d *direction) convert(dst []byte, doc *jsondoc.Doc) ([]byte, error) {
 }
 
 // readPayload returns what an object has preserved of its other versions, nil if it is not what conversion writes.
-func readPayload(doc *jsondoc.Doc, at jsondoc.Value) *jsondoc.Doc {
-	payload, err := jsondoc.Parse(doc.AppendText(make([]byte, 0, len(doc.Raw(at))), at), jsondoc.Limits{MaxBytes: maxAnnotations})
+func (r *run) readPayload(at jsondoc.Value) *jsondoc.Doc {
+	r.payloadText = r.doc.AppendText(r.payloadText[:0], at)
+	payload, err := jsondoc.Parse(r.payloadText, jsondoc.Limits{MaxBytes: maxAnnotations})
 	if err != nil {
 		return nil
 	}
@@ -66,7 +68,7 @@ func (r *run) merge(d *direction, saved []byte) []byte {
 	if !own && r.payload == nil {
 		return nil
 	}
-	out := append(make([]byte, 0, len(saved)+len(d.source)+len(`{"":}`)), '{')
+	out := append(r.merged[:0], '{')
 	write := func() {
 		out = append(jsondoc.AppendString(appendComma(out), d.source), ':')
 		out = append(out, saved...)
@@ -91,8 +93,10 @@ func (r *run) merge(d *direction, saved []byte) []byte {
 	if own {
 		write()
 	}
-	if len(out) == 1 {
+	if r.merged = out; len(out) == 1 {
 		return nil
 	}
-	return jsondoc.AppendString(make([]byte, 0, len(out)+len(out)/4), append(out, '}'))
+	r.merged = append(out, '}')
+	r.quoted = jsondoc.AppendString(r.quoted[:0], r.merged)
+	return r.quoted
 }

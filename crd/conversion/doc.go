@@ -37,11 +37,14 @@
 //     of the other version has deleted that object, the saved fields below it are gone. Deleting a field does not
 //     delete saved fields beside it.
 //   - Fields of list items are saved by the keys of a list of type map, those of map values by their keys: a deleted
-//     item takes its saved fields with it, a renamed one is a new one, and order does not matter. A list without keys
-//     is saved as a whole with a digest of what the rules make of it. It comes back only if they still make the same:
+//     item takes its saved fields with it, a renamed one is a new one, and order does not matter. A list without keys,
+//     or with items that have no key or the same one, is saved as a whole with a digest of what the rules make of it. It comes back only if they still make the same:
 //     after a change of the list in fields that both versions have, what was saved of it is gone.
 //   - Values that rules cannot calculate back (many to one, one way, a string that does not split) are saved with
 //     what they became. They come back only if that is unchanged.
+//   - If rules change, a value that the former rules have saved, and the new ones convert, comes back where the object
+//     has no value for it. This holds for fields that are converted as a whole: lists, maps and objects whose parts
+//     rules convert differently come back only if they are saved again.
 //   - Saved values whose JSON type the schema does not accept do not come back. Their content is not validated: a user who may
 //     write an object in one version may set its saved fields, also those of status, as with any conversion that
 //     uses annotations.

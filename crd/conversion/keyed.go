@@ -51,25 +51,30 @@ func (p *pairing) listToMap(r *listToMapRule, side int) error {
 // part is what an item or value becomes.
 type part struct {
 	key      []byte
-	from, to int // in the bytes of all parts
+	from, to int // in what is written
+	saved    int // where the entry ends that is saved of it; 0 if there is none
 }
 
-// toMap appends a map made of a list.
+// toMap appends a map made of a list. That the keys do not ascend is something that a map cannot hold: then all keys are
+// saved in their order. Items are converted once: they may have lists that become maps, too.
 func (r *run) toMap(out []byte, o *output, at int, node jsondoc.Value) []byte {
 	start, from := len(out), len(r.saved)
-	made, parts, regular := r.parts(o.each, at, r.byName(node))
-	slices.SortStableFunc(parts, func(a, b part) int { return bytes.Compare(a.key, b.key) })
 	out = append(out, '{')
-	for i, p := range parts {
-		if i > 0 && bytes.Equal(p.key, parts[i-1].key) {
-			regular = false
-			continue
+	out, parts, regular, ascending := r.parts(out, o.each, at, r.byName(node, r.slots[at].at, o.each.keys[0].own))
+	if !ascending {
+		made := append(r.made[:0], out[start:]...)
+		slices.SortStableFunc(parts, func(a, b part) int { return bytes.Compare(a.key, b.key) })
+		out = append(out[:start], '{')
+		for i, p := range parts {
+			if i > 0 && bytes.Equal(p.key, parts[i-1].key) {
+				regular = false
+				continue
+			}
+			out = append(appendComma(out), made[p.from-start:p.to-start]...)
 		}
-		out = append(jsondoc.AppendString(appendComma(out), p.key), ':')
-		out = append(out, made[p.from:p.to]...)
+		r.made = made[:0]
 	}
 	out = append(out, '}')
-	r.made = made[:0]
 	switch {
 	case r.pure:
 		return out
@@ -82,16 +87,13 @@ func (r *run) toMap(out []byte, o *output, at int, node jsondoc.Value) []byte {
 	return out
 }
 
-// parts converts the items of a list to values of a map, and saves what those cannot hold. That the keys do not ascend is
-// something that a map cannot hold: then it saves all keys in their order. It reports whether each item has a key and a
-// value. Items are converted once: they may have lists that become maps, too.
-func (r *run) parts(c *context, at int, find func([]byte) jsondoc.Value) (made []byte, parts []part, regular bool) {
-	made, r.made = r.made[:0], nil // lists below have their own
-	regular, ascending := true, true
+// parts appends the members of the map that the items of a list become, in the order of the list, and saves what those
+// cannot hold. It reports whether each item has a key and a value, and whether the keys ascend.
+func (r *run) parts(dst []byte, c *context, at int, find func([]byte) jsondoc.Value) (out []byte, parts []part, regular, ascending bool) {
+	out, regular, ascending = dst, true, true
 	v, from := r.slots[at].at, len(r.saved)
 	parts = make([]part, 0, r.doc.Len(v))
 	name := c.keys[0].own
-	var more []part // of what is saved: more than the key
 	for _, item := range r.doc.Items(v) {
 		k, ok := r.doc.Get(item, name)
 		if !ok || r.doc.Kind(k) != jsondoc.String {
@@ -99,49 +101,65 @@ func (r *run) parts(c *context, at int, find func([]byte) jsondoc.Value) (made [
 			continue
 		}
 		key := r.text(k)
-		if n := len(parts); n > 0 && bytes.Compare(parts[n-1].key, key) >= 0 {
+		if n := len(parts); ascending && n > 0 && bytes.Compare(parts[n-1].key, key) >= 0 {
 			ascending = false
+			r.saveOrder(c, parts, from)
 		}
 		end := len(r.saved)
 		f := r.enter(c, item)
 		entry := find(key)
 		r.groups(c, f, entry)
-		n := len(made)
-		if made = r.value(made, c.write, f, entry, true); len(made) == n {
-			regular = false // a map has no place for a key without a value
+		before := len(out)
+		out = append(jsondoc.AppendString(appendComma(out), key), ':')
+		n := len(out)
+		if out = r.value(out, c.write, f, entry, true); len(out) == n {
+			out, regular = out[:before], false // a map has no place for a key without a value
 		} else {
-			parts = append(parts, part{key, n, len(made)})
+			if out[before] == ',' {
+				before++
+			}
+			parts = append(parts, part{key: key, from: before, to: len(out)})
 		}
 		r.saveEntry(c, f, from, end)
-		switch {
-		case r.pure:
-		case len(r.saved) > end:
-			more = append(more, part{from: end, to: len(r.saved)})
-		default:
-			r.saved = append(jsondoc.AppendString(append(r.saved, '{'), name), ':')
-			r.saved = append(r.doc.AppendCanonical(r.saved, k), '}')
-			r.settle(from, end, end)
+		if n := len(parts); len(r.saved) > end && n > 0 {
+			parts[n-1].saved = len(r.saved)
+		} else if !ascending && !r.pure {
+			r.saveKey(name, key, from)
 		}
 		r.leave(f)
 	}
-	if ascending && !r.pure {
-		r.saved = keepOnly(r.saved, from, more)
-	}
-	return made, parts, regular
+	return out, parts, regular, ascending
 }
 
-// keepOnly removes from the entries in saved[from:] all but some.
-func keepOnly(saved []byte, from int, some []part) []byte {
-	end := from
-	for _, p := range some {
-		entry := bytes.TrimPrefix(saved[p.from:p.to], []byte{','})
-		if end > from {
-			saved[end] = ','
-			end++
-		}
-		end += copy(saved[end:], entry)
+// saveKey appends an entry that says nothing but the place of a key.
+func (r *run) saveKey(name string, key []byte, from int) {
+	if len(r.saved) > from {
+		r.saved = append(r.saved, ',')
 	}
-	return saved[:end]
+	r.saved = append(jsondoc.AppendString(append(r.saved, '{'), name), ':')
+	r.saved = append(jsondoc.AppendString(r.saved, key), '}')
+}
+
+// saveOrder adds entries to r.saved[from:] for the items so far that have none there.
+func (r *run) saveOrder(c *context, parts []part, from int) {
+	if r.pure {
+		return
+	}
+	entries := slices.Clone(r.saved[from:])
+	r.saved = r.saved[:from]
+	done := 0
+	for _, p := range parts {
+		if p.saved == 0 {
+			r.saveKey(c.keys[0].own, p.key, from)
+			continue
+		}
+		entry := bytes.TrimPrefix(entries[done:p.saved-from], []byte{','})
+		done = p.saved - from
+		if len(r.saved) > from {
+			r.saved = append(r.saved, ',')
+		}
+		r.saved = append(r.saved, entry...)
+	}
 }
 
 // text returns the value of a string.
@@ -153,8 +171,9 @@ func (r *run) text(v jsondoc.Value) []byte {
 	return r.doc.AppendText(nil, v)
 }
 
-// byName returns a function that finds members of an object that was saved.
-func (r *run) byName(node jsondoc.Value) func(key []byte) jsondoc.Value {
+// byName returns a function that finds members of an object that was saved by the names of items. If items have the same
+// name, none of them gets what was saved.
+func (r *run) byName(node, list jsondoc.Value, name string) func(key []byte) jsondoc.Value {
 	if node == none || r.payload.Kind(node) != jsondoc.Object {
 		return func([]byte) jsondoc.Value { return none }
 	}
@@ -162,13 +181,21 @@ func (r *run) byName(node jsondoc.Value) func(key []byte) jsondoc.Value {
 	for m := range r.payload.Members(node) {
 		index[string(r.payload.Key(m.Key))] = m.Value
 	}
-	return func(key []byte) jsondoc.Value {
-		v, ok := index[string(key)]
-		if !ok {
-			return none
+	seen := make(map[string]bool, len(index))
+	for _, item := range r.doc.Items(list) {
+		if k, ok := r.doc.Get(item, name); ok && r.doc.Kind(k) == jsondoc.String {
+			key := string(r.text(k))
+			if seen[key] {
+				delete(index, key)
+			}
+			seen[key] = true
 		}
-		delete(index, string(key)) // users may write what was saved: an entry is read once, whatever the list has
-		return v
+	}
+	return func(key []byte) jsondoc.Value {
+		if v, ok := index[string(key)]; ok {
+			return v
+		}
+		return none
 	}
 }
 
@@ -179,10 +206,12 @@ func (r *run) toList(out []byte, o *output, at int, node jsondoc.Value) []byte {
 	defer func() { r.key = outer }()
 	entries, order := r.order(node, c.keys[0].own)
 	from := len(r.saved)
-	made := r.made[:0]
-	r.made = nil // lists below have their own
+	out = append(out, '[')
 	keys := r.doc.SortedKeys(r.slots[at].at)
-	parts := make([]part, 0, keys.Len())
+	var parts []part // if their order is another one
+	if order != nil {
+		parts = make([]part, 0, keys.Len())
+	}
 	for i := range keys.Len() {
 		k, _ := keys.At(i)
 		key := r.doc.Key(k)
@@ -194,9 +223,14 @@ func (r *run) toList(out []byte, o *output, at int, node jsondoc.Value) []byte {
 		}
 		r.key = key
 		r.groups(c, f, entry)
-		n := len(made)
-		made = r.value(made, c.write, f, entry, true)
-		parts = append(parts, part{key, n, len(made)})
+		if i > 0 {
+			out = append(out, ',')
+		}
+		n := len(out)
+		out = r.value(out, c.write, f, entry, true)
+		if order != nil {
+			parts = append(parts, part{key: key, from: n, to: len(out)})
+		}
 		r.saveValue(c, f, from, end, key)
 		r.leave(f)
 	}
@@ -209,16 +243,17 @@ func (r *run) toList(out []byte, o *output, at int, node jsondoc.Value) []byte {
 			return len(order)
 		}
 		slices.SortStableFunc(parts, func(a, b part) int { return place(a) - place(b) })
-	}
-	out = append(out, '[')
-	for i, p := range parts {
-		if i > 0 {
-			out = append(out, ',')
+		made := append(r.made[:0], out[start:]...)
+		out = append(out[:start], '[')
+		for i, p := range parts {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, made[p.from-start:p.to-start]...)
 		}
-		out = append(out, made[p.from:p.to]...)
+		r.made = made[:0]
 	}
 	out = append(out, ']')
-	r.made = made[:0]
 	r.slots[at].from, r.slots[at].to = uint32(from), uint32(len(r.saved))
 	if v, ok := r.recallList(node, out[start:], jsondoc.Array); ok && !r.pure {
 		return r.payload.AppendCanonical(out[:start], v)
@@ -242,6 +277,7 @@ func (r *run) order(node jsondoc.Value, key string) (entries map[string]jsondoc.
 		}
 		name := r.payload.Text(k)
 		if _, twice := entries[name]; twice {
+			entries[name] = none
 			continue
 		}
 		if len(entries) > 0 && name < last {

@@ -26,6 +26,8 @@ type context struct {
 	write  *output
 	groups []groupStep
 	keys   []keyPair // of items of a list of type map
+	// quiet says that there is nothing of it that the target cannot hold.
+	quiet bool
 }
 
 type keyPair struct {
@@ -71,8 +73,9 @@ type output struct {
 	name     string
 	key      string
 	kind     outputKind
-	slot     int32 // of the source value
-	cell     int   // of a group
+	slot     int32   // of the source value
+	cell     int     // of a group
+	inputs   []int32 // slots of what it is calculated from; none for a constant
 	kinds    plan.Kinds
 	children []*output
 	names    *plan.Props
@@ -156,6 +159,8 @@ func (l *lowering) newContext(s, t *field, n *notes) *context {
 	if keys := s.parent; keys != nil && keys.kind == list {
 		c.keys = keyPairs(keys)
 	}
+	c.quiet = len(c.groups) == 0 && (c.read.kind == leaf || c.read.kind == object && c.read.unknown != preserved &&
+		!slices.ContainsFunc(c.read.members, func(m member) bool { return m.saves }))
 	return c
 }
 
@@ -253,9 +258,10 @@ func (l *lowering) output(f *field) *output {
 		o.kind = keyName
 	case f.fate == grouped:
 		o.kind, o.restores = calculated, true
-		o.cell, o.constant = l.cell(f), f.group.constant
+		o.cell, o.constant, o.inputs = l.cell(f), f.group.constant, slotsOf(f.group.fields[l.from])
 	case f.same:
 		o.kind, o.slot = copied, f.mate.slot
+		o.restores = true
 	case f.kind == object:
 		o.kind = created
 		if f.mate != nil {
@@ -269,6 +275,14 @@ func (l *lowering) output(f *field) *output {
 		l.outputs[f] = o
 	}
 	return o
+}
+
+func slotsOf(fields []*field) []int32 {
+	list := make([]int32, len(fields))
+	for i, f := range fields {
+		list[i] = f.slot
+	}
+	return list
 }
 
 func (l *lowering) objectOutput(f *field, o *output) {
@@ -366,6 +380,7 @@ type note struct {
 	fate     fate
 	slot     int32 // of the source
 	cell     int   // of a group
+	inputs   []int32
 }
 
 func (l *lowering) readNotes(n *notes) {
@@ -385,7 +400,7 @@ func (l *lowering) writeNotes(n *notes) {
 		case carried:
 			w.slot = f.mate.slot
 		case grouped:
-			w.cell = l.cell(f)
+			w.cell, w.inputs = l.cell(f), slotsOf(f.group.fields[l.from])
 		}
 		n.write = append(n.write, w)
 	}

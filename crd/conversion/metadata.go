@@ -92,9 +92,13 @@ func (r *run) changes(n *notes, in string, node jsondoc.Value) []change {
 		case x.slot >= 0:
 			if at := r.slots[x.slot].at; at != none {
 				value = r.canonical(at)
+			} else {
+				value = r.savedNote(node, in, x.name) // by former rules
 			}
 		case x.cell >= 0:
-			value = r.cells[x.cell]
+			if value = r.cells[x.cell]; value == nil && !r.given(x.inputs, frame{}) {
+				value = r.savedNote(node, in, x.name)
+			}
 		case x.fate == preserved:
 			value = r.savedNote(node, in, x.name)
 		}
@@ -182,8 +186,8 @@ func (w *metadataWriter) members() error {
 		if string(name) == "annotations" || string(name) == "labels" {
 			continue
 		}
-		w.out = append(jsondoc.AppendString(appendComma(w.out), name), ':')
-		w.out = d.AppendCanonical(w.out, k+1)
+		w.out = appendKey(appendComma(w.out), d, k)
+		w.out = appendValue(w.out, d, k+1)
 	}
 	return nil
 }
@@ -233,8 +237,8 @@ func (r *run) noteMap(out []byte, n *notes, meta jsondoc.Value, has bool, in str
 					continue
 				}
 				out = appendComma(out)
-				out = append(jsondoc.AppendString(out, key), ':')
-				out = r.doc.AppendCanonical(out, k+1)
+				out = appendKey(out, r.doc, k)
+				out = appendValue(out, r.doc, k+1)
 			}
 			keys.Release()
 		}

@@ -38,6 +38,7 @@ type run struct {
 	doc     *jsondoc.Doc
 	payload *jsondoc.Doc // what was saved of the target version; nil if nothing was
 	budget  *budget
+	own     budget
 	pure    bool // neither restore nor save: what rules alone make of a value
 
 	slots []slot
@@ -48,6 +49,10 @@ type run struct {
 	key   []byte // of the map whose value is converted
 	made  []byte // parts of lists and maps that become each other
 	meta  []byte
+
+	keyText []byte // of items
+	// The annotation: as it was, as it is now, and as a JSON string.
+	payloadText, merged, quoted []byte
 
 	version    string // apiVersion of the target, as JSON
 	metadataAt int    // where metadata is to be written
@@ -66,7 +71,7 @@ func newRun(doc *jsondoc.Doc, b *budget) *run {
 const maxPooled = 1 << 20
 
 func (r *run) release() {
-	if cap(r.slots)*16+cap(r.buf)+cap(r.saved) > maxPooled {
+	if cap(r.slots)*16+cap(r.buf)+cap(r.saved)+cap(r.made)+cap(r.meta)+cap(r.keyText)+cap(r.payloadText)+cap(r.merged)+cap(r.quoted) > maxPooled {
 		return
 	}
 	clear(r.cells[:cap(r.cells)])
@@ -136,9 +141,14 @@ func (r *run) loadMembers(m *member, v jsondoc.Value, base int) state {
 		return contributes
 	}
 	var below state
+	next := 0
 	for k := v + 1; k < end; k = d.Next(k + 1) {
-		rank := m.names.Lookup(d.Key(k))
+		rank, key := next, d.Key(k)
+		if rank >= len(m.members) || m.members[rank].name != string(key) { // stored objects have all members in their order
+			rank = m.names.Lookup(key)
+		}
 		if rank >= 0 {
+			next = rank + 1
 			below |= r.load(&m.members[rank], k+1, base) // a later duplicate replaces an earlier one
 			continue
 		}
@@ -217,6 +227,22 @@ func fit(cells [][]byte, kinds []plan.Kinds) {
 			cells[i] = nil
 		}
 	}
+}
+
+// appendValue appends the canonical bytes of a value or key.
+func appendValue(dst []byte, doc *jsondoc.Doc, v jsondoc.Value) []byte {
+	if doc.IsCanonical(v) {
+		return append(dst, doc.Raw(v)...)
+	}
+	return doc.AppendCanonical(dst, v)
+}
+
+// appendKey appends a key, with its colon.
+func appendKey(dst []byte, doc *jsondoc.Doc, k jsondoc.Value) []byte {
+	if doc.Plain(k) && doc.IsCanonical(k) {
+		return append(append(dst, doc.Raw(k)...), ':')
+	}
+	return append(jsondoc.AppendString(dst, doc.Key(k)), ':')
 }
 
 // canonical returns the canonical bytes of a value of the source.

@@ -149,7 +149,7 @@ func (r *run) saveObject(c *member, s slot, base int) bool {
 
 // saveEntry appends what has to be saved of an item, with its keys, to the entries in r.saved[from:end].
 func (r *run) saveEntry(c *context, f frame, from, end int) {
-	if r.pure {
+	if r.pure || c.quiet {
 		return
 	}
 	start := len(r.saved)
@@ -173,7 +173,7 @@ func (r *run) saveEntry(c *context, f frame, from, end int) {
 
 // saveValue appends what has to be saved of a value of a map.
 func (r *run) saveValue(c *context, f frame, from, end int, key []byte) {
-	if r.pure {
+	if r.pure || c.quiet {
 		return
 	}
 	start := len(r.saved)
@@ -212,79 +212,4 @@ func (r *run) settle(from, end, start int) {
 	copy(r.saved[end+1:], r.saved[start:start+size])
 	r.saved[end] = ','
 	r.saved = r.saved[:end+1+size]
-}
-
-// finder finds what was saved of items by their keys. Items mostly are in the order in which they were saved. Users may
-// write what was saved: the keys of an entry are read once, and an entry is found once.
-type finder struct {
-	keys    []keyPair
-	entries []entry // in their order
-	text    []byte  // their keys
-	next    int
-	index   map[string]int // of those that are not found yet
-}
-
-type entry struct {
-	at  jsondoc.Value
-	end int // of its keys in text
-}
-
-func (r *run) finder(c *context, node jsondoc.Value) finder {
-	x := finder{keys: c.keys}
-	if node == none || r.payload.Kind(node) != jsondoc.Array {
-		return x
-	}
-	x.entries = make([]entry, 0, r.payload.Len(node))
-	for _, e := range r.payload.Items(node) {
-		if r.payload.Kind(e) != jsondoc.Object {
-			continue
-		}
-		for _, k := range x.keys {
-			if v, ok := r.payload.Get(e, k.name); ok {
-				x.text = r.payload.AppendCanonical(x.text, v)
-			}
-			x.text = append(x.text, 0)
-		}
-		x.entries = append(x.entries, entry{e, len(x.text)})
-	}
-	return x
-}
-
-// entry returns what was saved of the item in the frame.
-func (x *finder) entry(r *run, f frame) jsondoc.Value {
-	if x.next >= len(x.entries) && x.index == nil {
-		return none
-	}
-	var wanted []byte
-	for _, k := range x.keys {
-		if at := r.slots[f.slots+int(k.slot)].at; at != none {
-			wanted = r.doc.AppendCanonical(wanted, at)
-		}
-		wanted = append(wanted, 0)
-	}
-	if x.index == nil && bytes.Equal(wanted, x.key(x.next)) {
-		x.next++
-		return x.entries[x.next-1].at
-	}
-	if x.index == nil {
-		x.index = make(map[string]int, len(x.entries)-x.next)
-		for i := len(x.entries) - 1; i >= x.next; i-- {
-			x.index[string(x.key(i))] = i
-		}
-	}
-	i, ok := x.index[string(wanted)]
-	if !ok {
-		return none
-	}
-	delete(x.index, string(wanted))
-	return x.entries[i].at
-}
-
-// key returns the keys of an entry.
-func (x *finder) key(i int) []byte {
-	from := 0
-	if i > 0 {
-		from = x.entries[i-1].end
-	}
-	return x.text[from:x.entries[i].end]
 }

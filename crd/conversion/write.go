@@ -39,20 +39,20 @@ func (r *run) value(out []byte, o *output, f frame, node jsondoc.Value, live boo
 	}
 	switch o.kind {
 	case copied:
-		if s.at == none {
-			return out
+		if s.at == none { // former rules may have saved it
+			return r.restored(out, o, node, live)
 		}
-		return r.doc.AppendCanonical(out, s.at)
+		return appendValue(out, r.doc, s.at)
 	case restored:
-		if node == none || !live || !o.kinds.Has(r.payload.Kind(node)) {
-			return out
-		}
-		return r.payload.AppendCanonical(out, node)
+		return r.restored(out, o, node, live)
 	case calculated:
 		if o.constant && !live {
 			return out
 		}
-		return append(out, r.cells[f.cells+o.cell]...)
+		if cell := r.cells[f.cells+o.cell]; cell != nil || r.given(o.inputs, f) {
+			return append(out, cell...)
+		}
+		return r.restored(out, o, node, live)
 	case ownVersion:
 		return append(out, r.version...)
 	case ownMetadata:
@@ -76,7 +76,7 @@ func (r *run) value(out []byte, o *output, f frame, node jsondoc.Value, live boo
 		if o.kind == toMap || o.kind == toList {
 			return out // null, for servers the same as absent
 		}
-		return r.doc.AppendCanonical(out, s.at)
+		return appendValue(out, r.doc, s.at)
 	}
 	at := f.slots + int(o.slot)
 	switch o.kind {
@@ -90,6 +90,24 @@ func (r *run) value(out []byte, o *output, f frame, node jsondoc.Value, live boo
 		return r.toList(out, o, at, node)
 	}
 	return r.values(out, o, at, node)
+}
+
+// restored appends a value that was saved as it is.
+func (r *run) restored(out []byte, o *output, node jsondoc.Value, live bool) []byte {
+	if node == none || !live || !o.kinds.Has(r.payload.Kind(node)) {
+		return out
+	}
+	return r.payload.AppendCanonical(out, node)
+}
+
+// given reports whether the source has one of the values that a value is calculated from.
+func (r *run) given(inputs []int32, f frame) bool {
+	for _, at := range inputs {
+		if r.slots[f.slots+int(at)].at != none {
+			return true
+		}
+	}
+	return len(inputs) == 0
 }
 
 // object appends an object: with the values that it gets, or because the source has it, or because it was saved. What was
@@ -129,7 +147,7 @@ func (r *run) object(out []byte, o *output, f frame, node jsondoc.Value, live bo
 	out, r.returns = out[:start], true
 	switch {
 	case scalar:
-		return r.doc.AppendCanonical(out, s.at)
+		return appendValue(out, r.doc, s.at)
 	case node != none && r.payload.Kind(node) == jsondoc.Array:
 		if v, ok := r.payload.Index(node, 0); ok {
 			return r.payload.AppendCanonical(out, v) // it was no object
@@ -179,8 +197,12 @@ func (r *run) withUnknown(out []byte, o *output, f frame, node jsondoc.Value, li
 			if out[len(out)-1] != '{' {
 				out = append(out, ',')
 			}
-			out = append(jsondoc.AppendString(out, key), ':')
-			out = doc.AppendCanonical(out, k+1)
+			if doc == r.payload {
+				out = append(jsondoc.AppendString(out, key), ':')
+			} else {
+				out = appendKey(out, doc, k)
+			}
+			out = appendValue(out, doc, k+1)
 			r.returns = true
 		}
 		keys.Release()
@@ -194,14 +216,31 @@ func (r *run) specified(o *output, key []byte) bool {
 	return o.unknown == carried && o.known.Lookup(key) >= 0
 }
 
-// keyedList appends a list whose items are found again by their keys.
+// keyedList appends a list whose items are found again by their keys. If items have no key, or the same one, what was
+// saved of one could come back in another: then the list counts as one without keys.
 func (r *run) keyedList(out []byte, o *output, at int, node jsondoc.Value) []byte {
-	c := o.each
+	c, v := o.each, r.slots[at].at
+	start := len(out)
+	if node != none && !r.pure {
+		switch r.payload.Kind(node) {
+		case jsondoc.Object:
+			if v, ok := r.recallList(node, r.pureList(out, o, v)[start:], jsondoc.Array); ok {
+				out = r.payload.AppendCanonical(out, v)
+				r.checkList(o, at, out[start:])
+				return out
+			}
+			node = none
+		case jsondoc.Array:
+			if !r.distinct(c, v) {
+				node = none
+			}
+		}
+	}
 	find := r.finder(c, node)
 	from := len(r.saved)
 	out = append(out, '[')
 	open := len(out)
-	for _, item := range r.doc.Items(r.slots[at].at) {
+	for _, item := range r.doc.Items(v) {
 		end := len(r.saved)
 		f := r.enter(c, item)
 		entry := find.entry(r, f)
@@ -216,8 +255,14 @@ func (r *run) keyedList(out []byte, o *output, at int, node jsondoc.Value) []byt
 		r.saveEntry(c, f, from, end)
 		r.leave(f)
 	}
+	out = append(out, ']')
+	if len(r.saved) > from && !r.distinct(c, v) {
+		r.saved = r.saved[:from]
+		r.checkList(o, at, out[start:])
+		return out
+	}
 	r.slots[at].from, r.slots[at].to = uint32(from), uint32(len(r.saved))
-	return append(out, ']')
+	return out
 }
 
 // values appends a map.
@@ -241,7 +286,7 @@ func (r *run) values(out []byte, o *output, at int, node jsondoc.Value) []byte {
 		if out[start-1] != '{' {
 			out = append(out, ',')
 		}
-		out = append(jsondoc.AppendString(out, key), ':')
+		out = appendKey(out, r.doc, k)
 		n := len(out)
 		if out = r.value(out, c.write, f, entry, true); len(out) == n {
 			out = append(out, "null"...)

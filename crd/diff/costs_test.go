@@ -40,3 +40,28 @@ func TestCostsOfExpressions(t *testing.T) {
 		}
 	}
 }
+
+// A rule that takes more steps than it may is not believed, whatever part of it is read last.
+func TestStepsOfBelief(t *testing.T) {
+	c := newComparer(0)
+	v := c.framed(part{s: &schema{Type: "object", Properties: []syntax.Property{{Name: "a", Schema: &schema{Type: "integer"}}}}}, nil, false, false)
+	for expr, want := range map[string]truth{
+		"self.a == 7": unknown, "self.a == 7 || self.a == 8": unknown, "!(self.a == 7) && self.a == 8": unknown, "self.a == 7 ? self.a == 8 : self.a == 9": unknown,
+		"true": proven, "true || self.a == 7": proven, "!(false && self.a == 7)": proven, "true ? true : false": proven,
+	} {
+		tree := c.tree(&rule{Rule: &syntax.Rule{Rule: expr}})
+		if tree == nil {
+			t.Fatal(expr)
+		}
+		for steps := range 20 {
+			b := &believer{c: c, self: v, now: v, steps: steps}
+			if got := b.truth(tree); got != unknown && got != want || steps == 0 && got != unknown {
+				t.Errorf("%s is %v after %d steps", expr, got, steps)
+			}
+		}
+		b := &believer{c: c, self: v, now: v, steps: believeSteps}
+		if got := b.truth(tree); got != want {
+			t.Errorf("%s is %v", expr, got)
+		}
+	}
+}

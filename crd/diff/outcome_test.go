@@ -78,6 +78,7 @@ func TestOutcomesOfCRDs(t *testing.T) {
 		{"stored objects are read as the storage version", strings.Replace(limited, `"name":"v1"`, `"name":"v2"`, 1), "a v1: " + tooLarge + "Tree of v1"},
 		{"another kind", strings.Replace(limited, `"kind":"Tree"`, `"kind":"Plant"`, 1), "a v1: " + tooLarge + "Plant of v1"},
 		{"another group", strings.Replace(limited, `"group":"orchard.example"`, `"group":"other.example"`, 1), "a v1: " + tooLarge + "Tree of v1"},
+		{"without a schema every object is valid", strings.NewReplacer(`,"schema":`, `,"unknown":`).Replace(limited), "a v1: "},
 		{"no storage version", strings.NewReplacer(`"name":"v1"`, `"name":"v2"`, `"storage":true`, `"storage":false`).Replace(limited), "a v1: is not served; explained: the new CRD does not serve Tree of v1"},
 	} {
 		outcomes, err := objects([]byte(old), []byte(c.now), [][]byte{[]byte(`{}`), []byte(object)})

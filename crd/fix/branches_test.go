@@ -52,6 +52,8 @@ func TestLifted(t *testing.T) {
 			`{"type":"object","additionalProperties":{"nullable":true,"type":"string"}}`, ""},
 		{`{"type":"array","items":{"type":"string"},"anyOf":[{"items":{"type":"string"}},{"maxItems":1}]}`, `{"type":"array","items":{"type":"string"}}`, ""},
 		{`{"type":"object","properties":{"a":null}}`, `{"type":"object","properties":{"a":{` + keep + `}}}`, ""},
+		{`{"type":"object","allOf":[{"properties":{"a":null,"b":{"type":"string","minLength":1}}}]}`,
+			`{"type":"object","properties":{"b":{"type":"string"}},"allOf":[{"properties":{"a":null,"b":{"minLength":1}}}]}`, ""},
 
 		// Maps. The names that branches mention are keys of the map.
 		{`{"type":"object","allOf":[{"additionalProperties":{"type":"string"}}]}`, `{"type":"object","additionalProperties":{"type":"string"}}`, "narrower /additionalProperties/type type-required"},

@@ -14,6 +14,7 @@ func TestPlainKeywords(t *testing.T) {
 		{`{"type":["string","object"]}`, `{` + keep + `}`, "wider /type type-unknown"},
 		{`{"type":["null"]}`, `{"type":["null"]}`, "cannot /type type-null"},
 		{`{"type":["text"]}`, `{"type":["text"]}`, "cannot /type type-unknown"},
+		{`{"anyOf":[{"type":"null"}]}`, `{"anyOf":[{"type":"null"}]}`, "cannot /type type-null"},
 		{`{"anyOf":[{"type":"null"},{"type":"string","maxLength":3},{"type":"string","enum":["long"]}]}`, `{"nullable":true,"type":"string","anyOf":[{"maxLength":3},{"enum":["long"]}]}`,
 			"wider /anyOf/0 junctor-type; wider /anyOf/1 junctor-type"},
 

@@ -34,6 +34,8 @@ type Change struct {
 	group, kind   string
 	old, now      side
 	first, second []byte // what a stored object begins with, before and after its version
+	// reconverted says that conversion rules of the new CRD may convert objects in another way than today.
+	reconverted bool
 }
 
 // side is one of the CRDs.
@@ -42,6 +44,7 @@ type side struct {
 	storage     string
 	versions    map[string]*version
 	convert     ConvertFunc // nil if only a webhook knows
+	rules       bool        // the CRD has conversion rules that count
 }
 
 // version is a version of one CRD.
@@ -104,7 +107,16 @@ func New(old, now *crd.CRD, o Options) (*Change, error) {
 			old.Namespaced == now.Namespaced && old.PreserveUnknownFields == now.PreserveUnknownFields &&
 			was.Status == is.Status && sameScale(was.Scale, is.Scale) && bytes.Equal(was.Schema, is.Schema)
 	}
+	c.reconverted = c.now.rules && !c.convertsAsBefore(old, now)
 	return c, nil
+}
+
+// convertsAsBefore reports whether the conversion of objects between the same versions is the same.
+func (c *Change) convertsAsBefore(old, now *crd.CRD) bool {
+	return old.Annotations[conversion.Annotation] == now.Annotations[conversion.Annotation] && slices.EqualFunc(old.Versions, now.Versions,
+		func(a, b crd.Version) bool {
+			return a.Name == b.Name && a.Served == b.Served && c.now.versions[b.Name].same
+		})
 }
 
 func sameScale(a, b *crd.Scale) bool {
@@ -127,10 +139,11 @@ func newSide(d *crd.CRD, convert ConvertFunc, stock bool) (side, error) {
 		}
 		s.versions[v.Name] = &version{name: v.Name, served: v.Served, schema: compiled, resource: request.New(d, v), traits: traitsOf(v.Schema)}
 	}
+	webhook := d.Conversion.Strategy == "Webhook"
+	s.rules = d.Annotations[conversion.Annotation] != "" && len(d.Versions) > 1 && (!stock || webhook)
 	if s.convert != nil {
 		return s, nil
 	}
-	webhook := d.Conversion.Strategy == "Webhook"
 	if len(d.Versions) > 1 && (!stock || webhook) { // otherwise there is nothing to convert
 		plan, found, err := conversion.Compile(d)
 		switch {
@@ -199,5 +212,5 @@ func (s *side) client(stored string) *version {
 func (c *Change) unaffected(stored string) bool {
 	v := c.now.versions[stored]
 	was := c.old.versions[stored]
-	return v != nil && v.same && v.served == was.served && c.now.storage == stored && c.old.storage == stored
+	return v != nil && v.same && v.served == was.served && !c.reconverted && c.now.storage == stored && c.old.storage == stored
 }

@@ -21,7 +21,8 @@
 // not new.
 //
 // An object is read in the version that it is stored in, and converted to the storage version
-// of the new CRD. It is sent again as clients see it today, in the version that it is stored
+// of the new CRD. If conversion rules change, it is converted to each version that is served,
+// too: lists fail if one object does not convert. It is sent again as clients see it today, in the version that it is stored
 // in if the new CRD serves that, otherwise in the new storage version. The update writes what
 // clients will read, so that ratcheting applies as on the server: what has not changed is not
 // validated again.

@@ -13,7 +13,8 @@ type Effects uint32
 const (
 	// LosesFields: the new schema of its version prunes fields that are read today.
 	LosesFields Effects = 1 << iota
-	// LosesInConversion: fields are pruned on the way to the new storage version.
+	// LosesInConversion: fields are pruned on the way to the new storage version, or new conversion rules do not find
+	// values that former ones have preserved.
 	LosesInConversion
 	// RefusedOnUpdate: it cannot be updated any more, even if the update changes nothing else.
 	RefusedOnUpdate
@@ -22,7 +23,8 @@ const (
 	RefusedOnCreate
 	// VersionGone: it is stored in a version that the new CRD does not have, and cannot be read.
 	VersionGone
-	// NotConvertible: it cannot be converted to the new storage version.
+	// NotConvertible: it cannot be converted to the new storage version, or conversion rules cannot convert it to another
+	// version that is served.
 	NotConvertible
 	// Unreadable: the new CRD cannot read it for another reason.
 	Unreadable
@@ -50,11 +52,11 @@ const (
 // effects are their names in JSON, and what they say of several objects and of one.
 var effects = [...]struct{ name, says, one string }{
 	{"LosesFields", "lose fields", "loses fields"},
-	{"LosesInConversion", "lose fields when they are converted to the new storage version", "loses fields when it is converted to the new storage version"},
+	{"LosesInConversion", "lose fields when they are converted", "loses fields when it is converted"},
 	{"RefusedOnUpdate", "cannot be updated", "cannot be updated"},
 	{"RefusedOnCreate", "are refused if they are created again", "is refused if it is created again"},
 	{"VersionGone", "are stored in a version that the new CRD does not have", "is stored in a version that the new CRD does not have"},
-	{"NotConvertible", "cannot be converted to the new storage version", "cannot be converted to the new storage version"},
+	{"NotConvertible", "cannot be converted to another version", "cannot be converted to another version"},
 	{"Unreadable", "cannot be read", "cannot be read"},
 	{"NotServed", "are stored in a version that is no longer served", "is stored in a version that is no longer served"},
 	{"ConversionUnknown", "need a conversion webhook that was not called", "needs a conversion webhook that was not called"},

@@ -336,3 +336,67 @@ func TestRules(t *testing.T) {
 		t.Errorf("invalid rules: %v", err)
 	}
 }
+
+// Lists in a version fail if one object does not convert to it: a change of conversion rules, or of what they are for,
+// says so before it is applied. What failed before the change is not its effect.
+func TestRulesThatFailLists(t *testing.T) {
+	const other = `v2 served {"type":"object","properties":{"b":{"type":"integer"}}}`
+	with := func(rules string, versions ...string) *crd.CRD {
+		d := crdOf(t, "None", versions...)
+		if rules != "" {
+			d.Annotations = map[string]string{"conversion.espalier.dev/rules": rules}
+		}
+		return d
+	}
+	const (
+		saves = `{conversions: [{between: [v1, v2], preserve: everything}]}`
+		drops = `{conversions: [{between: [v1, v2], lost: {v1: [spec.a, spec.list]}}]}`
+	)
+	large, small := stored("v1", `{"a":"`+strings.Repeat("x", 300<<10)+`"}`), stored("v1", `{"a":"x"}`)
+	for name, c := range map[string]struct {
+		old, now *crd.CRD
+		data     []byte
+		want     impact.Effects
+	}{
+		"new rules":              {with(drops, today, other), with(saves, today, other), large, impact.NotConvertible},
+		"a new version":          {with("", today), with(saves, today, other), large, impact.NotConvertible},
+		"a version is served":    {with(saves, today, strings.Replace(other, "served ", "", 1)), with(saves, today, other), large, impact.NotConvertible},
+		"a version is not":       {with(drops, today, other), with(saves, today, strings.Replace(other, "served ", "", 1)), large, 0},
+		"a small object":         {with(drops, today, other), with(saves, today, other), small, 0},
+		"it failed before":       {with(saves, today, other), with(saves+" ", today, other), large, 0},
+		"nothing changes":        {with(saves, today, other), with(saves, today, other), large, 0},
+		"rules that cannot fail": {with(saves, today, other), with(drops, today, other), large, 0},
+	} {
+		got := outcome(t, c.old, c.now, impact.Options{}, c.data)
+		if got.Effects&^impact.DeadManagers != c.want || c.want != 0 && !strings.Contains(got.Explanation, "lists in version v2 would fail: converting") {
+			t.Errorf("%s: %v, %s", name, got.Effects, got.Explanation)
+		}
+	}
+}
+
+// Values that former rules have saved in an object, and that the new ones do not find, are lost for clients.
+func TestRulesThatLosePreservedValues(t *testing.T) {
+	const (
+		first = `v1 served storage {"type":"object","properties":{"b":{"type":"integer"},"keys":{"type":"array","items":{"type":"object","properties":{"k":{"type":"string"},"v":{"type":"string"}}}},"note":{"type":"string"}}}`
+		other = `v2 served {"type":"object","properties":{"a":{"type":"string"},"list":{"type":"array","items":{"type":"object","properties":{"k":{"type":"string"},"w":{"type":"string"}}}}}}`
+	)
+	with := func(rules string) *crd.CRD {
+		d := crdOf(t, "None", first, other)
+		d.Annotations = map[string]string{"conversion.espalier.dev/rules": `{conversions: [{between: [v1, v2], ` + rules + `preserve: everything}]}`}
+		return d
+	}
+	data := strings.Replace(string(stored("v1", `{"b":1}`)), `"metadata":{`,
+		`"metadata":{"annotations":{"conversion.espalier.dev/preserved":"{\"v2\":{\"spec\":{\"a\":\"x\",\"list\":[{\"k\":\"1\"}]}}}"},`, 1)
+	for name, c := range map[string]struct {
+		rules string
+		want  []string
+	}{
+		"a field moves":       {`rules: [{move: {from: spec.note, to: spec.a}}], `, nil},
+		"a list is rewritten": {`rules: [{move: {from: spec.keys, to: spec.list}}, {move: {from: "spec.keys[].v", to: "spec.list[].w"}}], `, []string{"spec.list", "spec.list[0]", "spec.list[0].k"}},
+	} {
+		got := outcome(t, with(""), with(c.rules), impact.Options{}, []byte(data))
+		if !slices.Equal(got.LostConverting, c.want) || (got.Effects&impact.LosesInConversion != 0) != (c.want != nil) {
+			t.Errorf("%s: %v, %v", name, got.Effects, got.LostConverting)
+		}
+	}
+}

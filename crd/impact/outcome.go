@@ -69,6 +69,9 @@ func (c *Change) Page(ctx context.Context, stored [][]byte) ([]Outcome, error) {
 	if err := c.convert(ctx, list); err != nil {
 		return nil, err
 	}
+	if err := c.lists(ctx, list); err != nil {
+		return nil, err
+	}
 	for i := range list {
 		if err := ctx.Err(); err != nil {
 			return nil, err

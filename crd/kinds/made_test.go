@@ -187,3 +187,15 @@ func TestVariablesOfRules(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A default is set whatever stands in the fields after it.
+func TestDefaultBeforeOtherFields(t *testing.T) {
+	for _, keywords := range []string{"{default: x}", "{defaultExpression: \"'x'\"}"} {
+		k := madeKind(t, "made.Thing: {a: '*string', b: string}", "types: {made.Thing: {fields: {a: "+keywords+", b: {maxLength: 3}}}}")
+		k.object().sum()
+		tree := map[string]any{}
+		if changed, err := k.Default(tree); err != nil || !changed || tree["a"] != "x" {
+			t.Errorf("%s: %v, %v, %v", keywords, tree, changed, err)
+		}
+	}
+}

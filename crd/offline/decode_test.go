@@ -91,6 +91,11 @@ func TestNewerFields(t *testing.T) {
 			t.Errorf("%s: %q", version, got)
 		}
 	}
+	slice := mustFind(t, "resource.k8s.io", "v1", "ResourceSlice")
+	_, strict, err := slice.Decode([]byte(`{"spec":{"devices":[{"name":"d","attributes":{"a":{"bool":true},"b":{"bools":[true]}}}]}}`), 35)
+	if err != nil || len(strict) != 1 || strict[0].Path != "spec.devices[0].attributes.b.bools" || strict[0].Since != "1.36" {
+		t.Errorf("a field of values of a map: %v, %v", strict, err)
+	}
 	// What holds any JSON has no fields, also if it is a list.
 	for _, text := range []string{`{"data":[{"a":1}],"revision":1}`, `{"data":{"a":[1]},"revision":1}`} {
 		if _, strict, err := mustFind(t, "apps", "v1", "ControllerRevision").Decode([]byte(text), Oldest); err != nil || len(strict) > 0 {

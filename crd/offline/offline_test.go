@@ -94,6 +94,7 @@ func TestDecode(t *testing.T) {
 		{"a string for a number", `{"spec":{"priority":"5"}}`, `"5"`, `Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal string into Go struct field PodSpec.spec.priority of type int32`},
 		{"an object for a list", `{"spec":{"containers":{"a":1}}}`, `{"a":1}`, `Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container`},
 		{"a list for a string", `{"metadata":{"name":"x"},"spec":{"nodeName":["x"]}}`, `["x"]`, `Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal array into Go struct field PodSpec.spec.nodeName of type string`},
+		{"a quantity after lists of objects that are expected to be objects", `{"spec":{"securityContext":[{"x":"y"},{}],"containers":[{"resources":{"limits":{"memory":"1x"}}}],"affinity":[1]}}`, `"1x"`, `Pod in version "v1" cannot be handled as a Pod: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`},
 		{"a quantity", `{"spec":{"containers":[{"resources":{"limits":{"cpu":"1","memory":"1x"}}}]}}`, `"1x"`, `Pod in version "v1" cannot be handled as a Pod: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

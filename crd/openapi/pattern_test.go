@@ -17,6 +17,8 @@ func TestPortable(t *testing.T) {
 		{`\Qa.b\E`, `a\.b`},
 		{`(?s).`, `[\s\S]`},
 		{`\x{e9}.`, `é[^\n]`},
+		{`[^a-cx]`, `[^a-cx]`},
+		{`\x{d800}`, ``}, // no text has it, and JSON cannot hold it
 		{`\x01`, `\x01`},
 		{`(?i)\ba\B`, `\b[Aa]\B`},
 		{`(?m)^a$`, ``},

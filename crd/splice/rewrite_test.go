@@ -32,6 +32,8 @@ func rewrites(t *testing.T, cases []rewrite) {
 func TestRewriteLines(t *testing.T) {
 	rewrites(t, []rewrite{
 		{"a byte order mark", "\ufeffa: 1 # c\nb: 2\n", "set /a 3", "\ufeffa: 3 # c\nb: 2\n"},
+		{"a backslash in single quotes", "a: 'c:\\'\nb: 'it''s' # c\n", "set /a 1 ; set /b 2", "a: 1\nb: 2 # c\n"},
+		{"a backslash in single quotes in flow", "{a: 'c:\\', b: \"\\\"\", 'c\\': 3}\n", "set /a 1 ; set /b 2 ; set /c\\ 4", "{a: 1, b: 2, 'c\\': 4}\n"},
 		{"a byte order mark before JSON", "\ufeff{a: 1, b: 2}\n", "remove /a", "\ufeff{b: 2}\n"},
 		{"breaks of one carriage return", "a: 1\rb: 2\rc: 3\r", "set /b 4", "a: 1\rb: 4\rc: 3\r"},
 		{"one carriage return, members below", "a:\r  b: 2\r  c: 3\r", "remove /a/b", "a:\r  c: 3\r"},

@@ -127,9 +127,9 @@ func textIs(d *jsondoc.Doc, v jsondoc.Value, s string) bool {
 }
 
 // unionErrors says how the object v, whose path is at, violates the unions of
-// n: at most one error for each union.
+// n, which has some: at most one error for each union.
 func unionErrors(d *jsondoc.Doc, v jsondoc.Value, n *plan.Node, at path) []Violation {
-	if n.Rare == nil || len(n.Rare.Unions) == 0 || d.Kind(v) != jsondoc.Object {
+	if d.Kind(v) != jsondoc.Object {
 		return nil
 	}
 	names := unionNames(n)

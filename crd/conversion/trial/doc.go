@@ -18,6 +18,9 @@
 //     a0. Where they are the same, a' is a. What was preserved below parents and list entries that the edit removed may
 //     be gone. So may values that rules calculate from several fields, and lists without keys as a whole.
 //
+// One object in eight has lists of type map in which items have no key, or the same one. They count as lists without
+// keys: a value that comes back in another item comes from elsewhere.
+//
 // Fields that rules declare lost are left out of the objects.
 //
 // A violation is reported with a small object that shows it.

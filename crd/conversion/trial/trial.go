@@ -145,7 +145,11 @@ func (t *Trial) Run(ctx context.Context, o Options) Result {
 
 // object returns an object without fields that are declared lost.
 func (t *Trial) object(v *version, r *rand.Rand) any {
-	return t.rules.without(v.name, v.sample.Object(r))
+	o := v.sample.Object(r)
+	if r.IntN(8) == 0 {
+		ratcheted(v.tree, o, r)
+	}
+	return t.rules.without(v.name, o)
 }
 
 // try converts an object, edits the result, and converts it back. It returns the first violation, made small.
