@@ -146,7 +146,7 @@ func (f tolerant) ProcessEvents(events ...*auditapi.Event) bool {
 // withDenials records denied read requests. The default policy omits reads, because the
 // server evaluates it before it authorizes the request. It costs a look at the request's
 // audit context.
-func withDenials(handler http.Handler, sink audit.Sink) http.Handler {
+func withDenials(handler http.Handler, sink audit.Sink, tenant string) http.Handler {
 	if sink == nil {
 		return handler
 	}
@@ -157,7 +157,11 @@ func withDenials(handler http.Handler, sink audit.Sink) http.Handler {
 			return
 		}
 		if status := ac.GetEventResponseStatus(); status != nil && (status.Code == http.StatusForbidden || status.Code == http.StatusInternalServerError) {
-			sink.ProcessEvents(denial(req, ac.AuditID(), status))
+			event := denial(req, ac.AuditID(), status)
+			if tenant != "" {
+				event.Annotations[tenantAnnotation] = tenant
+			}
+			sink.ProcessEvents(event)
 		}
 	})
 }

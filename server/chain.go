@@ -21,6 +21,7 @@ import (
 	"github.com/espalier-dev/espalier/server/endpoints/limit"
 	"github.com/espalier-dev/espalier/server/endpoints/reply"
 	"github.com/espalier-dev/espalier/server/stackgrow"
+	"github.com/espalier-dev/espalier/server/tenants"
 )
 
 // chain returns the filters that every request passes, in the order of
@@ -38,6 +39,9 @@ import (
 //   - APIServingWithRoutine, an alpha feature, is not supported.
 func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.Handler {
 	handler = s.watches.Handler(handler)
+	if s.seats != nil {
+		handler = s.seats.withRoom(handler)
+	}
 	handler = s.withReasons(handler, c.Authorization.Authorizer)
 	var decide authorizer.UnconditionalAuthorizer = c.Authorization.Authorizer
 	if s.denials != nil {
@@ -45,13 +49,15 @@ func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.H
 	}
 	handler = genericapifilters.WithAuthorization(handler, decide, c.Serializer)
 	handler = s.withReady(handler)
-	handler = withLimit(handler, c, s.counts)
+	if s.seats == nil {
+		handler = withLimit(handler, c, s.counts)
+	}
 	if c.FeatureGate.Enabled(features.ConstrainedImpersonation) {
 		handler = impersonation.WithConstrainedImpersonation(handler, decide, c.Serializer)
 	} else {
 		handler = impersonation.WithImpersonation(handler, decide, c.Serializer)
 	}
-	handler = withDenials(handler, s.denials)
+	handler = withDenials(handler, s.denials, s.tenant)
 	handler = genericapifilters.WithAudit(handler, c.AuditBackend, c.AuditPolicyRuleEvaluator, c.LongRunningFunc)
 	failed := genericapifilters.Unauthorized(c.Serializer)
 	failed = genericapifilters.WithFailedAuthenticationAudit(failed, c.AuditBackend, c.AuditPolicyRuleEvaluator)
@@ -72,6 +78,9 @@ func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.H
 		handler = genericfilters.WithProbabilisticGoaway(handler, c.GoawayChance)
 	}
 	handler = s.withGoAway(handler)
+	if s.seats != nil {
+		handler = s.withSeats(handler, c.LongRunningFunc)
+	}
 	handler = s.withCount(handler, c.LongRunningFunc)
 	handler = genericapifilters.WithCacheControl(handler)
 	handler = genericfilters.WithHSTS(handler, c.HSTSDirectives)
@@ -83,7 +92,14 @@ func (s *signals) chain(handler http.Handler, c *genericapiserver.Config) http.H
 	handler = genericapifilters.WithRequestInfo(handler, c.RequestInfoResolver)
 	handler = genericapifilters.WithRequestReceivedTimestamp(handler)
 	handler = genericfilters.WithPanicRecovery(handler, c.RequestInfoResolver)
-	return withStack(s.withLast(withShortURI(genericapifilters.WithAuditInit(handler))))
+	if s.tenant != "" {
+		handler = withTenant(handler, s.tenant)
+	}
+	handler = genericapifilters.WithAuditInit(handler)
+	if s.tenants != nil {
+		handler = s.tenants.Handler(handler)
+	}
+	return withStack(s.withLast(withShortURI(handler)))
 }
 
 // maxRequestURI bounds the path and query of a request, which logs, traces and audit
@@ -142,7 +158,7 @@ func (s *signals) withGoAway(handler http.Handler) http.Handler {
 	})
 }
 
-// withCount counts the requests and watches under way, but for the server's own: two
+// withCount counts the requests and watches under way, but for the server's own: a few
 // atomic additions for each.
 func (s *signals) withCount(handler http.Handler, longRunning request.LongRunningRequestCheck) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -153,6 +169,9 @@ func (s *signals) withCount(handler http.Handler, longRunning request.LongRunnin
 		count := &s.requests
 		if info, ok := request.RequestInfoFrom(req.Context()); ok && longRunning(req, info) {
 			count = &s.watching
+		}
+		if count == &s.requests {
+			s.begun.Add(1)
 		}
 		count.Add(1)
 		defer count.Add(-1)
@@ -189,6 +208,9 @@ type signals struct {
 	watches  *limit.Watches
 	writes   *limit.Writes
 	listener *limit.Listener
+	// tenants serves what is below /clusters/; nil if there are no tenants.
+	tenants *tenants.Set
+	tenant  string // that requests are for; empty for the server itself
 	// denials is where denied reads are recorded, if that is wanted.
 	denials audit.Sink
 	// leaving is closed when half of the shutdown's delay has passed.
@@ -196,13 +218,17 @@ type signals struct {
 	// notAccepting is closed when new requests are no longer accepted: the
 	// shutdown was asked for, and its delay has passed.
 	notAccepting chan struct{}
-	// requests and watching are the requests and watches under way.
-	requests, watching atomic.Int64
+	*traffic
+	// seats are how many requests there may be at a time; nil leaves that to flow control.
+	seats *seats
 	// outOfSpace reports that etcd is full.
 	outOfSpace func() bool
 	// members says which members of etcd need attention.
 	members func() string
 }
+
+// traffic are the requests and watches under way, and all requests that have begun so far.
+type traffic struct{ requests, watching, begun atomic.Int64 }
 
 // ShuttingDown implements request.ServerShutdownSignal.
 func (s *signals) ShuttingDown() <-chan struct{} { return s.notAccepting }

@@ -5,12 +5,15 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/http"
 
+	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
 	"github.com/espalier-dev/espalier/server/endpoints/reply"
 	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
+	"github.com/espalier-dev/espalier/server/tenants"
 )
 
 // genericConfig makes the configuration of k8s.io/apiserver's server of the
@@ -47,6 +50,7 @@ func genericConfig(ctx context.Context, o *Options, p *controlPlane, s *signals)
 	c.LoopbackClientConfig = p.loop.Config()
 	s.tracing, s.controlPlane = o.Tracing.ConfigFile != "", p
 	c.BuildHandlerChainFunc = s.chain
+	c.LongRunningFunc = longRunning(c.LongRunningFunc)
 	c.RequestInfoResolver = requestinfo.Resolver{}
 	// The router serves /api, /apis and /openapi, which change with the CRDs.
 	c.EnableDiscovery = false
@@ -77,4 +81,12 @@ func serving(o *Options, c *genericapiserver.Config) error {
 		c.SecureServing.Cert = newServingCertificate(files, certificate{path: pair.CertFile, keyPath: pair.KeyFile, usage: x509.ExtKeyUsageServerAuth})
 	}
 	return nil
+}
+
+// longRunning reports whether a request may take longer than others: watches, and the archives of
+// tenants.
+func longRunning(others request.LongRunningRequestCheck) request.LongRunningRequestCheck {
+	return func(req *http.Request, info *request.RequestInfo) bool {
+		return tenants.Handles(info) || others(req, info)
+	}
 }

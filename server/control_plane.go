@@ -32,6 +32,7 @@ import (
 	"github.com/espalier-dev/espalier/server/auth/token"
 	"github.com/espalier-dev/espalier/server/catalog/restmapping"
 	"github.com/espalier-dev/espalier/server/loopback"
+	"github.com/espalier-dev/espalier/server/tenants"
 	"github.com/espalier-dev/espalier/server/webhook"
 )
 
@@ -59,12 +60,16 @@ type controlPlane struct {
 	service func(context.Context, kubernetes.Interface) error
 
 	served   Kinds       // the built-in resources that are on
+	fed      bool        // informers are those of a feed
+	tenants  bool        // their CRD is installed
 	fair     bool        // requests are shared out by flow schemas
 	prepared atomic.Bool // the default objects exist
 }
 
 // newControlPlane returns a plane whose informers are not started.
-func newControlPlane(served Kinds) (*controlPlane, error) {
+//
+// The informers of a tenant are those of a feed, which register puts into the factory.
+func newControlPlane(served Kinds, register func(informers.SharedInformerFactory)) (*controlPlane, error) {
 	p := &controlPlane{loop: loopback.New(), served: served}
 	typed := p.loop.Config()
 	typed.ContentType = runtime.ContentTypeProtobuf
@@ -80,6 +85,10 @@ func newControlPlane(served Kinds) (*controlPlane, error) {
 		return nil, err
 	}
 	p.informers = informers.NewSharedInformerFactory(p.client, 0)
+	if register != nil {
+		register(p.informers)
+		p.fed = true
+	}
 	p.roles, err = rbac.Start(p.informers)
 	return p, err
 }
@@ -123,7 +132,7 @@ func (p *controlPlane) admit(ctx context.Context, o *Options, c *genericapiserve
 	}
 	p.admission, err = chain.New(ctx, chain.Options{
 		Flags: o.Admission, Client: p.client, Dynamic: p.dynamic, Informers: p.informers,
-		Authorizer: c.Authorization.Authorizer, ServerID: c.APIServerID, Kinds: p.kinds.Load, Webhooks: p.webhooks,
+		Authorizer: c.Authorization.Authorizer, ServerID: c.APIServerID, Kinds: p.kinds.Load, Webhooks: p.webhooks, Lazy: p.fed, Anonymous: p.fed,
 	})
 	return err
 }
@@ -143,7 +152,7 @@ func (p *controlPlane) ready() bool { return p.prepared.Load() && p.roles.HasSyn
 
 // tasks are what runs beside requests. handler is that of all requests.
 func (p *controlPlane) tasks(s *Server) []task {
-	return []task{
+	tasks := []task{
 		{name: "loopback", run: func(ctx context.Context) error { return p.loop.Serve(ctx, s.Handler()) }},
 		// The last requests go by what is known by then.
 		{name: "informers", early: true, run: func(ctx context.Context) error {
@@ -158,8 +167,11 @@ func (p *controlPlane) tasks(s *Server) []task {
 			return ctx.Err()
 		}},
 		{name: "authorization-configuration", run: p.authorization.Run},
-		{name: "default-objects", run: p.prepare},
 	}
+	if s.tenant == nil { // a tenant does so in its own way
+		tasks = append(tasks, task{name: "default-objects", run: p.prepare})
+	}
+	return tasks
 }
 
 // systemNamespaces are there from the beginning and cannot be deleted.
@@ -181,10 +193,24 @@ func (p *controlPlane) prepare(ctx context.Context) error {
 	}
 	enough := time.AfterFunc(preparationTime, func() { late.Store(true); letIn() })
 	defer enough.Stop()
+	if err := p.ensure(ctx, func() { failed.Store(true); letIn() }); err != nil {
+		return err
+	}
+	p.prepared.Store(true)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// ensure creates and repairs the default objects. failed is called when a write fails; it is
+// tried again.
+func (p *controlPlane) ensure(ctx context.Context, failed func()) error {
 	steps := map[string]func(context.Context, kubernetes.Interface) error{"namespaces": p.ensureNamespaces, "default roles": rbac.EnsureDefaults}
 	if p.served == KindsAll {
 		steps["default roles"] = rbac.EnsureKubernetesDefaults
 		steps["system priority classes"] = priority.EnsureSystem
+	}
+	if p.tenants {
+		steps["the CRD of tenants"] = func(ctx context.Context, _ kubernetes.Interface) error { return tenants.Install(ctx, p.dynamic) }
 	}
 	if p.fair {
 		steps["default flow schemas"] = flowcontrol.EnsureDefaults
@@ -195,19 +221,13 @@ func (p *controlPlane) prepare(ctx context.Context) error {
 			return persist(ctx, what, func() error {
 				err := ensure(ctx, p.client)
 				if err != nil {
-					failed.Store(true)
-					letIn()
+					failed()
 				}
 				return err
 			})
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	p.prepared.Store(true)
-	<-ctx.Done()
-	return ctx.Err()
+	return group.Wait()
 }
 
 func (p *controlPlane) ensureNamespaces(ctx context.Context, client kubernetes.Interface) error {

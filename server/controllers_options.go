@@ -25,11 +25,13 @@ const (
 	serviceKeeper    = "kubernetes-service-controller" // kube-apiserver has it within
 	accountCreator   = "serviceaccount-controller"
 	storageMigrator  = "storage-version-migrator-controller"
-	crdRoller        = "crd-rollout-controller" // Kubernetes has none
+	// Kubernetes has none of these.
+	crdRoller     = "crd-rollout-controller"
+	tenantRemover = "tenant-controller"
 )
 
 // controllerNames are all controllers, in their order.
-var controllerNames = []string{requestSigner, roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, rootPublisher, serviceKeeper, accountCreator, storageMigrator, crdRoller}
+var controllerNames = []string{requestSigner, roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, rootPublisher, serviceKeeper, accountCreator, storageMigrator, crdRoller, tenantRemover}
 
 // allControllers stands for the controllers that run by default.
 const allControllers = "*"
@@ -37,7 +39,7 @@ const allControllers = "*"
 func controllersHelp() string {
 	return "Controllers that run on one replica at a time: a list of names; * is all that run by default, -NAME excludes one, and an empty list is none. " +
 		"The syntax and the names are those of kube-controller-manager: " + strings.Join(controllerNames, ", ") + ". " +
-		"By default, " + rootPublisher + " runs with --kinds=all only, and " + serviceKeeper + " can run only then; with --kinds=custom both are off, as are " + requestSigner + " and " + accountCreator + ", whose resources are missing. " +
+		"By default, " + rootPublisher + " runs with --kinds=all only, and " + serviceKeeper + " can run only then; with --kinds=custom both are off, as are " + requestSigner + " and " + accountCreator + ", whose resources are missing. " + tenantRemover + " runs with --tenants only. " +
 		"Give all replicas the same list. Example: --controllers=*,-" + garbageCollector + "."
 }
 
@@ -62,7 +64,7 @@ func (o *Options) runs(name string) bool {
 			return false
 		}
 	}
-	if o.lacks(name) || name == rootPublisher && o.Kinds != KindsAll {
+	if o.lacks(name) || name == tenantRemover && !o.Tenants || name == rootPublisher && o.Kinds != KindsAll {
 		return false
 	}
 	return slices.Contains(o.Controllers, allControllers)

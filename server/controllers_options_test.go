@@ -10,6 +10,7 @@ func TestControllers(t *testing.T) {
 	without := func(names []string, name string) []string {
 		return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 	}
+	all := without(controllerNames, tenantRemover)
 	today := []string{requestSigner, roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, accountCreator, storageMigrator, crdRoller}
 	for _, test := range []struct {
 		flags   []string
@@ -17,13 +18,14 @@ func TestControllers(t *testing.T) {
 		err     string
 	}{
 		{nil, today, ""},
-		{[]string{"--kinds=all"}, controllerNames, ""},
+		{[]string{"--kinds=all"}, all, ""},
+		{[]string{"--kinds=all", "--tenants"}, controllerNames, ""},
 		{[]string{"--kinds=custom"}, []string{roleAggregator, garbageCollector, namespaceEmptier, quotaCounter, storageMigrator, crdRoller}, ""},
 		{[]string{"--controllers="}, nil, ""},
 		{[]string{"--controllers=namespace-controller"}, []string{namespaceEmptier}, ""},
-		{[]string{"--controllers=*,root-ca-certificate-publisher-controller"}, without(controllerNames, serviceKeeper), ""},
+		{[]string{"--controllers=*,root-ca-certificate-publisher-controller"}, without(all, serviceKeeper), ""},
 		{[]string{"--controllers=-garbage-collector-controller,*"}, without(today, garbageCollector), ""},
-		{[]string{"--kinds=all", "--controllers=*,-root-ca-certificate-publisher-controller"}, without(controllerNames, rootPublisher), ""},
+		{[]string{"--kinds=all", "--controllers=*,-root-ca-certificate-publisher-controller"}, without(all, rootPublisher), ""},
 		{[]string{"--controllers=*,-garbage"}, today, `"-garbage", which is not the name of a controller; the names are certificatesigningrequest-signing-controller, clusterrole-`},
 		{[]string{"--kinds=custom", "--controllers=serviceaccount-controller"}, []string{accountCreator}, "--kinds=custom; leave it out, or set --kinds=control-plane"},
 		{[]string{"--controllers=kubernetes-service-controller"}, []string{serviceKeeper}, "--kinds=control-plane; leave it out, or set --kinds=all"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,8 @@ func TestFullEtcdAtRestart(t *testing.T) {
 			t.Errorf("replica %d: /readyz: %d %s", i, code, text)
 		}
 	}
+	of := `\{(alarm="NOSPACE",)?endpoint="` + regexp.QuoteMeta(endpoint) + `"\} `
+	measured(t, second[0], "espalier_etcd_alarm"+of+`1\n`, "espalier_etcd_quota_bytes"+of+`4\.194304e\+06\n`)
 	for i := range made {
 		if err := second[i%2].typed(t).CoreV1().ConfigMaps("default").Delete(t.Context(), fmt.Sprint("filler-", i), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			t.Fatal(err)

@@ -51,7 +51,7 @@ func (l *Limits) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&l.WriteTimeout, "client-write-timeout", l.WriteTimeout,
 		"How long a write to a client may be blocked because the client does not read, before the server ends the watch, the answer or the connection. 0 for no limit.")
 	flags.IntVar(&l.WatchesPerUser, "max-watches-per-user", l.WatchesPerUser,
-		"How many watches one user may have open on this server; more are refused with 429. Members of system:masters are not counted. 0 for no limit.")
+		"How many watches one user may have open on this server; more are refused with 429. The users of a tenant count as one. Members of system:masters are not counted. 0 for no limit.")
 	flags.IntVar(&l.ConnectionsPerAddress, "max-connections-per-address", l.ConnectionsPerAddress,
 		"How many connections one client address (IPv6: one network of 64 bits) may have; more are closed at once. Behind a load balancer or proxy that hides the addresses of clients, all connections have its address: raise this to --max-connections there. 0 for no limit.")
 	flags.IntVar(&l.Connections, "max-connections", l.Connections,

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"crypto/x509"
+	"io"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -16,22 +18,38 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo/leaderelection" // leader_election_master_status
 
+	"github.com/espalier-dev/espalier/internal/build"
 	"github.com/espalier-dev/espalier/server/storage/store"
+	"github.com/espalier-dev/espalier/server/tenants"
 )
 
 // The metrics of a server, computed on each scrape.
 var (
 	buildInfo = metrics.NewDesc("espalier_build_info", "Version of the program; the value is always 1.",
-		[]string{"version", "go_version"}, nil, metrics.ALPHA, "")
+		[]string{"version", "commit", "go_version"}, nil, metrics.ALPHA, "")
 	replicaCurrent = metrics.NewDesc("espalier_replica_current", "1 while the lease of this replica in etcd is valid; 0 while it asks etcd before every request.",
 		nil, nil, metrics.ALPHA, "")
 	etcdFull = metrics.NewDesc("espalier_etcd_out_of_space", "1 while etcd refuses writes because it is full.",
 		nil, nil, metrics.ALPHA, "")
-	certificateExpiry = metrics.NewDesc("espalier_certificate_expiration_timestamp_seconds", "When a certificate in use expires: of the server (serving), or the CA of clients that expires first (client-ca).",
+	certificateExpiry = metrics.NewDesc("espalier_certificate_expiration_timestamp_seconds", "When a certificate in use expires: of the server (serving), of the server as a client of etcd (etcd-client), or the CA that expires first of clients (client-ca), of proxies (requestheader-client-ca), or of etcd (etcd-ca).",
 		[]string{"use"}, nil, metrics.ALPHA, "")
 	certificateRefused = metrics.NewDesc("espalier_serving_certificate_refused", "1 while the files of the serving certificate hold one that must not be used, and the former one is kept.",
 		nil, nil, metrics.ALPHA, "")
 )
+
+// tenantsInUse has no names of tenants: there may be a million of them.
+var tenantsInUse = metrics.NewDesc("espalier_tenants_in_use", "Tenants that this replica has handlers and controllers of.", nil, nil, metrics.ALPHA, "")
+
+// The tenants with the highest figures. Others have no series.
+var (
+	tenantRequests = metrics.NewDesc("espalier_tenant_requests_total", "Requests of a tenant to this replica since the tenant came into use, for the ten tenants in use with the most.",
+		[]string{"tenant"}, nil, metrics.ALPHA, "")
+	tenantStorage = metrics.NewDesc("espalier_tenant_storage_bytes", "Bytes that a tenant has in etcd, for the ten tenants in use with the most.",
+		[]string{"tenant"}, nil, metrics.ALPHA, "")
+)
+
+// topTenants is how many tenants have series.
+const topTenants = 10
 
 // collector reads the metrics of the server that was started last: the registry
 // belongs to the process, and `espalier serve` has one server.
@@ -42,11 +60,16 @@ type collector struct {
 
 // observed is what is read of a server.
 type observed struct {
-	version string
-	current func() bool
-	backend *store.Backend
-	serving *servingCertificate // nil if a caller of the library has its own
-	clients dynamiccertificates.CAContentProvider
+	version   string
+	current   func() bool
+	backend   *store.Backend
+	elsewhere []*override
+	serving   *servingCertificate // nil if a caller of the library has its own
+	clients   dynamiccertificates.CAContentProvider
+	proxies   dynamiccertificates.CAContentProvider // nil without
+	tenants   *tenants.Set                          // nil without tenants
+
+	etcdClient, etcdCA string // files; empty if there is none
 }
 
 var (
@@ -57,7 +80,11 @@ var (
 // observe has the metrics read of a server, until the function is called.
 func observe(s *Server, o *Options, c *genericapiserver.Config) (end func()) {
 	registerMetrics()
-	now := &observed{version: o.Version, current: s.joined.Current, backend: s.backend, clients: s.controlPlane.identity.ClientCA}
+	now := &observed{version: o.Version, current: s.joined.Current, backend: s.backend, elsewhere: s.elsewhere, clients: s.controlPlane.identity.ClientCA, tenants: s.signals.tenants}
+	if proxy := s.controlPlane.identity.RequestHeader; proxy != nil {
+		now.proxies = proxy.CAContentProvider
+	}
+	now.etcdClient, now.etcdCA = o.Etcd.StorageConfig.Transport.CertFile, o.Etcd.StorageConfig.Transport.TrustedCAFile
 	now.serving, _ = c.SecureServing.Cert.(*servingCertificate)
 	collected.of.Store(now)
 	return func() { collected.of.CompareAndSwap(now, nil) }
@@ -65,7 +92,7 @@ func observe(s *Server, o *Options, c *genericapiserver.Config) (end func()) {
 
 // DescribeWithStability implements metrics.StableCollector.
 func (c *collector) DescribeWithStability(ch chan<- *metrics.Desc) {
-	for _, d := range []*metrics.Desc{buildInfo, replicaCurrent, etcdFull, certificateExpiry, certificateRefused} {
+	for _, d := range []*metrics.Desc{buildInfo, replicaCurrent, etcdFull, certificateExpiry, certificateRefused, tenantsInUse, tenantRequests, tenantStorage} {
 		ch <- d
 	}
 }
@@ -77,12 +104,25 @@ func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
 		return
 	}
 	o.backend.CountObjects(context.Background())
+	for _, one := range o.elsewhere {
+		one.backend.CountObjects(context.Background())
+	}
 	gauge := func(d *metrics.Desc, value float64, labels ...string) {
 		ch <- metrics.NewLazyConstMetric(d, metrics.GaugeValue, value, labels...)
 	}
-	gauge(buildInfo, 1, o.version, runtime.Version())
+	gauge(buildInfo, 1, o.version, build.This().Commit, runtime.Version())
 	gauge(replicaCurrent, number(o.current()))
 	gauge(etcdFull, number(o.backend.OutOfSpace()))
+	if o.tenants != nil {
+		gauge(tenantsInUse, float64(o.tenants.Active()))
+		busiest, largest := o.tenants.Top(topTenants)
+		for _, one := range busiest {
+			ch <- metrics.NewLazyConstMetric(tenantRequests, metrics.CounterValue, float64(one.Requests), one.Name)
+		}
+		for _, one := range largest {
+			gauge(tenantStorage, float64(one.Usage.Bytes), one.Name)
+		}
+	}
 	if o.serving != nil {
 		content, _ := o.serving.CurrentCertKeyContent()
 		if at, ok := firstExpiry(content, 1); ok {
@@ -90,11 +130,40 @@ func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
 		}
 		gauge(certificateRefused, number(o.serving.refused.Load()))
 	}
-	if o.clients != nil {
-		if at, ok := firstExpiry(o.clients.CurrentCABundleContent(), 0); ok {
-			gauge(certificateExpiry, at, "client-ca")
+	expiry := func(use string, pem []byte, n int) {
+		if at, ok := firstExpiry(pem, n); ok {
+			gauge(certificateExpiry, at, use)
 		}
 	}
+	if o.clients != nil {
+		expiry("client-ca", o.clients.CurrentCABundleContent(), 0)
+	}
+	if o.proxies != nil {
+		expiry("requestheader-client-ca", o.proxies.CurrentCABundleContent(), 0)
+	}
+	expiry("etcd-client", certificateFile(o.etcdClient), 1)
+	expiry("etcd-ca", certificateFile(o.etcdCA), 0)
+}
+
+// maxCertificateFile bounds what is read of a file of certificates at a scrape.
+const maxCertificateFile = 1 << 20
+
+// certificateFile returns what a file has now: the connections to etcd read the certificate
+// again whenever they connect. It is empty if there is none.
+func certificateFile(path string) []byte {
+	if path == "" {
+		return nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxCertificateFile))
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 func number(is bool) float64 {

@@ -59,6 +59,13 @@ type Options struct {
 	ProtectInstances bool
 	// RequirePlan refuses changes of CRDs that lose data, unless a plan was approved.
 	RequirePlan bool
+	// Tenants serves each object tenants.espalier.dev as a server of its own, below
+	// /clusters/NAME.
+	Tenants bool
+	// TenantIdleTimeout is how long what serves a tenant is kept without requests.
+	TenantIdleTimeout time.Duration
+	// TenantsKept is how many tenants without a request under way are kept for that long.
+	TenantsKept int
 	// EtcdInsecure lets etcd be on another machine without encryption.
 	EtcdInsecure bool
 	// EventTTL is how long events are kept.
@@ -110,6 +117,9 @@ func NewOptions() *Options {
 		ServiceClusterIPRange: services.DefaultClusterIPRange,
 		ServiceNodePortRange:  services.DefaultNodePortRange,
 
+		TenantIdleTimeout: time.Minute,
+		TenantsKept:       100,
+
 		EventTTL:        time.Hour,
 		FieldValidation: "warn",
 		IdleTimeout:     store.DefaultIdle,
@@ -126,7 +136,7 @@ func NewOptions() *Options {
 // values that change nothing, and are hidden.
 var meaningless = []string{
 	"default-watch-cache-size", "delete-collection-workers", "emulation-forward-compatible", "enable-garbage-collector",
-	"etcd-count-metric-poll-period", "etcd-servers-overrides", "lease-reuse-duration-seconds",
+	"etcd-count-metric-poll-period", "lease-reuse-duration-seconds",
 	"runtime-config-emulation-forward-compatible", "storage-backend", "storage-initialization-timeout", "storage-media-type",
 	"watch-cache-sizes",
 }
@@ -141,6 +151,8 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	o.Webhooks.AddFlags(sets.FlagSet("webhooks"))
 	o.Serving.AddFlags(sets.FlagSet("secure serving"))
 	o.Etcd.AddFlags(sets.FlagSet("etcd"))
+	sets.FlagSet("etcd").Lookup("etcd-servers-overrides").Usage = "Other etcds for some resources: GROUP/RESOURCE#SERVERS, separated by commas, where SERVERS are URLs, separated by semicolons. " +
+		"/events, events.k8s.io/events and coordination.k8s.io/leases can be in another etcd. The certificates are those of --etcd-servers. Objects that exist already are not moved. Example: --etcd-servers-overrides=/events#https://etcd-events:2379."
 	sets.FlagSet("etcd").BoolVar(&o.EtcdInsecure, "etcd-insecure", o.EtcdInsecure,
 		"Talk to etcd on other machines without encryption, if --etcd-servers says so. Only for networks that encrypt by themselves: anyone on the network can read all objects, and anyone who can connect to etcd can change them.")
 	objects := sets.FlagSet("objects")
@@ -168,6 +180,13 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	sets.FlagSet("replicas").StringSliceVar(&o.AllowSettingsMismatch, "allow-settings-mismatch", o.AllowSettingsMismatch,
 		"Names of flags, without dashes, whose values may conflict with those of replicas that run on the same etcd. Without it such a replica does not start. "+
 			"Use it while you change the flag by a rolling restart, and remove it afterwards.")
+	tenancy := sets.FlagSet("tenants")
+	tenancy.BoolVar(&o.Tenants, "tenants", o.Tenants,
+		"Serve every object tenants.espalier.dev as an API server of its own, with CRDs, namespaces, roles and service accounts of its own, at /clusters/NAME. All replicas must have the same value.")
+	tenancy.DurationVar(&o.TenantIdleTimeout, "tenant-idle-timeout", o.TenantIdleTimeout,
+		"How long the handlers and controllers of a tenant are kept without requests. A tenant that is not used takes no memory; the next request starts it again. Example: --tenant-idle-timeout=30s.")
+	tenancy.IntVar(&o.TenantsKept, "tenants-kept", o.TenantsKept,
+		"How many tenants without a request under way are kept for --tenant-idle-timeout. Each takes some megabytes; the one that was not used for the longest time is closed first. Example: --tenants-kept=500.")
 	o.Run.AddUniversalFlags(sets.FlagSet("requests"))
 	o.Limits.addFlags(sets.FlagSet("clients"))
 	o.Audit.AddFlags(sets.FlagSet("auditing"))
@@ -193,10 +212,10 @@ func hide(set *pflag.FlagSet) {
 	}
 }
 
-// openEtcd returns the etcd servers on other machines that are talked to
+// unencrypted returns the etcd servers on other machines that are talked to
 // without encryption.
-func (o *Options) openEtcd() []string {
-	return slices.DeleteFunc(slices.Clone(o.Etcd.StorageConfig.Transport.ServerList), func(server string) bool {
+func unencrypted(servers []string) []string {
+	return slices.DeleteFunc(slices.Clone(servers), func(server string) bool {
 		u, err := url.Parse(server)
 		if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {
 			return true

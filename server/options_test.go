@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -48,7 +49,7 @@ func TestValidateTellsEverythingTogether(t *testing.T) {
 		"--etcd-keyfile is given without --etcd-certfile",
 		`--etcd-servers: "localhost:2379" has no scheme`,
 		"--etcd-servers: http://b:2379 is not encrypted",
-		"--etcd-servers-overrides is not supported",
+		"--etcd-servers-overrides: /pods cannot be in another etcd",
 		"--watch-cache-sizes is not supported",
 		"--storage-media-type is application/yaml",
 		"--etcd-cafile cannot be read",
@@ -108,7 +109,7 @@ func TestFlagNames(t *testing.T) {
 
 func TestOpenEtcd(t *testing.T) {
 	o := parsed(t, "--etcd-servers=http://127.0.0.1:2379,http://localhost:2379,http://[::1]:2379,https://etcd:2379,http://etcd:2379,http://10.0.0.1:2379")
-	if got := o.openEtcd(); !slices.Equal(got, []string{"http://etcd:2379", "http://10.0.0.1:2379"}) {
+	if got := unencrypted(o.Etcd.StorageConfig.Transport.ServerList); !slices.Equal(got, []string{"http://etcd:2379", "http://10.0.0.1:2379"}) {
 		t.Errorf("got %q", got)
 	}
 }
@@ -123,5 +124,28 @@ func TestKubernetesRelease(t *testing.T) {
 	}
 	if got := buildMetadata("v0.0.0-20261115-abc+dirty ä"); got != "0.0.0-20261115-abc-dirty--" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// Mistakes in --etcd-servers-overrides are explained.
+func TestOverrides(t *testing.T) {
+	for flag, want := range map[string]string{
+		"events":                                  "must be GROUP/RESOURCE#URL;URL",
+		"/events#":                                "must be GROUP/RESOURCE#URL;URL",
+		"apps/deployments#http://127.0.0.1:1":     "apps/deployments cannot be in another etcd",
+		"/events#127.0.0.1:1":                     "first path segment in URL cannot contain colon",
+		"/events#http://etcd:1":                   "http://etcd:1 is on another machine and not encrypted",
+		"/events#http://a:1,/events#http://b:1":   "events is there twice",
+		"/events#http://127.0.0.1:1;http://[::1]": "",
+		"/events#http://127.0.0.1:1,events.k8s.io/events#http://127.0.0.1:1": "",
+	} {
+		err := errors.Join(parsed(t, "--etcd-servers=http://127.0.0.1:2379", "--etcd-servers-overrides="+flag).validateEtcd()...)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+	o := parsed(t, "--etcd-servers-overrides=/events#http://a:1;http://b:1,coordination.k8s.io/leases#http://b:1;http://a:1")
+	if all, errs := o.overrides(); len(errs) > 0 || len(all) != 1 || len(all[0].resources) != 2 {
+		t.Errorf("the same servers make %d etcds, %v", len(all), errs)
 	}
 }

@@ -50,7 +50,7 @@ func createIn(t *testing.T, client dynamic.ResourceInterface, text string) {
 func succeeds(t *testing.T, what string, try func() error) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if err = try(); err == nil {
 			return
 		}
@@ -63,6 +63,12 @@ func succeeds(t *testing.T, what string, try func() error) {
 func sites(t *testing.T, more ...string) dynamic.Interface {
 	t.Helper()
 	client := start(t).dynamic(t)
+	sitesOn(t, client, more...)
+	return client
+}
+
+func sitesOn(t *testing.T, client dynamic.Interface, more ...string) {
+	t.Helper()
 	createIn(t, client.Resource(crdResource), "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: sites.example.com}\nspec: "+fmt.Sprintf(siteCRD, fmt.Sprintf(siteV1alpha1, true)))
 	createIn(t, client.Resource(crdResource), string(rollout.CRD))
 	for i := range 2 {
@@ -71,7 +77,6 @@ func sites(t *testing.T, more ...string) dynamic.Interface {
 	createIn(t, client.Resource(rollout.Resource), "apiVersion: espalier.dev/v1alpha1\nkind: CRDRollout\nmetadata: {name: to-v1}\nspec:\n  crd: sites.example.com\n"+
 		"  expand: {annotations: {conversion.espalier.dev/rules: '"+rules+"'}, spec: "+fmt.Sprintf(siteCRD, fmt.Sprintf(siteV1alpha1, false)+", "+siteV1)+"}\n"+
 		"  contract: {spec: "+fmt.Sprintf(siteCRD, siteV1)+"}\n"+strings.Join(more, ""))
-	return client
 }
 
 // reaches waits until a rollout is in a phase, with a message that begins so.

@@ -3,14 +3,13 @@ package server
 import (
 	"net/http"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/mux"
 
 	"github.com/espalier-dev/espalier/server/endpoints"
 	"github.com/espalier-dev/espalier/server/endpoints/reply"
 	"github.com/espalier-dev/espalier/server/storage/store"
+	"github.com/espalier-dev/espalier/server/tenants"
 )
 
 // definitionGroup is the API group of CustomResourceDefinition.
@@ -21,6 +20,7 @@ const definitionGroup = "apiextensions.k8s.io"
 //	/api, /api/V, /apis, /apis/G, /apis/G/V           ──▶ discovery
 //	/api/v1/…, /apis/G/V/… of a built-in version      ──▶ builtin
 //	/apis/apiextensions.k8s.io/V/customresource…      ──▶ CRDs
+//	/apis/espalier.dev/…/tenants/NAME/export, import  ──▶ transfer
 //	/apis/G/V/…                                       ──▶ custom
 //	/openapi/v2, /openapi/v3, /openapi/v3/…           ──▶ publish
 type router struct {
@@ -30,6 +30,7 @@ type router struct {
 	definitions http.Handler
 	custom      http.Handler
 	publish     http.Handler
+	transfer    http.Handler // nil without tenants
 }
 
 // builtIn are the built-in resources.
@@ -39,8 +40,7 @@ type builtIn interface {
 }
 
 // install puts the router on the server's paths.
-func (r *router) install(s *genericapiserver.GenericAPIServer) {
-	mux := s.Handler.NonGoRestfulMux
+func (r *router) install(mux *mux.PathRecorderMux) {
 	for _, path := range []string{"/api", "/apis"} {
 		mux.Handle(path, r.discovery)
 	}
@@ -55,9 +55,7 @@ func (r *router) install(s *genericapiserver.GenericAPIServer) {
 
 // notYet asks a client to come back.
 func notYet(w http.ResponseWriter, req *http.Request, why string) {
-	err := apierrors.NewServiceUnavailable(why)
-	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
-	reply.Error(w, req, err)
+	reply.Error(w, req, reply.Unavailable(why))
 }
 
 // builtInFirst answers requests to built-in resources without waiting for the CRDs:
@@ -85,6 +83,10 @@ func (r *router) group(w http.ResponseWriter, req *http.Request) {
 	}
 	if info.APIGroup == definitionGroup {
 		r.definitions.ServeHTTP(w, endpoints.WithFieldValidation(req, info.Verb, r.validation))
+		return
+	}
+	if r.transfer != nil && tenants.Handles(info) {
+		r.transfer.ServeHTTP(w, req)
 		return
 	}
 	r.custom.ServeHTTP(w, req)

@@ -87,8 +87,12 @@ func (s *Server) announce(ctx context.Context) {
 	}
 	if wait.PollUntilContextCancel(ctx, readyPoll, true, ready) == nil {
 		klog.InfoS("Ready", "after", time.Since(s.started).Round(time.Millisecond))
+		close(s.ready)
 	}
 }
+
+// Ready is closed when /readyz has answered 200 for the first time.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
 
 // partingTime is how long those wait who have to, for tasks that end first.
 const partingTime = 2 * time.Second

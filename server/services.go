@@ -56,6 +56,13 @@ func (s *Server) allocate(o *Options, list []builtin.Resource) error {
 // publishService keeps the Service default/kubernetes, with the address of the replica
 // that runs controllers, and repairs allocations.
 func (s *Server) publishService(ctx context.Context, c *genericapiserver.Config) error {
+	if s.tenant != nil {
+		// A Service has no place for the path of a tenant: clients would reach the server.
+		if err := persist(ctx, "the ServiceCIDR kubernetes", func() error { return s.allocator.EnsureRanges(ctx, s.controlPlane.client) }); err != nil {
+			return err
+		}
+		return s.allocator.Repair(ctx)
+	}
 	address, err := serverAddress(c)
 	if err != nil {
 		return fmt.Errorf("publishing the Service default/kubernetes failed: %w", err)

@@ -3,9 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,6 +40,9 @@ func (o *Options) Validate() error {
 	}
 	if o.IdleTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("--idle-timeout is %v: watch caches and schemas in use would be dropped at once; give a positive time, such as 5m", o.IdleTimeout))
+	}
+	if o.TenantIdleTimeout < 100*time.Millisecond || o.TenantsKept < 0 {
+		errs = append(errs, fmt.Errorf("--tenant-idle-timeout is %v and --tenants-kept is %d: give at least 100ms, such as 1m, and a number that is not negative", o.TenantIdleTimeout, o.TenantsKept))
 	}
 	if o.Run.RequestTimeout == 0 {
 		errs = append(errs, errors.New("--request-timeout is 0s: every request would time out at once; give a positive time, such as 1m"))
@@ -89,25 +90,11 @@ func (o *Options) validateOrigins() []error {
 
 func (o *Options) validateEtcd() []error {
 	errs := o.Etcd.Validate()
-	transport := &o.Etcd.StorageConfig.Transport
-	secure := transport.CertFile != "" || transport.TrustedCAFile != ""
-	for _, server := range transport.ServerList {
-		u, err := url.Parse(server)
-		switch {
-		case err != nil:
-			errs = append(errs, fmt.Errorf("--etcd-servers: %w", err))
-		case u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "unix" && u.Scheme != "unixs":
-			errs = append(errs, fmt.Errorf("--etcd-servers: %q has no scheme: write https://host:port", server))
-		case u.Scheme == "http" && secure:
-			errs = append(errs, fmt.Errorf("--etcd-servers: %s is not encrypted, though --etcd-cafile or --etcd-certfile is given: write https://%s", server, u.Host))
-		}
-	}
-	if open := o.openEtcd(); len(open) > 0 && !secure && !o.EtcdInsecure {
-		errs = append(errs, fmt.Errorf("--etcd-servers: %s is on another machine and not encrypted: anyone on the network could read all objects, secrets included, and anyone who can connect could change them; "+
-			"write https, and give --etcd-cafile, --etcd-certfile and --etcd-keyfile; or, if the network encrypts by itself, --etcd-insecure", strings.Join(open, ", ")))
-	}
-	if len(o.Etcd.EtcdServersOverrides) > 0 {
-		errs = append(errs, errors.New("--etcd-servers-overrides is not supported: all resources are in the etcd that --etcd-servers names; leave it out"))
+	errs = append(errs, o.validateServers("--etcd-servers", o.Etcd.StorageConfig.Transport.ServerList)...)
+	elsewhere, wrong := o.overrides()
+	errs = append(errs, wrong...)
+	for _, one := range elsewhere {
+		errs = append(errs, o.validateServers("--etcd-servers-overrides", one.servers)...)
 	}
 	if len(o.Etcd.WatchCacheSizes) > 0 {
 		errs = append(errs, errors.New("--watch-cache-sizes is not supported: the server makes watch caches on demand and sizes them itself; leave it out"))

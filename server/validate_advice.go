@@ -31,7 +31,7 @@ func (o *Options) Advice() []string {
 }
 
 func (o *Options) adviseEtcd() (advice []string) {
-	for _, server := range o.openEtcd() {
+	for _, server := range unencrypted(o.Etcd.StorageConfig.Transport.ServerList) {
 		advice = append(advice, fmt.Sprintf("--etcd-servers: %s is on another machine and not encrypted: anyone on the network can read all objects, secrets included, and anyone who can connect can change them; "+
 			"use https, --etcd-cafile, --etcd-certfile and --etcd-keyfile", server))
 	}
@@ -48,7 +48,7 @@ func (o *Options) adviseEtcd() (advice []string) {
 
 func (o *Options) adviseAccess() (advice []string) {
 	// A server whose etcd is on the same machine, by a plain connection, is alone.
-	alone := !slices.ContainsFunc(o.Etcd.StorageConfig.Transport.ServerList, func(server string) bool { return strings.HasPrefix(server, "https://") }) && len(o.openEtcd()) == 0
+	alone := !slices.ContainsFunc(o.Etcd.StorageConfig.Transport.ServerList, func(server string) bool { return strings.HasPrefix(server, "https://") }) && len(unencrypted(o.Etcd.StorageConfig.Transport.ServerList)) == 0
 	if path, _, ok := o.ownCertificate(); ok && !o.Serving.BindAddress.IsLoopback() && o.Serving.Listener == nil {
 		advice = append(advice, fmt.Sprintf("--tls-cert-file is not given: the server makes itself a certificate, valid for a year, and clients can verify it only with %s as their CA; "+
 			"give a certificate of a CA that they trust", path))

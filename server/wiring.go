@@ -30,6 +30,7 @@ import (
 	"github.com/espalier-dev/espalier/server/endpoints/requestinfo"
 	"github.com/espalier-dev/espalier/server/replica"
 	"github.com/espalier-dev/espalier/server/storage/converter"
+	"github.com/espalier-dev/espalier/server/tenants"
 	"github.com/espalier-dev/espalier/server/webhook"
 )
 
@@ -39,6 +40,7 @@ func (s *Server) wire(ctx context.Context, o *Options, c *genericapiserver.Confi
 	if err != nil {
 		return nil, err
 	}
+	s.builtin = resources
 	conversion, err := converter.NewFactory(webhook.NoServices{}, s.controlPlane.webhooks)
 	if err != nil {
 		return nil, err
@@ -48,6 +50,9 @@ func (s *Server) wire(ctx context.Context, o *Options, c *genericapiserver.Confi
 		return nil, err
 	}
 	index := catalog.New(definitions.Store().Storage.Storage)
+	if err := s.lendFixed(index); err != nil {
+		return nil, err
+	}
 	s.controlPlane.kinds.Store(restmapping.New(index, append(resources.Kinds(), restmapping.CustomResourceDefinitions)...))
 	s.knowledge = &knowledge{index: index}
 	objects, err := s.objects(o, c, index, conversion)
@@ -55,7 +60,8 @@ func (s *Server) wire(ctx context.Context, o *Options, c *genericapiserver.Confi
 		return nil, err
 	}
 	s.knowledge.adopted = objects.Adopted
-	s.signals.counts = &flowcontrol.Counts{Resource: keys(resources, index), Count: s.backend.Count}
+	s.signals.counts = &flowcontrol.Counts{Resource: keys(resources, index), Count: s.count}
+	s.share(o, c, index, objects, conversion)
 	c.StorageObjectCountTracker = s.signals.counts
 	member, err := s.member(ctx, o, index, objects)
 	if err != nil {
@@ -76,13 +82,19 @@ func (s *Server) wire(ctx context.Context, o *Options, c *genericapiserver.Confi
 	if store := resources.Store(schema.GroupResource{Group: apiregistrationv1.SchemeGroupVersion.Group, Resource: "apiservices"}); store != nil {
 		s.tasks = append(s.tasks, task{name: "local-apiservices", run: apiservices.NewLocal(store, index, groups...).Run})
 	}
+	publish := openapihandler.New(index, append(resources.OpenAPI(), openapihandler.APIExtensions()...)...)
+	if s.tenant != nil {
+		publish = publish.Within(s.openAPI, tenants.Path(s.tenant.Name))
+	}
+	s.openAPI = publish
 	return &router{
 		validation:  endpoints.FieldValidations[o.FieldValidation],
 		builtin:     resources,
 		discovery:   s.knowledge.discoverable(discovery.New(index, groups...)),
 		definitions: s.knowledge.read(serveDefinitions(definitions)),
 		custom:      s.knowledge.known(objects),
-		publish:     s.knowledge.discoverable(openapihandler.New(index, append(resources.OpenAPI(), openapihandler.APIExtensions()...)...)),
+		publish:     s.knowledge.discoverable(publish),
+		transfer:    s.transfer,
 	}, nil
 }
 
@@ -114,7 +126,7 @@ func (s *Server) crds(o *Options, c *genericapiserver.Config, conversion *conver
 	return customresourcedefinition.New(customresourcedefinition.Options{
 		Backend: s.backend, Authorizer: c.Authorization.Authorizer, Admission: s.controlPlane.admission, ProtectInstances: o.ProtectInstances,
 		MaxRequestBodyBytes: c.MaxRequestBodyBytes, MinRequestTimeout: minRequestTimeout(c),
-		Conversion: conversion, RequirePlan: o.RequirePlan,
+		Conversion: conversion, RequirePlan: o.RequirePlan, Deletable: s.unboundByOthers,
 	})
 }
 
@@ -165,7 +177,7 @@ func (s *Server) objects(o *Options, c *genericapiserver.Config, index *catalog.
 		Catalog: index, Backend: s.backend, Conversion: conversion, NotFound: http.NotFoundHandler(),
 		Admission: s.controlPlane.admission, Authorizer: c.Authorization.Authorizer, FieldValidation: endpoints.FieldValidations[o.FieldValidation],
 		MaxRequestBodyBytes: c.MaxRequestBodyBytes, RequestTimeout: c.RequestTimeout, MinRequestTimeout: minRequestTimeout(c),
-		Idle: o.IdleTimeout, Uncached: !o.Etcd.EnableWatchCache, Current: s.knowledge.current,
+		Idle: o.IdleTimeout, Uncached: !o.Etcd.EnableWatchCache, Current: s.knowledge.current, Await: s.awaitBound,
 	}), nil
 }
 
@@ -173,21 +185,26 @@ func (s *Server) objects(o *Options, c *genericapiserver.Config, index *catalog.
 // CRDs are read. It is built last, so that it reports a change after everything that
 // serves by the change has received it.
 func (s *Server) member(ctx context.Context, o *Options, index *catalog.Catalog, objects *customresource.Server) (*replica.Member, error) {
-	s.agreed.keys = s.controlPlane.identity.Issuer.KeyIDs
-	s.agreed.authorization = s.controlPlane.authorization.inForce
-	s.agreed.fixed.Replica = replicaName(s.Address())
-	member, err := replica.Join(ctx, s.backend.Client(), replica.Options{
-		Prefix:   o.Etcd.StorageConfig.Prefix,
-		CatchUp:  s.knowledge.catchUp,
-		Settings: s.agreed.bytes,
-		Conflict: s.agreed.conflict,
-	})
+	options := replica.Options{Prefix: o.Etcd.StorageConfig.Prefix, CatchUp: s.knowledge.catchUp}
+	if s.agreed != nil {
+		s.agreed.keys = s.controlPlane.identity.Issuer.KeyIDs
+		s.agreed.authorization = s.controlPlane.authorization.inForce
+		s.agreed.fixed.Replica = replicaName(s.Address())
+		options.Settings, options.Conflict = s.agreed.bytes, s.agreed.conflict
+	}
+	join := s.join
+	if join == nil {
+		join = func() (*replica.Member, error) { return replica.Join(ctx, s.backend.Client(), options) }
+	}
+	member, err := join()
 	if err != nil {
 		return nil, fmt.Errorf("joining the other replicas on this etcd: %w", err)
 	}
 	s.joined = member
 	s.knowledge.member.Store(member)
-	s.agreed.warn(member.Met())
+	if s.agreed != nil {
+		s.agreed.warn(member.Met())
+	}
 	s.tasks = append(s.tasks,
 		task{name: "replica-membership", run: func(ctx context.Context) error {
 			member.Run(ctx)

@@ -133,10 +133,14 @@ func (c *Catalog) put(e *Entry) {
 	defer c.telling.Unlock()
 	c.unread.forget(e.Name, e.Revision)
 	old := c.index.get(e.Name)
-	if old != nil && old.Revision >= e.Revision {
+	switch {
+	case old == nil:
+	case old.Loan != nil && old.Loan.Key == "":
+		return // the name of what is built in is refused; this is from before
+	case old.Loan == nil && old.Revision >= e.Revision:
 		return
 	}
-	if old != nil && old.UID != e.UID {
+	if old != nil && (old.UID != e.UID || old.Loan != nil) {
 		c.change(old, nil)
 		old = nil
 	}
@@ -148,7 +152,7 @@ func (c *Catalog) remove(name string, at uint64) {
 	c.telling.Lock()
 	defer c.telling.Unlock()
 	c.unread.forget(name, at)
-	if old := c.index.get(name); old != nil && old.Revision <= at {
+	if old := c.index.get(name); old != nil && old.Loan == nil && old.Revision <= at {
 		c.change(old, nil)
 	}
 }

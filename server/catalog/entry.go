@@ -79,6 +79,9 @@ type Entry struct {
 	// SpecHash is of the spec, the accepted names and the conversion rules.
 	SpecHash Hash
 
+	// Loan is where a CRD is stored that is not one of this catalog's own; nil for those.
+	Loan *Loan
+
 	packed []byte
 	size   int
 }

@@ -49,7 +49,7 @@ func (e *endingWriter) WriteHeader(code int) {
 // Write implements http.ResponseWriter.
 func (e *endingWriter) Write(p []byte) (int, error) {
 	if err := e.ctx.Err(); err != nil {
-		if e.sent || errors.Is(err, context.Canceled) {
+		if e.sent || left(e.ctx) {
 			// As fail does, and at once: an encoder that is told would only log it.
 			panic(http.ErrAbortHandler)
 		}
@@ -67,14 +67,20 @@ func (e *endingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// left reports whether the client has gone. Otherwise the server has ended the request.
+func left(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }
+
 // fail ends a request whose answer is incomplete. If a part of it is sent, the
 // connection ends, so that the part is not taken for the whole.
 func fail(w http.ResponseWriter, req *http.Request, sent bool, err error) {
-	if sent || errors.Is(err, context.Canceled) {
+	if sent || errors.Is(err, context.Canceled) && left(req.Context()) {
 		panic(http.ErrAbortHandler)
 	}
 	w.Header().Del("Content-Encoding")
-	if errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case errors.Is(err, context.Canceled): // by the server, which says why
+		err = reply.Unavailable(context.Cause(req.Context()).Error())
+	case errors.Is(err, context.DeadlineExceeded):
 		err = apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 	}
 	reply.Error(w, req, err)

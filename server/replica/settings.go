@@ -11,6 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 // settingsFolder is where replicas publish their settings. It is not that of the
@@ -26,22 +28,33 @@ func (m *Member) Met() [][]byte { return m.met }
 // A replica that was killed leaves its key behind until its lease expires. Its
 // successor, whose settings may be others, waits for that. A lease that is renewed
 // meanwhile is of a replica that runs: that is found out within a quarter of TTL.
-func (m *Member) enter(ctx context.Context) error {
+//
+// Etcd that elects a leader answers nothing for seconds: a replica that starts
+// meanwhile tries again.
+func (m *Member) enter(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil && m.lease != clientv3.NoLease {
+			m.Leave(ctx) // a write without an answer may have been done
+		}
+	}()
 	rivals := rivals{m: m, ttl: map[string]int64{}}
-	for end := time.Now().Add(m.o.TTL * 3 / 2); ; {
+	for end, silent := time.Now().Add(m.o.TTL*3/2), false; ; {
 		conflict, err := m.tryEnter(ctx, &rivals)
 		if errors.Is(err, rpctypes.ErrNoSpace) {
 			klog.ErrorS(err, "Failed to register this replica: etcd is full; it serves reads and deletes, and asks etcd for each of them whether CRDs have changed")
 			m.failed = true
 			return nil
 		}
-		if err != nil {
+		again := ctx.Err() == nil && time.Now().Before(end)
+		switch {
+		case err != nil && !(again && store.Unanswered(err)):
 			return fmt.Errorf("registering this replica in etcd: %w", err)
-		}
-		if conflict == nil || rivals.alive || time.Now().After(end) {
+		case err == nil && (conflict == nil || rivals.alive || !again):
 			return conflict
-		}
-		if !rivals.logged {
+		case err != nil && !silent:
+			klog.ErrorS(err, "Failed to register this replica in etcd, retrying")
+			silent = true
+		case err == nil && !rivals.logged:
 			klog.InfoS("Settings conflict with those of a replica that may have stopped; waiting for its lease to expire", "conflict", conflict)
 			rivals.logged = true
 		}
@@ -59,22 +72,15 @@ func (m *Member) tryEnter(ctx context.Context, r *rivals) (conflict, err error) 
 		return nil, m.enroll(ctx)
 	}
 	// Not registered yet: no replica waits for one that may not start.
-	others, err := m.client.Get(ctx, m.settingsFolder, clientv3.WithPrefix())
-	if err != nil {
-		return nil, err
-	}
-	if conflict, err := r.conflict(ctx, others); conflict != nil || err != nil {
+	if _, conflict, err = r.look(ctx); conflict != nil || err != nil {
 		return conflict, err
 	}
 	if err := m.enroll(ctx); err != nil {
 		return nil, err
 	}
-	others, err = m.client.Get(ctx, m.settingsFolder, clientv3.WithPrefix())
-	if err == nil {
-		conflict, err = r.conflict(ctx, others)
-	}
+	others, conflict, err := r.look(ctx)
 	if conflict != nil || err != nil {
-		m.Leave(ctx)
+		m.Leave(ctx) // others do not wait for one that waits itself
 		return conflict, err
 	}
 	for _, kv := range others.Kvs {
@@ -101,6 +107,17 @@ type rivals struct {
 	ttl    map[string]int64 // what was left of a lease, by key, when last seen
 	alive  bool             // one has renewed its lease
 	logged bool
+}
+
+// look returns the settings of all replicas, and the first conflict.
+func (r *rivals) look(ctx context.Context) (others *clientv3.GetResponse, conflict, err error) {
+	err = r.m.within(ctx, func(ctx context.Context) (err error) {
+		if others, err = r.m.client.Get(ctx, r.m.settingsFolder, clientv3.WithPrefix()); err == nil {
+			conflict, err = r.conflict(ctx, others)
+		}
+		return err
+	})
+	return others, conflict, err
 }
 
 // conflict returns the first conflict with a replica that was there before this

@@ -44,6 +44,8 @@ type Server struct {
 	Backend  *store.Backend
 	Prefix   string
 	Catalog  *catalog.Catalog
+	CRDs     *customresourcedefinition.Resource
+	Objects  *customresource.Server
 	Kinds    *restmapping.Kinds
 	Config   *rest.Config
 	Metadata metadata.Interface
@@ -89,10 +91,12 @@ func Start(tb testing.TB, o Options) *Server {
 		Backend: s.Backend, Authorizer: o.Authorizer, ProtectInstances: o.Protect, Conversion: conversion, RequirePlan: o.RequirePlan,
 	})
 	must(tb, err)
+	s.CRDs = crds
 	s.Catalog = catalog.New(crds.Store().Storage.Storage)
 	objects := customresource.New(customresource.Options{
 		Catalog: s.Catalog, Backend: s.Backend, Conversion: conversion, NotFound: http.NotFoundHandler(), Authorizer: anything,
 	})
+	s.Objects = objects
 	controller := crdcontroller.New(s.Catalog, crds, objects, crdcontroller.Options{
 		Barrier: func(context.Context, *catalog.Entry) error { return nil },
 	})

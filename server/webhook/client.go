@@ -12,6 +12,8 @@ import (
 
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/rest"
+
+	"github.com/espalier-dev/espalier/server/turns"
 )
 
 const (
@@ -134,7 +136,9 @@ type transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	back := turns.Away(req.Context())
 	resp, err := t.next.RoundTrip(req)
+	back()
 	if err != nil {
 		return nil, err
 	}

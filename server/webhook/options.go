@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"strings"
+
 	"github.com/spf13/pflag"
 )
 
@@ -20,6 +22,18 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.DeniedNetworks, deniedFlag, o.DeniedNetworks,
 		"Networks, as 203.0.113.0/24, in which the server calls no conversion and admission webhooks. "+
 			"With 0.0.0.0/0,::/0 only webhooks in --"+allowedFlag+" are called.")
+}
+
+// Describe says at which addresses webhooks are called.
+func (o *Options) Describe() string {
+	text := "public addresses"
+	if len(o.AllowedNetworks) > 0 {
+		text += " and " + strings.Join(o.AllowedNetworks, ", ")
+	}
+	if len(o.DeniedNetworks) > 0 {
+		text += ", not " + strings.Join(o.DeniedNetworks, ", ")
+	}
+	return text
 }
 
 // Validate says what is wrong with the options.

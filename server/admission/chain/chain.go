@@ -9,9 +9,9 @@ import (
 
 // Chain is the admission chain. It is safe for concurrent use.
 type Chain struct {
-	direct   steps // plugins that need only metadata
-	asking   steps // plugins that are configured through the API, and others
-	last     steps // the plugin that reserves what all others have admitted
+	direct   steps                  // plugins that need only metadata
+	asking   func() (*steps, error) // plugins that are configured through the API, and others
+	last     steps                  // the plugin that reserves what all others have admitted
 	settings *settings
 	others   bool // there are plugins of the program's own
 }
@@ -34,7 +34,14 @@ func (c *Chain) Idle() bool { return !c.others && c.settings.none() }
 
 // Handles implements admission.Interface.
 func (c *Chain) Handles(operation admission.Operation) bool {
-	return c.direct.handle(operation) || c.asking.handle(operation) || c.last.handle(operation)
+	if c.direct.handle(operation) || c.last.handle(operation) {
+		return true
+	}
+	if c.Idle() {
+		return false
+	}
+	asking, err := c.asking()
+	return err != nil || asking.handle(operation) // Admit and Validate return the error
 }
 
 func (s *steps) handle(operation admission.Operation) bool {
@@ -53,8 +60,12 @@ func (c *Chain) Admit(ctx context.Context, first admission.Attributes, given adm
 	if c.Idle() {
 		return nil
 	}
+	asking, err := c.asking()
+	if err != nil {
+		return err
+	}
 	a, o := shown(first, given)
-	if err := c.asking.admit(ctx, a, o); err != nil {
+	if err := asking.admit(ctx, a, o); err != nil {
 		return err
 	}
 	if again := a.GetReinvocationContext(); again.ShouldReinvoke() {
@@ -62,7 +73,7 @@ func (c *Chain) Admit(ctx context.Context, first admission.Attributes, given adm
 		if err := c.direct.admit(ctx, first, given); err != nil {
 			return err
 		}
-		if err := c.asking.admit(ctx, a, o); err != nil {
+		if err := asking.admit(ctx, a, o); err != nil {
 			return err
 		}
 	}
@@ -78,8 +89,12 @@ func (c *Chain) Validate(ctx context.Context, a admission.Attributes, o admissio
 		return err
 	}
 	if !c.Idle() {
+		asking, err := c.asking()
+		if err != nil {
+			return err
+		}
 		seen, interfaces := shown(a, o)
-		if err := c.asking.validate(ctx, seen, interfaces); err != nil {
+		if err := asking.validate(ctx, seen, interfaces); err != nil {
 			return err
 		}
 	}

@@ -90,8 +90,8 @@ func TestNothingIsConvertedUnlessSomethingMatches(t *testing.T) {
 	o := a.GetObject().(*object.Object)
 	o.SetStamp(t)
 	v, i := shown(a, newScope())
-	must(t, e.chain.asking.admit(t.Context(), v, i))
-	must(t, e.chain.asking.validate(t.Context(), v, i))
+	must(t, asking(t, e.chain).admit(t.Context(), v, i))
+	must(t, asking(t, e.chain).validate(t.Context(), v, i))
 	if seen := v.(*requestAttributes); seen.object.seen != nil || seen.old.seen != nil {
 		t.Error("an object was converted for webhooks that do not want it")
 	}
@@ -172,6 +172,13 @@ func TestIdleAgain(t *testing.T) {
 	apitest.Eventually(t, e.chain.Idle)
 }
 
+func asking(t *testing.T, c *Chain) *steps {
+	t.Helper()
+	plugins, err := c.asking()
+	must(t, err)
+	return plugins
+}
+
 func TestDisabledPlugins(t *testing.T) {
 	e := start(t, func(o *Options) {
 		o.Flags = newFlags()
@@ -180,7 +187,8 @@ func TestDisabledPlugins(t *testing.T) {
 			o.Flags.DisablePlugins = append(o.Flags.DisablePlugins, p.name)
 		}
 	})
-	if n := len(e.chain.asking.mutating); n != 1 || len(e.chain.direct.mutating) != 0 || len(e.chain.asking.validating) != 2 {
+	plugins := asking(t, e.chain)
+	if n := len(plugins.mutating); n != 1 || len(e.chain.direct.mutating) != 0 || len(plugins.validating) != 2 {
 		t.Errorf("there are %d mutating plugins", n)
 	}
 }

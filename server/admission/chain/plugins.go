@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -61,8 +62,14 @@ type Options struct {
 	Services webhookutil.ServiceResolver
 	// Webhooks makes the calls of webhooks.
 	Webhooks *webhook.Client
+	// Anonymous calls all webhooks without the credentials that the admission configuration
+	// file has for them: they are the operator's, and others may configure webhooks.
+	Anonymous bool
 	// ServerID is the server's name in metrics. May be empty.
 	ServerID string
+	// Lazy makes plugins for webhooks and policies when the first of these is configured:
+	// they take a megabyte. Informers must take new kinds after their start then.
+	Lazy bool
 }
 
 // New returns the chain, which lives as long as the context.
@@ -84,17 +91,37 @@ func New(ctx context.Context, o Options) (*Chain, error) {
 		return nil, err
 	}
 	initializers := o.initializers(ctx, sources[mutatingpolicy.PluginName])
-	for _, name := range names {
-		if err := c.add(name, o.Flags, config, initializers); err != nil {
-			return nil, err
+	made := func(to *steps, wanted func(name string) bool) error {
+		for _, name := range names {
+			if !wanted(name) {
+				continue
+			}
+			if err := to.add(name, o.Flags, config, initializers); err != nil {
+				return err
+			}
 		}
+		return nil
+	}
+	if err := errors.Join(made(&c.direct, func(name string) bool { return name != quota.PluginName && isDirect(name) }),
+		made(&c.last, func(name string) bool { return name == quota.PluginName })); err != nil {
+		return nil, err
+	}
+	c.asking = sync.OnceValues(func() (*steps, error) {
+		to := &steps{}
+		return to, made(to, func(name string) bool { return !isDirect(name) })
+	})
+	for _, name := range names {
 		c.others = c.others || !isDirect(name) && sources[name] == nil
 	}
-	return c, nil
+	if o.Lazy {
+		return c, nil
+	}
+	_, err = c.asking()
+	return c, err
 }
 
-// add makes a plugin and puts it at the end of the chain.
-func (c *Chain) add(name string, flags *genericoptions.AdmissionOptions, config admission.ConfigProvider, i admission.PluginInitializer) error {
+// add makes a plugin and puts it at the end.
+func (s *steps) add(name string, flags *genericoptions.AdmissionOptions, config admission.ConfigProvider, i admission.PluginInitializer) error {
 	reader, err := config.ConfigFor(name)
 	if err != nil {
 		return err
@@ -103,19 +130,15 @@ func (c *Chain) add(name string, flags *genericoptions.AdmissionOptions, config 
 	if err != nil {
 		return err
 	}
-	// Measuring a plugin costs more than the lookup of a namespace.
-	to, decorated := &c.direct, plugin
-	switch {
-	case name == quota.PluginName:
-		to = &c.last
-	case !isDirect(name):
-		to, decorated = &c.asking, flags.Decorators.Decorate(plugin, name)
+	decorated := plugin
+	if !isDirect(name) { // measuring a plugin costs more than the lookup of a namespace
+		decorated = flags.Decorators.Decorate(plugin, name)
 	}
 	if _, ok := plugin.(admission.MutationInterface); ok {
-		to.mutating = append(to.mutating, decorated.(admission.MutationInterface))
+		s.mutating = append(s.mutating, decorated.(admission.MutationInterface))
 	}
 	if _, ok := plugin.(admission.ValidationInterface); ok {
-		to.validating = append(to.validating, decorated.(admission.ValidationInterface))
+		s.validating = append(s.validating, decorated.(admission.ValidationInterface))
 	}
 	return nil
 }
@@ -170,8 +193,16 @@ func (o *Options) initializers(ctx context.Context, policies *source) admission.
 		exclusions{},
 		initializer.New(quiet(ctx, o.Client, policies), o.Dynamic, ownParameters{o.Informers}, o.Authorizer,
 			utilfeature.DefaultFeatureGate, compatibility.DefaultBuildEffectiveVersion(), ctx.Done(), o.mapper(ctx)),
-		hooks.NewPluginInitializer(o.Webhooks.Guard, services),
+		hooks.NewPluginInitializer(o.credentials, services),
 	}
+}
+
+// credentials are those that webhooks are called with. configured has those of the file.
+func (o *Options) credentials(configured webhookutil.AuthenticationInfoResolver) webhookutil.AuthenticationInfoResolver {
+	if o.Anonymous {
+		return o.Webhooks.Anonymous()
+	}
+	return o.Webhooks.Guard(configured)
 }
 
 // mapper looks up the resources of kinds. Without the server's own, it asks

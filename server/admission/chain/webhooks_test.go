@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -228,6 +230,29 @@ func TestWebhooksAndIdentity(t *testing.T) {
 	}
 	e.Patch("merge", path+"/a", `{"spec":{"size":1}}`).Is(422).Mentions("metadata.uid: Invalid value: \"mine\": field is immutable")
 	e.Do("GET", path+"/a", "").Is(200).Has("metadata.uid", made.At("metadata.uid")).Has("metadata.generation", 1)
+}
+
+// Webhooks that others than the operator may configure are called without the operator's
+// credentials.
+func TestWebhooksWithoutCredentials(t *testing.T) {
+	dir := t.TempDir()
+	kubeconfig, file := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "admission.yaml")
+	must(t, os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\nusers: [{name: '*', user: {token: secret}}]\n"), 0o600))
+	must(t, os.WriteFile(file, []byte(`apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: MutatingAdmissionWebhook
+  configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: `+kubeconfig+`}
+`), 0o600))
+	for anonymous, want := range map[bool]string{false: "Bearer secret", true: ""} {
+		e := startThings(t, func(o *Options) { o.Flags, o.Anonymous = NewFlags(), anonymous; o.Flags.ConfigFile = file })
+		h := hooked(t, nil)
+		e.mutating("one", h)
+		e.Do("POST", path, thing("a", `{}`)).Is(201)
+		if got := h.headers[0].Get("Authorization"); got != want {
+			t.Errorf("anonymous %t: called with %q", anonymous, got)
+		}
+	}
 }
 
 func TestWebhookThatIsNoWebhook(t *testing.T) {

@@ -15,16 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	quotav1 "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/espalier-dev/espalier/server/storage/scan"
 )
 
-const (
-	// batch is how many resources are counted in one request; etcd takes 128
-	// operations.
-	batch = 100
-	// page is how many objects are read at a time for their size: at most that many
-	// times 1.5 MiB are in memory, and mostly a megabyte.
-	page = 100
-)
+// batch is how many resources are counted in one request; etcd takes 128
+// operations.
+const batch = 100
 
 // count returns what objects take of what a quota limits, at a revision or, if that is 0,
 // now. etcd counts keys without reading values; objects are read for their contents only.
@@ -239,23 +236,14 @@ func (c *Controller) sizes(ctx context.Context, folder string, revision int64) (
 // values calls a function for all that is stored below a folder, at a revision or, if that
 // is 0, now.
 func (c *Controller) values(ctx context.Context, folder string, revision int64, f func(*mvccpb.KeyValue)) error {
-	end := clientv3.GetPrefixRangeEnd(folder)
-	for key := folder; ; {
-		answer, err := c.config.Etcd.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
-		if err != nil {
-			return fmt.Errorf("failed to read objects below %s: %w", folder, err)
-		}
-		if revision == 0 {
-			revision = answer.Header.Revision // for all pages
-		}
-		for _, kv := range answer.Kvs {
-			f(kv)
-		}
-		if !answer.More || len(answer.Kvs) == 0 {
-			return nil
-		}
-		key = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
+	_, err := scan.All(ctx, c.config.Etcd, folder, clientv3.GetPrefixRangeEnd(folder), revision, func(kv *mvccpb.KeyValue) error {
+		f(kv)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("failed to read objects below %s: %w", folder, err)
 	}
+	return nil
 }
 
 // limitsBytes reports whether a quota limits the bytes of all objects of a namespace.

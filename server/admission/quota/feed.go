@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/server/replica"
+	"github.com/espalier-dev/espalier/server/storage/scan"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
@@ -97,28 +98,18 @@ func (c *Controller) applyAll(ctx context.Context, events []*clientv3.Event) err
 // read brings all quotas, as they are at one revision.
 func (c *Controller) read(ctx context.Context) (revision int64, err error) {
 	folder := path.Join("/", c.config.Prefix, c.config.Kinds.Prefix(quotas)) + "/"
-	end := clientv3.GetPrefixRangeEnd(folder)
 	ledgers, unread := map[string]map[string]*ledger{}, map[string]bool{}
-	for key := folder; ; {
-		answer, err := c.config.Etcd.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
-		if err != nil {
-			return 0, fmt.Errorf("failed to read ResourceQuotas: %w", err)
+	revision, err = scan.All(ctx, c.config.Etcd, folder, clientv3.GetPrefixRangeEnd(folder), 0, func(kv *mvccpb.KeyValue) error {
+		if q, err := c.decode(ctx, kv); err == nil {
+			ledgerOf(ledgers, q.Namespace, q.Name).see(q, time.Now())
+		} else {
+			unread[string(kv.Key)] = true
+			klog.FromContext(ctx).Error(err, "Failed to read a ResourceQuota", "key", string(kv.Key))
 		}
-		if revision == 0 {
-			revision = answer.Header.Revision
-		}
-		for _, kv := range answer.Kvs {
-			if q, err := c.decode(ctx, kv); err == nil {
-				ledgerOf(ledgers, q.Namespace, q.Name).see(q, time.Now())
-			} else {
-				unread[string(kv.Key)] = true
-				klog.FromContext(ctx).Error(err, "Failed to read a ResourceQuota", "key", string(kv.Key))
-			}
-		}
-		if !answer.More || len(answer.Kvs) == 0 {
-			break
-		}
-		key = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("failed to read ResourceQuotas: %w", err)
 	}
 	c.mu.Lock()
 	c.ledgers, c.tallies, c.unread, c.position = ledgers, map[string]*tally{}, unread, revision

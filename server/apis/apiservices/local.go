@@ -127,6 +127,9 @@ func add(all map[string]*apiregistrationv1.APIService, gv schema.GroupVersion, h
 func (l *Local) sync(ctx context.Context, fixed map[string]*apiregistrationv1.APIService) error {
 	want := map[string]*apiregistrationv1.APIService{}
 	for e := range l.index.All() {
+		if e.Loan != nil {
+			continue // a thousand tenants would have a thousand times the same objects
+		}
 		for i := range e.Versions {
 			if v := &e.Versions[i]; v.Served && e.Established {
 				add(want, schema.GroupVersion{Group: e.Group, Version: v.Name}, inStep, customGroupPriority, customVersionPriority)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,13 +21,20 @@ import (
 
 	"github.com/espalier-dev/espalier/server/catalog/restmapping"
 	"github.com/espalier-dev/espalier/server/endpoints"
+	"github.com/espalier-dev/espalier/server/endpoints/discovery"
 	"github.com/espalier-dev/espalier/server/storage/fieldmanager"
+	"github.com/espalier-dev/espalier/server/storage/informer"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 // Options configure the resources.
 type Options struct {
 	Backend *store.Backend
+	// BackendOf returns the backend that has a resource; nil if all are in the same.
+	BackendOf func(schema.GroupResource) *store.Backend
+	// Like, if not nil, are the same resources of another server in the process. What is
+	// known of their types is shared: it takes megabytes. So is what clients are told of them.
+	Like *Resources
 	// Admission may be nil.
 	Admission  admission.Interface
 	Authorizer authorizer.UnconditionalAuthorizer
@@ -52,6 +60,7 @@ type Resources struct {
 	// storageCodecs are those of what etcd has.
 	storageCodecs map[schema.GroupResource]runtime.Codec
 	endpoints     map[endpointKey]*endpoint
+	groups        func() []discovery.Group // describe, once
 }
 
 // endpointKey identifies an endpoint.
@@ -72,15 +81,13 @@ func New(o Options, resources ...Resource) (*Resources, error) {
 		options: o, all: slices.Clone(resources),
 		stores: map[schema.GroupResource]*genericregistry.Store{}, storageCodecs: map[schema.GroupResource]runtime.Codec{}, endpoints: map[endpointKey]*endpoint{},
 	}
+	r.groups = sync.OnceValue(r.describe)
 	if err := check(r.all); err != nil {
 		return nil, err
 	}
-	var err error
-	if r.scheme, err = newScheme(r.all); err != nil {
+	if err := r.know(o.Like); err != nil {
 		return nil, err
 	}
-	r.codecs, r.types, r.complete = newCodecs(r.scheme), newTypes(r.scheme), newComplete()
-	r.serializer, r.parameters = fieldmanager.CheckedSerializer(boundedQuantities{r.codecs}), runtime.NewParameterCodec(r.scheme)
 	for i := range r.all {
 		if err := r.addStore(&r.all[i]); err != nil {
 			return nil, fmt.Errorf("%s: %w", r.all[i].resource(), err)
@@ -94,8 +101,25 @@ func New(o Options, resources ...Resource) (*Resources, error) {
 	if err := r.serve(); err != nil {
 		return nil, err
 	}
-	go r.types()
+	if o.Like == nil {
+		go r.types()
+	}
 	return r, nil
+}
+
+// know sets what is known of the types: as other resources know them, if they are given.
+func (r *Resources) know(like *Resources) (err error) {
+	if like != nil {
+		r.scheme, r.codecs, r.types, r.complete = like.scheme, like.codecs, like.types, like.complete
+		r.serializer, r.parameters = like.serializer, like.parameters
+		return nil
+	}
+	if r.scheme, err = newScheme(r.all); err != nil {
+		return err
+	}
+	r.codecs, r.types, r.complete = newCodecs(r.scheme), newTypes(r.scheme), newComplete()
+	r.serializer, r.parameters = fieldmanager.CheckedSerializer(boundedQuantities{r.codecs}), runtime.NewParameterCodec(r.scheme)
+	return nil
 }
 
 // check validates the descriptions of resources.
@@ -138,6 +162,19 @@ func (r *Resources) Kinds() []restmapping.Kind {
 	for i := range r.all {
 		if one := &r.all[i]; one.Virtual == nil {
 			list = append(list, restmapping.Kind{Resource: one.version().WithResource(one.Plural), Kind: one.Kind, Namespaced: one.Namespaced, Prefix: one.Prefix})
+		}
+	}
+	return list
+}
+
+// Informers says how informers read the resources that are stored.
+func (r *Resources) Informers() []informer.Kind {
+	var list []informer.Kind
+	for i := range r.all {
+		one := &r.all[i]
+		if codec := r.storageCodecs[one.resource()]; codec != nil && one.Alias.Empty() {
+			folder, _ := one.Key()
+			list = append(list, informer.Kind{Resource: one.resource(), Folder: folder, New: one.New, Codec: codec, Complete: one.Complete})
 		}
 	}
 	return list

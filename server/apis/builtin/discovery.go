@@ -39,8 +39,16 @@ var priorities = map[string]int{
 // defaultPriority is that of other groups: before custom resources.
 const defaultPriority = 15000
 
-// Discovery returns the groups of the resources.
+// Discovery returns the groups of the resources, which must not be changed.
 func (r *Resources) Discovery() []discovery.Group {
+	if r.options.Like != nil {
+		return r.options.Like.Discovery()
+	}
+	return r.groups()
+}
+
+// describe makes the groups.
+func (r *Resources) describe() []discovery.Group {
 	var groups []discovery.Group
 	for i := range r.all {
 		one := &r.all[i]
@@ -66,7 +74,7 @@ func (r *Resources) Discovery() []discovery.Group {
 			slices.SortFunc(v.Resources, func(a, b discovery.Resource) int { return cmp.Compare(a.Name, b.Name) })
 		}
 	}
-	return groups
+	return slices.Clip(groups) // what callers append is theirs
 }
 
 // described is what clients are told about a resource.

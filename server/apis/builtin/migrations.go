@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -82,6 +83,18 @@ func (s stored) current(data []byte) bool {
 	return version == s.one.version().String() && binary == wanted
 }
 
+// named returns an error if an object is not the one of its key.
+func (s stored) named(m metav1.Object, name string) error {
+	is := m.GetName()
+	if s.one.Namespaced {
+		is = m.GetNamespace() + "/" + is
+	}
+	if is != name {
+		return fmt.Errorf("its name is %q, which differs from the key", is)
+	}
+	return nil
+}
+
 func (s stored) rewrite(ctx context.Context, values []migration.Value) ([]migration.Rewritten, error) {
 	results := make([]migration.Rewritten, len(values))
 	for i, from := range values {
@@ -109,12 +122,8 @@ func (s stored) rewriteOne(from migration.Value) (data []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	is := m.GetName()
-	if s.one.Namespaced {
-		is = m.GetNamespace() + "/" + is
-	}
-	if is != from.Name {
-		return nil, fmt.Errorf("its name is %q, which differs from the key", is)
+	if err := s.named(m, from.Name); err != nil {
+		return nil, err
 	}
 	if s.current(from.Data) {
 		return nil, nil

@@ -22,11 +22,18 @@ func (r *Resources) addStore(one *Resource) error {
 	if !ok {
 		return nil
 	}
-	codec, err := newStorageCodec(r, one)
-	if err != nil {
+	var codec runtime.Codec
+	var err error
+	if like := r.options.Like; like != nil {
+		codec = like.storageCodecs[one.resource()]
+	} else if codec, err = newStorageCodec(r, one); err != nil {
 		return err
 	}
-	options := r.options.Backend.RESTOptions(store.Spec{
+	backend := r.options.Backend
+	if r.options.BackendOf != nil {
+		backend = r.options.BackendOf(one.resource())
+	}
+	options := backend.RESTOptions(store.Spec{
 		Resource: one.resource(), ResourcePrefix: prefix, Codec: codec, Version: one.version().Version, Cached: true, Complete: one.Complete,
 	})
 	s := r.newStore(one)

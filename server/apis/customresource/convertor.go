@@ -78,23 +78,20 @@ func (c *convertor) toVersion(o *object.Object, wanted schema.GroupVersion) (*ob
 
 // ConvertFieldLabel implements runtime.ObjectConvertor.
 func (c *convertor) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
-	if err := c.selection.allows(label); err != nil {
-		return "", "", err
-	}
-	return label, value, nil
+	return c.selection.term(label, value)
 }
 
-// converterOf returns the function that converts between the versions of a CRD. A
-// CRD with a single version has nothing to convert.
-func (s *Server) converterOf(d *crd.CRD, decoder *Decoder) (store.ConvertFunc, error) {
+// converterOf returns the function that converts between the versions of a CRD, and whether it does so by rules of the
+// CRD. A CRD with a single version has nothing to convert.
+func (s *Server) converterOf(d *crd.CRD, decoder *Decoder) (convert store.ConvertFunc, rules bool, err error) {
 	if len(d.Versions) == 1 {
-		return unconverted, nil
+		return unconverted, false, nil
 	}
 	c, err := s.options.Conversion.For(d, decoder.converted)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return c.Convert, nil
+	return c.Convert, c.Rules(), nil
 }
 
 // unconverted fails: a CRD with one version is not asked for another.

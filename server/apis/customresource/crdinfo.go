@@ -30,13 +30,15 @@ import (
 
 // crdInfo is a resource at one revision of its CRD.
 type crdInfo struct {
-	server   *Server
-	entry    *catalog.Entry
-	details  *details
-	schemas  schemaSet
-	convert  store.ConvertFunc
-	storages map[string]*versionStorage // of the versions that are served or stored
-	versions map[string]*lazyVersion
+	server  *Server
+	entry   *catalog.Entry
+	details *details
+	schemas schemaSet
+	convert store.ConvertFunc
+	// convertible checks objects that are written; nil if the CRD has no conversion rules.
+	convertible *convertible
+	storages    map[string]*versionStorage // of the versions that are served or stored
+	versions    map[string]*lazyVersion
 	// requirement is what must be true of the CRD when an object is stored.
 	requirement *store.Requirement
 
@@ -82,10 +84,13 @@ func (v *crdInfo) build(name string) (*version, error) {
 	}
 	b := &builder{crdInfo: v, details: d, versionStorage: vt, decoder: vt.decoder}
 	b.selection = newSelection(d, v.entry.Namespaced)
+	b.selection.tenants = v.server.options.View != nil
 	b.strategy = &strategy{
 		ObjectTyper: codec.SharedTyper(vt.decoder.kind), NameGenerator: names.SimpleNameGenerator,
-		decoder:  vt.decoder,
-		resource: &request.Resource{Kind: vt.decoder.kind, Namespaced: v.entry.Namespaced, Status: entry.Status, Scale: d.scale},
+		decoder:     vt.decoder,
+		resource:    &request.Resource{Kind: vt.decoder.kind, Namespaced: v.entry.Namespaced, Status: entry.Status, Scale: d.scale},
+		convertible: v.convertible,
+		bound:       v.entry.Loan != nil,
 	}
 	var err error
 	if b.table, err = newTable(vt.decoder, d.columns); err != nil {
@@ -149,6 +154,10 @@ func (b *builder) store() (*genericregistry.Store, error) {
 		DeleteStrategy:            b.strategy,
 		ResetFieldsStrategy:       b.strategy,
 		TableConvertor:            b.table,
+	}
+	if b.selection.tenants {
+		s.PredicateFunc = b.selection.ofTenants
+		viewKeys(s, s.DefaultQualifiedResource)
 	}
 	err := s.CompleteWithOptions(&generic.StoreOptions{RESTOptions: b.versionStorage.options, AttrFunc: b.selection.attributes, TriggerFunc: b.selection.triggers()})
 	return s, err

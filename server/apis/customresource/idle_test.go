@@ -70,6 +70,8 @@ func TestAppliedNull(t *testing.T) {
 		Says(`Box.example.com "one" is invalid: spec.a: Invalid value: "null": spec.a in body must be of type object: "null"`)
 	apply(`"l":[{"m":null}]`).Is(http.StatusUnprocessableEntity).
 		Says(`Box.example.com "one" is invalid: spec.l[0].m: Invalid value: "null": spec.l[0].m in body must be of type string: "null"`)
+	apply(`"l":[{"m":null},{"m":"x"}]`).Is(http.StatusUnprocessableEntity).
+		Says(`Box.example.com "one" is invalid: spec.l[0].m: Invalid value: "null": spec.l[0].m in body must be of type string: "null"`)
 	apply(`"c":null,"d":null`).Is(http.StatusOK).Has("spec", map[string]any{"c": "x", "d": nil})
 	e.Do("POST", boxes, box("two", `"a":null`)).Is(http.StatusCreated).Has("spec", map[string]any{"c": "x"})
 }

@@ -99,3 +99,59 @@ func TestIndexedSelectors(t *testing.T) {
 		}
 	}
 }
+
+// TestIndexedArrays: objects are selected by the values of an array if an index is declared for it, and
+// not otherwise.
+func TestIndexedArrays(t *testing.T) {
+	const crates = "/apis/example.com/v1/namespaces/n/crates"
+	e := start(t)
+	tagged := strings.Replace(cratesYAML, "weight: {type: integer}", "weight: {type: integer}, tags: {type: array, maxItems: 5, items: {type: string}}, sizes: {type: array, maxItems: 3, items: {type: integer}}", 1)
+	declared := func(d map[string]any) {
+		d["metadata"].(map[string]any)["annotations"] = map[string]any{catalog.IndexesAnnotation: "field:spec.tags[], field:spec.sizes[]"}
+	}
+	e.define(tagged)
+	crate := func(name, tags string) string {
+		return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Crate","metadata":{"name":%q},"spec":{"tags":%s,"sizes":[%d]}}`, name, tags, len(tags))
+	}
+	for name, tags := range map[string]string{"a": `["red","big"]`, "b": `["red","red"]`, "c": `[]`, "d": `["re","d","a]=,b"]`} {
+		e.Do("POST", crates, crate(name, tags)).Is(http.StatusCreated)
+	}
+	if text := string(e.Do("GET", crates+"?fieldSelector=spec.tags%3Dred", "").Is(http.StatusBadRequest).Body); !strings.Contains(text, "field label not supported: spec.tags") {
+		t.Error(text)
+	}
+	e.define(tagged, declared)
+	for round := range 3 {
+		for selector, want := range map[string]string{
+			"spec.tags%3Dred": "a b", "spec.tags%3D%3Dbig,spec.tags%3Dred": "a", "spec.tags!%3Dred": "c d", "spec.tags%3D": "", "spec.tags%3Da%5D%5C%3D%5C,b": "d",
+			"spec.sizes%3D13": "a b", "spec.tags%3Dred,spec.sizes%3D14": "", "spec.tags%3Dred,metadata.name%3Db": "b",
+		} {
+			var l struct {
+				Items []struct{ Metadata struct{ Name string } }
+			}
+			if err := json.Unmarshal(e.Do("GET", crates+"?fieldSelector="+selector, "").Is(http.StatusOK).Body, &l); err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, i := range l.Items {
+				names = append(names, i.Metadata.Name)
+			}
+			if got := strings.Join(names, " "); got != want {
+				t.Errorf("round %d: %s selects %q, want %q", round, selector, got, want)
+			}
+		}
+	}
+	e.Do("GET", crates+"?fieldSelector=spec.tags%5Bred%5D%3Dtrue", "").Is(http.StatusBadRequest)
+
+	at := e.Do("GET", crates, "").Is(http.StatusOK).At("metadata.resourceVersion").(string)
+	red, big := e.Watch(crates+"?watch=1&fieldSelector=spec.tags%3Dred&resourceVersion="+at), e.Watch(crates+"?watch=1&fieldSelector=spec.tags%3Dbig&resourceVersion="+at)
+	e.Patch("merge", crates+"/c", `{"spec":{"tags":["big","red"]}}`).Is(http.StatusOK)
+	e.Patch("merge", crates+"/c", `{"spec":{"tags":["small","red"]}}`).Is(http.StatusOK)
+	e.Do("DELETE", crates+"/c", "").Is(http.StatusOK)
+	for watch, want := range map[*apitest.Events]string{red: "ADDED MODIFIED DELETED", big: "ADDED DELETED"} {
+		for _, one := range strings.Fields(want) {
+			if event, _ := watch.Next(); event.At("type") != one {
+				t.Errorf("got %v, want %s of %s", event.At("type"), one, want)
+			}
+		}
+	}
+}

@@ -34,8 +34,11 @@ func TestRewrittenObjects(t *testing.T) {
 	}
 	const inN, alone = `"name":"one","namespace":"n"`, `"name":"one"`
 	type test struct{ name, key, from, to, version, fails string }
-	for scope, tests := range map[string][]test{
-		"Namespaced": {
+	for _, of := range []struct {
+		scope string
+		tests []test
+	}{
+		{"Namespaced", []test{
 			{"as it would be written", "n/one", crate("v1", inN, `"a":"b"`), "", "v1", ""},
 			{"in another version", "n/one", crate("v0", inN, `"a":"b"`), crate("v1", inN, `"a":"b"`), "v0", ""},
 			{"in another version, with a field that is pruned", "n/one", crate("v0", inN, `"a":"b","x":1`), crate("v1", inN, `"a":"b"`), "v0", ""},
@@ -49,14 +52,15 @@ func TestRewrittenObjects(t *testing.T) {
 			{"another name", "n/two", crate("v1", inN, ""), "", "", `its name is "n/one", which differs from the key`},
 			{"another namespace", "o/one", crate("v0", inN, ""), "", "", `its name is "n/one", which differs from the key`},
 			{"no JSON", "n/one", "{", "", "", "unexpected end"},
-		},
-		"Cluster": {
+		}},
+		{"Cluster", []test{
 			{"as it would be written", "one", crate("v1", alone, ""), "", "v1", ""},
 			{"in another version", "one", crate("v0", alone, ""), crate("v1", alone, ""), "v0", ""},
 			{"with a namespace", "one", crate("v1", inN, ""), "", "", "it has a namespace, which objects of a cluster-scoped resource do not have"},
 			{"another name", "two", crate("v1", alone, ""), "", "", `its name is "one", which differs from the key`},
-		},
+		}},
 	} {
+		scope, tests := of.scope, of.tests
 		e.define(strings.Replace(crates, "SCOPE", scope, 1), func(d map[string]any) { d["metadata"].(map[string]any)["uid"] = "uid-" + scope })
 		m := e.server.Migration(e.catalog.Get("crates.example.com"))
 		if m.Folder != "/example.com/crates" || m.Requirement == nil || !m.Current([]byte(tests[0].from)) || m.Current([]byte(tests[1].from)) {

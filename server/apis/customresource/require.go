@@ -23,20 +23,32 @@ func writes(verb string) bool {
 // request began. A client may send its request slowly, and the replica may be paused at
 // any moment, so only a transaction in etcd can check it.
 func (s *Server) requirement(e *catalog.Entry) *store.Requirement {
-	return &store.Requirement{
-		Key:      s.options.Backend.Key(catalog.Key + "/" + e.Name),
+	key, from := s.options.Backend.Key(catalog.Key+"/"+e.Name), s.options.Catalog
+	if e.Loan != nil {
+		key, from = e.Loan.Key, e.Loan.From
+	}
+	if key == "" { // it is built in
+		return nil
+	}
+	r := &store.Requirement{
+		Key:      key,
 		Revision: int64(e.Revision),
 		Changed: func(ctx context.Context, now int64) (int64, error) {
-			if err := s.options.Catalog.WaitFor(ctx, uint64(now)); err != nil {
+			if err := from.WaitFor(ctx, uint64(now)); err != nil {
 				return 0, err
 			}
-			latest := s.options.Catalog.Get(e.Name)
+			latest := from.Get(e.Name)
 			if now == 0 || latest == nil || !interchangeable(e, latest) {
 				return 0, store.NothingWritten("the CustomResourceDefinition " + e.Name + " has changed since this request began")
 			}
 			return int64(latest.Revision), nil
 		},
 	}
+	if e.Loan != nil { // the CRD of the other tenant does not change when it is no longer lent
+		r.Bond, r.BondRevision = e.Loan.Note, e.Loan.NoteRevision
+		r.Unbound = store.NothingWritten(e.Name + " is no longer bound as it was when this request began")
+	}
+	return r
 }
 
 // interchangeable reports whether two revisions of a CRD store the same bytes for an

@@ -104,11 +104,11 @@ func TestSelectedFields(t *testing.T) {
 		t.Error("a Status has fields")
 	}
 	for label, want := range map[string]bool{"metadata.name": true, "metadata.namespace": true, "spec.a": true, "spec.b": false, ".spec.a": false} {
-		if err := s.allows(label); (err == nil) != want {
+		if _, _, err := s.term(label, "x"); (err == nil) != want {
 			t.Errorf("%s: %v", label, err)
 		}
 	}
-	if (&selection{}).allows("metadata.namespace") == nil {
+	if _, _, err := (&selection{}).term("metadata.namespace", "x"); err == nil {
 		t.Error("objects without a namespace are selected by it")
 	}
 	broken := newSelection(&versionDetails{selectable: []crd.SelectableField{{JSONPath: ".spec["}}}, false)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
@@ -19,7 +20,9 @@ import (
 type selection struct {
 	namespaced bool
 	fields     []selectable
-	indexed    []string // fields: only the first one, which is what the watch cache goes by
+	tenants    bool         // the tenant is a field, too
+	arrays     []selectable // that are indexed: an extension
+	indexed    []string     // fields: only the first one, which is what the watch cache goes by
 }
 
 type selectable struct {
@@ -34,8 +37,13 @@ func newSelection(v *versionDetails, namespaced bool) *selection {
 		p, err := parsePath(f.JSONPath)
 		s.fields[i] = selectable{name: strings.TrimPrefix(f.JSONPath, "."), path: p, err: err}
 	}
-	if i := slices.IndexFunc(v.indexes, func(i store.Index) bool { return i.Field != "" }); i >= 0 {
-		s.indexed = []string{v.indexes[i].Field}
+	for _, i := range v.indexes {
+		if array, ok := i.Array(); ok {
+			p, err := parsePath("." + array)
+			s.arrays = append(s.arrays, selectable{name: array, path: p, err: err})
+		} else if i.Field != "" && s.indexed == nil {
+			s.indexed = []string{i.Field}
+		}
 	}
 	return s
 }
@@ -67,6 +75,9 @@ func (s *selection) attributes(obj runtime.Object) (labels.Set, fields.Set, erro
 	if s.namespaced {
 		set["metadata.namespace"] = o.GetNamespace()
 	}
+	if s.tenants {
+		set[TenantAnnotation] = o.GetAnnotations()[TenantAnnotation]
+	}
 	content := subject{object: o}
 	for i := range s.fields {
 		f := &s.fields[i]
@@ -82,7 +93,29 @@ func (s *selection) attributes(obj runtime.Object) (labels.Set, fields.Set, erro
 			set[f.name] = fmt.Sprint(value)
 		}
 	}
+	for i := range s.arrays {
+		s.arrays[i].items(&content, set)
+	}
 	return o.GetLabels(), set, nil
+}
+
+// items adds the values of an array. What is no scalar, and more than there may be, was stored with another
+// schema.
+func (f *selectable) items(of *subject, set fields.Set) {
+	if f.err != nil {
+		return
+	}
+	value, _, err := f.path.find(of)
+	list, ok := value.([]any)
+	if err != nil || !ok {
+		return
+	}
+	for _, item := range list[:min(len(list), catalog.MaxIndexedItems)] {
+		switch item.(type) {
+		case string, bool, int64:
+			set[store.ItemField(f.name, fmt.Sprint(item))] = store.ItemValue
+		}
+	}
 }
 
 // predicate selects the objects that a list or watch asks for.
@@ -90,14 +123,16 @@ func (s *selection) predicate(label labels.Selector, field fields.Selector) stor
 	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: s.attributes, IndexFields: s.indexed}
 }
 
-// allows returns an error if a field selector names a field that cannot be
-// selected by.
-func (s *selection) allows(label string) error {
-	if label == "metadata.name" || s.namespaced && label == "metadata.namespace" {
-		return nil
+// term returns what a term of a field selector is about, or an error if the field cannot be selected by.
+func (s *selection) term(label, value string) (field, wanted string, err error) {
+	if label == "metadata.name" || s.namespaced && label == "metadata.namespace" || s.tenants && label == TenantAnnotation {
+		return label, value, nil
 	}
 	if slices.ContainsFunc(s.fields, func(f selectable) bool { return f.name == label }) {
-		return nil
+		return label, value, nil
 	}
-	return fmt.Errorf("field label not supported: %s", label)
+	if slices.ContainsFunc(s.arrays, func(f selectable) bool { return f.name == label }) {
+		return store.ItemField(label, value), store.ItemValue, nil
+	}
+	return "", "", fmt.Errorf("field label not supported: %s", label)
 }

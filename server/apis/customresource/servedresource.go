@@ -187,9 +187,13 @@ func (s *servedResource) newCRDInfo(e *catalog.Entry, before *crdInfo) (*crdInfo
 		v.schemas[e.Versions[i].Name] = versionSchemaOf(e, &e.Versions[i], before)
 	}
 	kind := schema.GroupKind{Group: e.Group, Kind: e.Accepted.Kind}
-	v.convert, err = s.server.converterOf(d, &Decoder{kind: kind.WithVersion(e.StorageVersion), schemas: &s.schemas})
+	rules := false
+	v.convert, rules, err = s.server.converterOf(d, &Decoder{kind: kind.WithVersion(e.StorageVersion), schemas: &s.schemas})
 	if err != nil {
 		return nil, err
+	}
+	if rules {
+		v.convertible = newConvertible(e, v.convert)
 	}
 	for i := range e.Versions {
 		version := &e.Versions[i]

@@ -59,6 +59,11 @@ type Options struct {
 	// Current reports whether this replica knows the same CRDs as the others: see
 	// store.Spec. Nil means always.
 	Current func() bool
+	// Await, if not nil, returns when a resource is in the catalog that another catalog lends to
+	// it, or when none does.
+	Await Await
+	// View, if not nil, has the server show the objects of several tenants.
+	View View
 }
 
 // Admission is the chain of admission plugins. If Idle reports true, no plugin has
@@ -220,6 +225,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		s.unservable(w, req, info, err)
 		return
 	}
+	if req, err = s.withSort(req, info, v.details.versions[info.APIVersion].indexes); err != nil {
+		reply.Error(w, req, err)
+		return
+	}
 	if long {
 		var leave func()
 		w, req, leave = v.storages[info.APIVersion].watches.enter(w, req, s.options.Current)
@@ -256,6 +265,12 @@ func (s *Server) find(ctx context.Context, info *request.RequestInfo) (*catalog.
 		return e, nil
 	}
 	if err := s.options.Catalog.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	if e := s.entry(info); e != nil {
+		return e, nil
+	}
+	if err := s.await(ctx, info); err != nil {
 		return nil, err
 	}
 	return s.entry(info), nil

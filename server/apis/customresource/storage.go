@@ -81,6 +81,10 @@ func newVersionStorage(o *Options, e *catalog.Entry, v *catalog.Version, indexes
 	if len(e.Versions) > 1 {
 		spec.Convert = convert
 	}
+	if o.View != nil {
+		spec.InTenants = true
+		spec.KeyFunc = func(obj runtime.Object) (string, error) { return o.View.Key(resource, obj.(*object.Object)) }
+	}
 	vt := &versionStorage{key: storageKeyOf(e, v), decoder: decoder, options: o.Backend.RESTOptions(spec)}
 	open := vt.options.Decorator
 	vt.options.Decorator = func(config *storagebackend.ConfigForResource, prefix string, keyFunc func(runtime.Object) (string, error),

@@ -23,6 +23,10 @@ type strategy struct {
 
 	decoder  *Decoder
 	resource *request.Resource
+	// bound is that another tenant has the CRD.
+	bound bool
+	// convertible is nil if no conversion rules can fail.
+	convertible *convertible
 }
 
 // NamespaceScoped implements rest.RESTCreateStrategy.
@@ -43,11 +47,17 @@ func apiVersion(kind schema.GroupVersionKind) fieldpath.APIVersion {
 
 // PrepareForCreate implements rest.RESTCreateStrategy.
 func (s *strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	if s.bound {
+		withoutTenant(obj.(*object.Object))
+	}
 	s.resource.PrepareCreate(obj.(*object.Object))
 }
 
 // PrepareForUpdate implements rest.RESTUpdateStrategy.
 func (s *strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	if s.bound {
+		withoutTenant(obj.(*object.Object))
+	}
 	s.resource.PrepareUpdate(obj.(*object.Object), old.(*object.Object), request.Object)
 }
 
@@ -61,7 +71,7 @@ func (s *strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) 
 	return s.validate(ctx, obj.(*object.Object), request.Options{Old: old.(*object.Object)})
 }
 
-// validate validates an object by the schema as it is now.
+// validate validates an object by the schema as it is now, and by the conversion rules.
 func (s *strategy) validate(ctx context.Context, o *object.Object, options request.Options) field.ErrorList {
 	compiled, err := s.decoder.current(s.decoder.kind.Version).compiled()
 	if err != nil {
@@ -77,7 +87,13 @@ func (s *strategy) validate(ctx context.Context, o *object.Object, options reque
 	for i := range found.Warnings {
 		warning.AddWarning(ctx, "", found.Warnings[i].Error())
 	}
-	return found.ErrorList()
+	errs := found.ErrorList()
+	if len(errs) == 0 {
+		if err := s.convertible.check(ctx, o, options.Old); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
 }
 
 // WarningsOnCreate implements rest.RESTCreateStrategy.

@@ -291,6 +291,28 @@ func TestScaleUpdates(t *testing.T) {
 	}
 }
 
+// Nulls come back where the schema has left what is around them; what it has dropped does not.
+func TestKeepNulls(t *testing.T) {
+	for _, c := range []struct{ before, now, want string }{
+		{`"removed":{"x":1},"spec":{"a":"1","b":null}`, `"spec":{"a":"1"}`, `"spec":{"a":"1","b":null}`},
+		{`"spec":{"a":"1","b":null}`, `"spec":{"a":"1"},"status":{"filled":"in"}`, `"spec":{"a":"1","b":null},"status":{"filled":"in"}`},
+		{`"none":null,"spec":{"l":[null,{"b":null},"x"]}`, `"spec":{"l":[null,{},"x"]}`, `"none":null,"spec":{"l":[null,{"b":null},"x"]}`},
+	} {
+		read := func(members string) *object.Object {
+			o, err := object.FromJSON([]byte(`{"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"one"},` + members + `}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return o
+		}
+		o := read(c.now)
+		keepNulls(o, read(c.before))
+		if got, want := string(o.JSON()), string(read(c.want).JSON()); got != want {
+			t.Errorf("%s: got %s, want %s", c.before, got, want)
+		}
+	}
+}
+
 // What the schema refuses to decode is an error only for objects of its kind: of others
 // the handlers say that they are of another kind.
 func TestDecodeObjectsOfOtherKinds(t *testing.T) {

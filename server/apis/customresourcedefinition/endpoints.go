@@ -4,7 +4,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -24,7 +23,7 @@ func (d *Resource) Endpoint(version, subresource string) *endpoints.Endpoint {
 
 // serve makes the endpoints.
 func (d *Resource) serve() error {
-	types, err := managedfields.NewTypeConverter(d.openAPI, false)
+	types, err := converters()
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (g *changeGuard) checking(validate rest.ValidateObjectUpdateFunc, options *
 		if options != nil && dryrun.IsDryRun(options.DryRun) {
 			g.warn(ctx, was, now)
 		}
-		if !g.required(was) {
+		if _, misfit := approvedSince(was, now); misfit != "" && !g.required(was) {
 			return nil
 		}
 		return g.allows(ctx, was, now)
@@ -85,7 +85,8 @@ func (g *changeGuard) checking(validate rest.ValidateObjectUpdateFunc, options *
 }
 
 // required reports whether changes of a stored CRD need a plan if they lose data. The new CRD has no
-// say: otherwise a change could switch the guard off for itself.
+// say: otherwise a change could switch the guard off for itself. A plan that approves the change is
+// checked also where none is required: a user names a plan to get what it says, and no more.
 func (g *changeGuard) required(old *object.Object) bool {
 	return g.always || old.GetAnnotations()[RequirePlan] == "true"
 }

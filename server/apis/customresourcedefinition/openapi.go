@@ -2,10 +2,12 @@ package customresourcedefinition
 
 import (
 	"fmt"
+	"sync"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	"k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/kube-openapi/pkg/builder3"
 	"k8s.io/kube-openapi/pkg/common"
@@ -14,7 +16,7 @@ import (
 
 // openAPI returns the OpenAPI v3 schemas of CRDs and their lists, in both
 // versions, and of all that they refer to, by name.
-func openAPI() (map[string]*spec.Schema, error) {
+var openAPI = sync.OnceValues(func() (map[string]*spec.Schema, error) {
 	config := &common.OpenAPIV3Config{
 		Info:              &spec.Info{},
 		GetDefinitions:    openapi.GetOpenAPIDefinitions,
@@ -34,7 +36,16 @@ func openAPI() (map[string]*spec.Schema, error) {
 		addKeywords(props)
 	}
 	return all, nil
-}
+})
+
+// converters are those of managed fields. All servers of a process share them.
+var converters = sync.OnceValues(func() (managedfields.TypeConverter, error) {
+	schemas, err := openAPI()
+	if err != nil {
+		return nil, err
+	}
+	return managedfields.NewTypeConverter(schemas, false)
+})
 
 // addKeywords makes the keywords known that upstream's types do not have:
 // otherwise server-side apply would refuse them.

@@ -365,6 +365,25 @@ func TestChangesThatLoseDataNeedAPlan(t *testing.T) { // not parallel: it compac
 	}
 }
 
+// Where no plan is required, one that approves the change approves no more than it says.
+func TestApprovedPlansAreChecked(t *testing.T) {
+	t.Parallel()
+	s := startCrons(t, restmappingtest.Options{}, crons("", version("v1", stored, both)))
+	now := func(id string) string {
+		return crons(`"espalier.dev/approved-plan":"`+id+`"`, version("v1", stored, size))
+	}
+	s.fill(t, "v1", "a", 2, `{"color":"red"}`)
+	p := s.plan(t, "", crons("", version("v1", stored, size)))
+	s.fill(t, "v1", "b", 1, `{"color":"red"}`)
+	if code, body, _ := s.put(t, "", now(p.ID)); code != http.StatusConflict || !strings.Contains(body, "1 of 1 object loses data") {
+		t.Errorf("an object was written after the plan: %d %s", code, body)
+	}
+	p = s.plan(t, "", crons("", version("v1", stored, size)))
+	if code, body, _ := s.put(t, "", now(p.ID)); code != http.StatusOK {
+		t.Errorf("%d %s", code, body)
+	}
+}
+
 func TestOtherWaysToChangeAGuardedCRD(t *testing.T) {
 	t.Parallel()
 	s := startCrons(t, restmappingtest.Options{}, crons(`"espalier.dev/require-plan":"true"`, version("v1", stored, both)))

@@ -10,6 +10,7 @@ import (
 	selection "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -47,6 +48,9 @@ type Options struct {
 	// RequirePlan refuses changes of CRDs that lose data, unless a plan was approved. Without
 	// it that is up to the annotation RequirePlan of each CRD.
 	RequirePlan bool
+	// Deletable, if not nil, returns an error if something else than its objects forbids to delete
+	// the CRD of a resource.
+	Deletable func(context.Context, schema.GroupResource) error
 }
 
 // Resource is the resource customresourcedefinitions. It is safe for concurrent use.
@@ -82,10 +86,7 @@ func New(o Options) (*Resource, error) {
 		ResetFieldsStrategy:       restStrategy,
 		TableConvertor:            table{},
 	}
-	options := o.Backend.RESTOptions(store.Spec{
-		Resource: groupResource, ResourcePrefix: "/" + groupResource.Group + "/" + groupResource.Resource,
-		Codec: compacting{codec.Storage(NewDecoder(stable.Version))}, Version: stable.Version,
-	})
+	options := o.Backend.RESTOptions(storedAs())
 	if err := s.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: attributes}); err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func New(o Options) (*Resource, error) {
 	forController := forStatus
 	forController.UpdateStrategy = controllerStrategy{statusStrategy{restStrategy}}
 	d := &Resource{
-		options: o, main: main{Store: s}, status: statusStorage{endpoints.PartOf(&forStatus)}, controller: &forController,
+		options: o, main: main{Store: s, others: o.Deletable}, status: statusStorage{endpoints.PartOf(&forStatus)}, controller: &forController,
 		openAPI: schemas, endpoints: map[endpointKey]*endpoints.Endpoint{},
 	}
 	if o.ProtectInstances {
@@ -105,6 +106,22 @@ func New(o Options) (*Resource, error) {
 		d.main.changes = &changeGuard{planner: newPlanner(o.Backend, o.Conversion), always: o.RequirePlan}
 	}
 	return d, d.serve()
+}
+
+// storedAs says how CRDs are stored.
+func storedAs() store.Spec {
+	return store.Spec{
+		Resource: groupResource, ResourcePrefix: "/" + groupResource.Group + "/" + groupResource.Resource,
+		Codec: compacting{codec.Storage(NewDecoder(stable.Version))}, Version: stable.Version,
+	}
+}
+
+// Storage returns the storage of the CRDs of a backend, for reading them, and a function that
+// destroys it.
+func Storage(b *store.Backend) (storage.Interface, func(), error) {
+	s := storedAs()
+	s.NewFunc, s.NewListFunc = newObject, newList
+	return b.Storage(s)
 }
 
 // Store returns the store of CRDs, whose objects are of v1 and of type

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
@@ -25,7 +27,8 @@ import (
 // main is the resource itself.
 type main struct {
 	*genericregistry.Store
-	guard   *guard       // nil if CRDs with instances may be deleted
+	guard   *guard // nil if CRDs with instances may be deleted
+	others  func(context.Context, schema.GroupResource) error
 	changes *changeGuard // nil if changes are not checked against stored objects
 }
 
@@ -42,6 +45,18 @@ func (m main) Update(ctx context.Context, name string, change rest.UpdatedObject
 	return m.Store.Update(ctx, name, reporting(change, options), create, m.changes.checking(update, options), forceCreate, options)
 }
 
+// deletable returns the error if something else forbids to delete a CRD.
+func (m main) deletable(ctx context.Context, name string) error {
+	if m.others == nil {
+		return nil
+	}
+	plural, group, _ := strings.Cut(name, ".")
+	if err := m.others(ctx, schema.GroupResource{Group: group, Resource: plural}); err != nil {
+		return apierrors.NewConflict(groupResource, name, err)
+	}
+	return nil
+}
+
 // Delete marks a CRD for deletion, with the finalizer that keeps it until its objects
 // are deleted. If it is already marked, Delete removes it once it has no finalizers.
 func (m main) Delete(ctx context.Context, name string, admit rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
@@ -50,6 +65,9 @@ func (m main) Delete(ctx context.Context, name string, admit rest.ValidateObject
 		return nil, false, err
 	}
 	o := obj.(*object.Object)
+	if err := m.deletable(ctx, name); err != nil {
+		return nil, false, err
+	}
 	if options == nil {
 		options = metav1.NewDeleteOptions(0)
 	}

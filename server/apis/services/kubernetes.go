@@ -59,6 +59,11 @@ func (a *Allocator) CreateKubernetes(ctx context.Context, client kubernetes.Inte
 	return a.ensureService(ctx, client, []netip.AddrPort{server})
 }
 
+// EnsureRanges makes the ServiceCIDR of the ranges only.
+func (a *Allocator) EnsureRanges(ctx context.Context, client kubernetes.Interface) error {
+	return a.ensureCIDR(ctx, client, nil)
+}
+
 func (a *Allocator) ensureCIDR(ctx context.Context, client kubernetes.Interface, _ []netip.AddrPort) error {
 	all := client.NetworkingV1().ServiceCIDRs()
 	want := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: kubernetesName}}

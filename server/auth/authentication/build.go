@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
-	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	"k8s.io/apiserver/pkg/authentication/request/union"
-	"k8s.io/apiserver/pkg/authentication/request/websocket"
 	"k8s.io/apiserver/pkg/authentication/token/cache"
 	tokenunion "k8s.io/apiserver/pkg/authentication/token/union"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
@@ -46,16 +45,22 @@ type Parts struct {
 type Authentication struct {
 	// Authenticator is for all requests.
 	Authenticator authenticator.Request
+	// Users is Authenticator without service accounts and anonymous users: only those whom
+	// the operator of the server has given credentials.
+	Users authenticator.Request
 	// Audiences are the names of this server.
 	Audiences authenticator.Audiences
 	// Issuer issues and verifies tokens of service accounts.
 	Issuer *token.Issuer
+	// Keys are those that Issuer signs and verifies with.
+	Keys *token.Keys
 	// ClientCA and RequestHeader, if not nil, are the CAs that a server requests client
 	// certificates of. The server runs their reloading.
 	ClientCA      dynamiccertificates.CAContentProvider
 	RequestHeader *authenticatorfactory.RequestHeaderConfig
 
 	reloads []func(context.Context)
+	options token.Options // of Issuer
 }
 
 // Build makes authenticators of the options. Its goroutines end with the context.
@@ -68,13 +73,20 @@ func (o *Options) Build(ctx context.Context, parts Parts) (*Authentication, erro
 	if err := errors.Join(b.frontProxy(), b.certificates(), b.tokenFile(), b.serviceAccounts(), b.providers(ctx), b.webhook()); err != nil {
 		return nil, err
 	}
-	tokens := tokenunion.New(b.tokens...)
-	bearers := authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
-		return withAuthenticatedGroup(tokens.AuthenticateToken(ctx, token))
-	})
-	requests := append(b.requests, bearertoken.New(bearers), websocket.NewProtocolAuthenticator(bearers))
-	b.result.Authenticator = union.NewFailOnError(union.New(requests...), b.anonymous)
+	b.result.Authenticator = union.NewFailOnError(b.union(b.tokens), b.anonymous)
+	others := slices.DeleteFunc(slices.Clone(b.tokens), func(t authenticator.Token) bool { return t == b.result.Issuer })
+	// Webhooks must not see tokens of service accounts.
+	b.result.Users = onlyUsers(b.union([]authenticator.Token{except(b.result.Issuer, tokenunion.New(others...))}), b.result.Audiences)
 	return b.result, nil
+}
+
+// union authenticates by everything that a request may have, and by some tokens.
+func (b *builder) union(tokens []authenticator.Token) authenticator.Request {
+	known := tokenunion.New(tokens...)
+	bearers := authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+		return withAuthenticatedGroup(known.AuthenticateToken(ctx, token))
+	})
+	return union.New(append(slices.Clone(b.requests), bearing(bearers))...)
 }
 
 // Run reads files again when they change, until the context ends. Those of ClientCA
@@ -172,14 +184,15 @@ func (b *builder) serviceAccounts() error {
 	if uri == "" && b.parts.ExternalAddress != "" {
 		uri = (&url.URL{Scheme: "https", Host: b.parts.ExternalAddress, Path: token.KeysPath}).String()
 	}
-	issuer, err := token.New(token.Options{
+	b.result.options = token.Options{
 		Keys: keys, Issuers: o.Issuers, Audiences: b.result.Audiences, MaxExpiration: o.MaxExpiration,
 		Cached: b.parts.Cached, Live: b.parts.Live, JWKSURI: uri,
-	})
+	}
+	issuer, err := token.New(b.result.options)
 	if err != nil {
 		return fmt.Errorf("service accounts: %w", err)
 	}
-	b.result.Issuer = issuer
+	b.result.Issuer, b.result.Keys = issuer, keys
 	b.tokens = append(b.tokens, issuer)
 	b.result.reloads = append(b.result.reloads, reloadKeys(keys))
 	return nil

@@ -33,7 +33,7 @@ type frontend struct {
 }
 
 // serve starts one with these options. What is in change is done to the defaults.
-func serve(t *testing.T, change func(*Options)) *frontend {
+func serve(t testing.TB, change func(*Options)) *frontend {
 	t.Helper()
 	o := NewOptions()
 	change(o)
@@ -168,7 +168,7 @@ func eventually(t testing.TB, what string, condition func() bool) {
 }
 
 // clientCA is a CA and its file for --client-ca-file.
-func clientCA(t *testing.T) (*certtest.CA, string) {
+func clientCA(t testing.TB) (*certtest.CA, string) {
 	t.Helper()
 	ca := certtest.New(t, time.Hour)
 	return ca, certtest.File(t, "ca.pem", ca.PEM())

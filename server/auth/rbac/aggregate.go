@@ -107,7 +107,7 @@ func (a *aggregation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(roles, func(a, b *rbacv1.ClusterRole) int { return strings.Compare(a.Name, b.Name) })
+	sortByName(roles)
 	var failure error
 	for _, role := range roles {
 		if role.AggregationRule == nil {
@@ -130,6 +130,36 @@ func (a *aggregation) run(ctx context.Context) error {
 		}
 	}
 	return failure
+}
+
+func sortByName(roles []*rbacv1.ClusterRole) {
+	slices.SortFunc(roles, func(a, b *rbacv1.ClusterRole) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// aggregateAll gives aggregated roles their rules, in place. One may be aggregated from another one, which
+// takes as many passes.
+func aggregateAll(roles []*rbacv1.ClusterRole) error {
+	roles = slices.Clone(roles)
+	sortByName(roles)
+	for range roles {
+		changed := false
+		for _, role := range roles {
+			if role.AggregationRule == nil {
+				continue
+			}
+			rules, err := union(role, roles)
+			if err != nil {
+				return fmt.Errorf("aggregate the ClusterRole %s: %w", role.Name, err)
+			}
+			if !equality.Semantic.DeepEqual(rules, role.Rules) {
+				role.Rules, changed = rules, true
+			}
+		}
+		if !changed {
+			break
+		}
+	}
+	return nil
 }
 
 // union returns the rules of the roles that a role selects, each once: selector by

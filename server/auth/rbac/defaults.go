@@ -18,8 +18,7 @@ import (
 // rbac.authorization.kubernetes.io/autoupdate=false. Any number of replicas can do this
 // at the same time. It tries all, and returns all errors.
 func EnsureDefaults(ctx context.Context, client kubernetes.Interface) error {
-	d := &defaults{clusterRoles: defaultRoles(), clusterRoleBindings: defaultBindings()}
-	return d.ensure(ctx, client)
+	return ensureDefaults(ctx, client, false)
 }
 
 // ensure asks for what there is at once, and writes what is missing.

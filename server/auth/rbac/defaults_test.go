@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -187,6 +188,33 @@ func TestAggregate(t *testing.T) {
 		if got := e.resourcesOf(name); slices.Contains(got, without) {
 			t.Errorf("%s has %q", name, got)
 		}
+	}
+
+	// New tenants have the same rules from the beginning.
+	given, err := rbac.Defaults(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aggregated := 0
+	for _, o := range given {
+		role, ok := o.(*rbacv1.ClusterRole)
+		if !ok || role.AggregationRule == nil {
+			continue
+		}
+		aggregated++
+		e.eventually(func() string {
+			now, err := e.admin.RbacV1().ClusterRoles().Get(e.ctx, role.Name, metav1.GetOptions{})
+			if err != nil {
+				return err.Error()
+			}
+			if !equality.Semantic.DeepEqual(now.Rules, role.Rules) {
+				return fmt.Sprintf("%s is %v, given was %v", role.Name, now.Rules, role.Rules)
+			}
+			return ""
+		})
+	}
+	if aggregated < 3 {
+		t.Errorf("%d aggregated roles are given", aggregated)
 	}
 
 	// What authors of CRDs do.

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/auth/rbac/reconciliation"
 )
@@ -33,11 +34,27 @@ type defaults struct {
 // EnsureKubernetesDefaults is EnsureDefaults with all roles and bindings that
 // kube-apiserver has, for servers with all its kinds.
 func EnsureKubernetesDefaults(ctx context.Context, client kubernetes.Interface) error {
-	d, err := readKubernetes()
+	return ensureDefaults(ctx, client, true)
+}
+
+func ensureDefaults(ctx context.Context, client kubernetes.Interface, ofKubernetes bool) error {
+	d, err := chooseDefaults(ofKubernetes)
 	if err != nil {
-		return fmt.Errorf("parsing the default roles of Kubernetes: %w", err)
+		return err
 	}
 	return d.ensure(ctx, client)
+}
+
+// chooseDefaults returns the roles and bindings of kube-apiserver, or those of every cluster.
+func chooseDefaults(ofKubernetes bool) (*defaults, error) {
+	if !ofKubernetes {
+		return &defaults{clusterRoles: defaultRoles(), clusterRoleBindings: defaultBindings()}, nil
+	}
+	d, err := readKubernetes()
+	if err != nil {
+		return nil, fmt.Errorf("parsing the default roles of Kubernetes: %w", err)
+	}
+	return d, nil
 }
 
 // readKubernetes reads the file once: test processes start many servers.
@@ -119,4 +136,33 @@ func (d *defaults) wanted(client kubernetes.Interface, stored *present) []wanted
 		binding(kindRoleBinding, b.Namespace+"/"+b.Name, reconciliation.RoleBindingAdapter{RoleBinding: b}, reconciliation.RoleBindingClientAdapter{Client: api, NamespaceClient: namespaces})
 	}
 	return all
+}
+
+// Defaults returns the default roles and bindings as objects: those of Kubernetes, or those
+// of EnsureDefaults. They are copies. Aggregated roles have the rules that Aggregate would give
+// them, so that they can be used at once.
+func Defaults(ofKubernetes bool) ([]runtime.Object, error) {
+	d, err := chooseDefaults(ofKubernetes)
+	if err != nil {
+		return nil, err
+	}
+	var all []runtime.Object
+	var roles []*rbacv1.ClusterRole
+	for i := range d.clusterRoles {
+		roles = append(roles, d.clusterRoles[i].DeepCopy())
+		all = append(all, roles[i])
+	}
+	if err := aggregateAll(roles); err != nil {
+		return nil, err
+	}
+	for i := range d.clusterRoleBindings {
+		all = append(all, d.clusterRoleBindings[i].DeepCopy())
+	}
+	for i := range d.roles {
+		all = append(all, d.roles[i].DeepCopy())
+	}
+	for i := range d.roleBindings {
+		all = append(all, d.roleBindings[i].DeepCopy())
+	}
+	return all, nil
 }

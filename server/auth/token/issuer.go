@@ -76,6 +76,17 @@ func New(o Options) (*Issuer, error) {
 	return &Issuer{options: o, verified: lru.New(maxVerified), now: time.Now}, nil
 }
 
+// Like returns an issuer with other options. A signature that either has verified with the
+// keys of both is not verified again.
+func (i *Issuer) Like(o Options) (*Issuer, error) {
+	like, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	like.verified, like.now = i.verified, i.now
+	return like, nil
+}
+
 // Order says which token is wanted.
 type Order struct {
 	Account   *corev1.ServiceAccount
@@ -147,6 +158,26 @@ func (i *Issuer) AuthenticateToken(ctx context.Context, data string) (*authentic
 	return &authenticator.Response{User: c.user(), Audiences: audiences}, true, nil
 }
 
+// Signed reports whether a token is one of this issuer, for one of its audiences, and in
+// time. What it is bound to may be gone.
+func (i *Issuer) Signed(data string) bool {
+	if len(data) > maxToken {
+		return false
+	}
+	c, err := i.recall(data)
+	if c == nil || err != nil {
+		return false
+	}
+	_, err = i.audiences(context.Background(), c)
+	return err == nil && c.inTime(i.now()) == nil
+}
+
+// Named reports whether a token says that it is one of this issuer, whether or not it is.
+func (i *Issuer) Named(data string) bool { return i.ours(data) }
+
+// Audiences are the names of this server.
+func (i *Issuer) Audiences() authenticator.Audiences { return i.options.Audiences }
+
 // recall returns what a token says, if its signature is good; nil if it is none of
 // ours. A good signature is remembered for as long as the keys stay.
 func (i *Issuer) recall(data string) (*claims, error) {
@@ -154,6 +185,9 @@ func (i *Issuer) recall(data string) (*claims, error) {
 	sum := sha256.Sum256([]byte(data))
 	if value, ok := i.verified.Get(sum); ok {
 		if entry, ok := value.(remembered); ok && entry.keys == keys {
+			if !slices.Contains(i.options.Issuers, entry.claims.Issuer) {
+				return nil, nil
+			}
 			return entry.claims, nil
 		}
 	}

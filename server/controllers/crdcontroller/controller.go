@@ -111,7 +111,7 @@ func (c *Controller) Run(ctx context.Context) error {
 // notice queues what a change may concern: the CRD itself, and those
 // that wait for a name which it had or was asking for.
 func (c *Controller) notice(old, updated *catalog.Entry) {
-	if updated != nil {
+	if updated != nil && updated.Loan == nil { // the status of one that is lent is for its owner
 		switch {
 		case !updated.Deleting && !settled(updated):
 			c.settling.Add(updated.Name)

@@ -15,16 +15,12 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/server/replica"
+	"github.com/espalier-dev/espalier/server/storage/scan"
 	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
-const (
-	// A page of the scan grows and shrinks with the size of objects.
-	firstPage, lastPage    = 64, 2000
-	smallBytes, largeBytes = 1 << 20, 8 << 20
-	// The delays between attempts to reach etcd.
-	firstDelay, lastDelay = 100 * time.Millisecond, 10 * time.Second
-)
+// The delays between attempts to reach etcd.
+const firstDelay, lastDelay = 100 * time.Millisecond, 10 * time.Second
 
 // feed brings everything below the prefix into the graph, and keeps it up to date
 // with one watch.
@@ -64,35 +60,15 @@ func (f *feed) scan(ctx context.Context) (revision int64, err error) {
 	began := time.Now()
 	f.graph.begin()
 	all := map[id]uint64{}
-	end := clientv3.GetPrefixRangeEnd(f.folder)
-	key, limit := f.folder, int64(firstPage)
-	for {
-		options := []clientv3.OpOption{clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithRev(revision)}
-		page, err := f.config.Etcd.Get(ctx, key, options...)
-		if err != nil {
-			return 0, fmt.Errorf("reading below %s: %w", f.folder, err)
+	revision, err = scan.All(ctx, f.config.Etcd, f.folder, clientv3.GetPrefixRangeEnd(f.folder), 0, func(kv *mvccpb.KeyValue) error {
+		if s, key, ok := f.read(ctx, kv); ok {
+			all[s.id] = f.graph.sum(key)
+			f.graph.put(key, &s)
 		}
-		if revision == 0 {
-			revision = page.Header.Revision
-		}
-		size := 0
-		for _, kv := range page.Kvs {
-			size += len(kv.Value)
-			if s, key, ok := f.read(ctx, kv); ok {
-				all[s.id] = f.graph.sum(key)
-				f.graph.put(key, &s)
-			}
-		}
-		if !page.More || len(page.Kvs) == 0 {
-			break
-		}
-		key = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
-		switch {
-		case size > largeBytes:
-			limit = max(1, limit/2)
-		case size < smallBytes:
-			limit = min(lastPage, limit*2)
-		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("reading below %s: %w", f.folder, err)
 	}
 	f.graph.end(all)
 	klog.FromContext(ctx).V(2).Info("Read owner references", "objects", len(all), "kept", f.graph.len(), "revision", revision, "took", time.Since(began))

@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,8 @@ const (
 	// how large ours become. etcd refuses requests of more than 1.5 MiB; an object alone may
 	// be as large.
 	maxOps, batchBytes = 128, 512 << 10
-	// reserved are the operations for the progress, the list of quarantined objects and the CRD.
+	// reserved are the operations for the progress, the list of quarantined objects, the CRD, and
+	// in a tenant its guard.
 	reserved = 4
 	// maxTries bounds how often a batch is tried whose objects change all the time.
 	maxTries = 16
@@ -55,7 +57,7 @@ func (j *job) store(ctx context.Context, p page) error {
 			}
 			ops, size = ops+perObject, size+more
 		}
-		if err := j.interrupted(); err != nil {
+		if err := cmp.Or(j.interrupted(), j.space(ctx, size)); err != nil {
 			return err
 		}
 		if err := j.commit(ctx, rest[:n]); err != nil {
@@ -215,12 +217,12 @@ func (j *job) send(ctx context.Context, t *transaction, at []int, next progress)
 	began := time.Now()
 	resp, err := j.Etcd.Txn(ctx).If(t.conditions...).Then(append(t.done, next.put(j.progressKey()))...).Else(t.otherwise...).Commit()
 	if err != nil {
-		return nil, fmt.Errorf("writing objects to etcd: %w", err)
+		return nil, j.writing("objects", err)
 	}
 	if resp.Succeeded {
 		next.revision = resp.Header.Revision
 		j.progress, j.saved, j.advanced = next, time.Now(), true
-		pause := j.throttle.after(time.Since(began), len(at))
+		pause := j.throttle.after(time.Since(began), len(at), time.Now())
 		j.crowded.Store(j.throttle.level > 0)
 		return nil, j.sleep(ctx, pause)
 	}
@@ -311,7 +313,7 @@ func (j *job) reread(ctx context.Context, batch []item, changed []int) ([]item, 
 		}
 		again = append(again, newItem(folder, resp.Kvs[0]))
 	}
-	if err := j.examine(ctx, again); err != nil {
+	if err := j.examine(ctx, again, func(err error) { j.trouble(ctx, err) }); err != nil {
 		return nil, err
 	}
 	kept := make([]item, 0, len(batch))

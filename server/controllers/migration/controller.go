@@ -52,6 +52,10 @@ type Config struct {
 	Etcd         *clientv3.Client
 	Prefix       string
 	Transformers value.ResourceTransformers
+	// Informers, if not nil, has an informer of StorageVersionMigrations that runs.
+	Informers informers.SharedInformerFactory
+	// Endpoints are the members of etcd, which are asked how full they are.
+	Endpoints []string
 	// Client reads and writes StorageVersionMigrations.
 	Client kubernetes.Interface
 	// Events, if not nil, records events.
@@ -60,8 +64,17 @@ type Config struct {
 	Lookup func(ctx context.Context, resource schema.GroupResource) (*Resource, error)
 	// UpdateCRD changes the status of a CRD.
 	UpdateCRD func(ctx context.Context, name string, change func(*object.Object) error) error
-	// Load is how many requests of users are under way. May be nil.
-	Load func() int64
+	// Begun is how many requests of users this server has had so far. May be nil.
+	Begun func() int64
+
+	clock func() time.Time // of tests; nil otherwise
+}
+
+func (c *Config) now() time.Time {
+	if c.clock != nil {
+		return c.clock()
+	}
+	return time.Now()
 }
 
 // Controller carries out StorageVersionMigrations. Several servers have one; only one of
@@ -100,25 +113,31 @@ const (
 	// firstRetry and lastRetry are when a migration is tried again that has failed for a
 	// reason that may pass.
 	firstRetry, lastRetry = 200 * time.Millisecond, 30 * time.Second
-	// hinderedRetry is when an undo is tried again that waits for a user.
+	// hinderedRetry is when a migration is tried again that waits for a user.
 	hinderedRetry = 5 * time.Second
 )
 
 // Run carries out migrations until the context ends, whose error it returns. Nothing of
 // it is left then. It may be run again later.
 func (c *Controller) Run(ctx context.Context) error {
-	factory := informers.NewSharedInformerFactory(c.config.Client, 0)
+	factory := c.config.Informers
+	if factory == nil {
+		factory = informers.NewSharedInformerFactory(c.config.Client, 0)
+		defer factory.Shutdown()
+	}
 	informer := factory.Storagemigration().V1().StorageVersionMigrations()
 	r := &run{
 		Config: &c.config, migrations: informer.Lister(), wake: make(chan struct{}, 1), sweeping: make(chan struct{}, 1), later: map[types.UID]retry{},
 	}
-	if _, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	registration, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { poke(r.wake) },
 		UpdateFunc: func(any, any) { poke(r.wake) },
 		DeleteFunc: func(any) { poke(r.wake); poke(r.sweeping) },
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
+	defer func() { _ = informer.Informer().RemoveEventHandler(registration) }() // fails only for one that it did not give
 	if c.config.Events != nil {
 		broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 		defer broadcaster.Shutdown()
@@ -126,7 +145,6 @@ func (c *Controller) Run(ctx context.Context) error {
 		r.events = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
 	}
 	factory.Start(ctx.Done())
-	defer factory.Shutdown()
 	if !cache.WaitForCacheSync(ctx.Done(), informer.Informer().HasSynced) {
 		return ctx.Err()
 	}
@@ -184,7 +202,7 @@ func (r *run) pick(ctx context.Context, now time.Time) (next *svmv1.StorageVersi
 
 // pending reports whether a migration has something to do.
 func pending(m *svmv1.StorageVersionMigration) bool {
-	if wantsUndo(m) {
+	if wantsUndo(m) || undoes(m) {
 		return !isTrue(m, undoneCondition)
 	}
 	return !ended(m) && !paused(m)
@@ -195,6 +213,12 @@ func groupResource(m *svmv1.StorageVersionMigration) schema.GroupResource {
 }
 
 func wantsUndo(m *svmv1.StorageVersionMigration) bool { return m.Annotations[UndoAnnotation] == "true" }
+
+// undoes reports whether an undo has begun: it comes to its end, whatever becomes of its annotation.
+func undoes(m *svmv1.StorageVersionMigration) bool {
+	c := meta.FindStatusCondition(m.Status.Conditions, undoneCondition)
+	return c != nil && (c.Reason == reasonUndoing || c.Reason == reasonSpace)
+}
 
 func paused(m *svmv1.StorageVersionMigration) bool { return m.Annotations[PausedAnnotation] == "true" }
 
@@ -210,7 +234,7 @@ func isTrue(m *svmv1.StorageVersionMigration, condition string) bool {
 // may pass.
 func (r *run) work(ctx context.Context, m *svmv1.StorageVersionMigration) {
 	defer func() { remaining.Set(0); rate.Set(0) }()
-	j := &job{Config: r.Config, run: r, migration: m, name: m.Name, uid: m.UID, throttle: throttle{load: r.Load}}
+	j := &job{Config: r.Config, run: r, migration: m, name: m.Name, uid: m.UID, throttle: throttle{begun: r.Begun}}
 	err := j.do(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -222,6 +246,10 @@ func (r *run) work(ctx context.Context, m *svmv1.StorageVersionMigration) {
 		poke(r.sweeping)
 	case errors.Is(err, errHindered):
 		r.later[m.UID] = retry{at: time.Now().Add(hinderedRetry)}
+	case errors.Is(err, errSpace):
+		failures.Inc()
+		r.later[m.UID] = retry{at: time.Now().Add(hinderedRetry)}
+		klog.FromContext(ctx).Error(err, "A storage version migration waits for space in etcd", "migration", m.Name, "resource", groupResource(m).String())
 	default:
 		failures.Inc()
 		failed := r.later[m.UID].failures

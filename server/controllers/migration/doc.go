@@ -27,7 +27,9 @@
 // not for what undo may put back.
 //
 // The controller trims storedVersions only if no object was quarantined, and if a second
-// scan has found every object in the storage version, all under one generation of the
-// CRD. Writes of all replicas depend on the CRD in etcd, so no older version is written
-// after the scan. Undo extends storedVersions before it puts the first object back.
+// scan has found every object in the storage version. The transaction has the conditions
+// that the CRD is the one from before the scan, and that no migration has written since the
+// scan began. Users' writes depend on the CRD in etcd, and an undo moves its progress on with
+// every write: so etcd has no older version. Undo extends storedVersions before it puts the
+// first object back.
 package migration

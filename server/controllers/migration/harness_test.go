@@ -2,11 +2,13 @@ package migration_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +27,7 @@ import (
 	"github.com/espalier-dev/espalier/server/controllers/migration"
 	"github.com/espalier-dev/espalier/server/etcdtest"
 	"github.com/espalier-dev/espalier/server/local"
+	"github.com/espalier-dev/espalier/server/restmappingtest"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
@@ -40,18 +43,20 @@ var (
 // env is a server with a CRD whose storage version has changed.
 type env struct {
 	testing.TB
-	etcd    *clientv3.Client
-	prefix  string
-	typed   kubernetes.Interface
-	dynamic dynamic.Interface
-	plane   *local.ControlPlane
-	change  []func(*server.Options)
+	etcd     *clientv3.Client
+	prefix   string
+	endpoint string
+	typed    kubernetes.Interface
+	dynamic  dynamic.Interface
+	plane    *local.ControlPlane
+	change   []func(*server.Options)
 }
 
 func newEnv(t testing.TB, change ...func(*server.Options)) *env {
 	t.Helper()
 	e := &env{TB: t, change: change}
 	e.etcd, e.prefix = etcdtest.Client(t)
+	e.endpoint = etcdtest.Endpoint(t)
 	e.start()
 	t.Cleanup(e.stop)
 	return e
@@ -59,7 +64,7 @@ func newEnv(t testing.TB, change ...func(*server.Options)) *env {
 
 func (e *env) start() {
 	e.Helper()
-	plane, err := local.Start(e.Context(), local.Options{Etcd: etcdtest.Endpoint(e.TB), Prefix: e.prefix, Configure: func(o *server.Options) {
+	plane, err := local.Start(e.Context(), local.Options{Etcd: e.endpoint, Prefix: e.prefix, Configure: func(o *server.Options) {
 		o.Kinds = server.KindsControlPlane
 		for _, f := range e.change {
 			f(o)
@@ -84,6 +89,40 @@ func (e *env) stop() {
 		}
 		e.plane = nil
 	}
+}
+
+// idle are the options of a server that carries out no migrations.
+func idle(o *server.Options) { o.Controllers = []string{"*", "-storage-version-migrator-controller"} }
+
+// leader runs a controller beside those of the server, as one that believes to lead, and returns a function that ends it.
+func (e *env) leader(change func(*migration.Config)) (stop func()) {
+	e.Helper()
+	s := restmappingtest.Start(e.TB, restmappingtest.Options{Prefix: e.prefix})
+	config := migration.Config{
+		Etcd: s.Backend.Client(), Prefix: e.prefix, Client: e.typed, UpdateCRD: s.CRDs.UpdateStatus,
+		Lookup: func(ctx context.Context, name schema.GroupResource) (*migration.Resource, error) {
+			if err := s.Catalog.CatchUp(ctx); err != nil {
+				return nil, err
+			}
+			entry := s.Catalog.Resource(name.Group, name.Resource)
+			if entry == nil || !entry.Established {
+				return nil, nil
+			}
+			return s.Objects.Migration(entry), nil
+		},
+	}
+	if change != nil {
+		change(&config)
+	}
+	ctx, cancel := context.WithCancel(e.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = migration.New(config).Run(ctx)
+	}()
+	stop = sync.OnceFunc(func() { cancel(); <-done })
+	e.Cleanup(stop)
+	return stop
 }
 
 const widgetCRD = `{
@@ -282,7 +321,7 @@ func (e *env) until(what string, holds func() bool) {
 		if time.Now().After(deadline) {
 			e.Fatalf("not within %v: %s", patience, what)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(150 * time.Millisecond) // more than ten requests a second would count as those of users
 	}
 }
 

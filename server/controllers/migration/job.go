@@ -2,6 +2,8 @@ package migration
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,8 +17,11 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 
+	"github.com/espalier-dev/espalier/crd/conversion"
 	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/controllers/crdcontroller"
+	"github.com/espalier-dev/espalier/server/storage/store"
 )
 
 // job is one migration, or its undo, while this process works on it.
@@ -29,6 +34,7 @@ type job struct {
 
 	resource    *Resource
 	transformer value.Transformer
+	encrypted   bool  // the configuration names the resource
 	crdRevision int64 // that transactions depend on
 	progress    progress
 	keep        bool      // pre-images; the goroutine that reads pages does not read progress
@@ -40,9 +46,12 @@ type job struct {
 	crowded  atomic.Bool
 	meter    meter
 	reported time.Time
-	problem  string // a failure that may pass
-	advanced bool   // something was written
-	evented  int    // events about quarantined objects
+	problem  string    // a failure that may pass
+	measured time.Time // when etcd had space
+	// unmeasured is how much was written since.
+	unmeasured int
+	advanced   bool // something was written
+	logged     int  // quarantined objects
 }
 
 var (
@@ -65,6 +74,8 @@ func (j *job) do(ctx context.Context) error {
 			}
 		case errors.Is(err, errPaused):
 			return errors.Join(err, j.rest(ctx))
+		case errors.Is(err, errSpace):
+			return errors.Join(err, j.starve(ctx, err))
 		case err != nil || done:
 			return err
 		}
@@ -77,11 +88,14 @@ func (j *job) step(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	p := &j.progress
-	if wantsUndo(j.migration) && p.Phase != undone {
+	if p.Phase == undoing || wantsUndo(j.migration) && p.Phase != undone {
 		return false, j.undo(ctx)
 	}
 	switch p.Phase {
 	case rewriting:
+		if err := j.space(ctx, 0); err != nil {
+			return false, err // before the status says that it runs
+		}
 		if err := j.start(ctx); err != nil {
 			return false, err
 		}
@@ -116,12 +130,19 @@ func (j *job) prepare(ctx context.Context) error {
 		return err
 	}
 	if loaded == nil {
+		if wantsUndo(j.migration) && (ended(j.migration) || j.migration.Status.ResourceVersion != "") {
+			return j.hinder(ctx, reasonNoImages, foreign)
+		}
 		if loaded, err = j.first(ctx); err != nil {
 			return err
 		}
 	}
 	j.progress, j.keep = *loaded, loaded.Keep > 0
-	if text := j.obstacle(); text != "" {
+	text, err := j.obstacle()
+	if err != nil {
+		return err
+	}
+	if text != "" {
 		if err := j.end(ctx, failed, text); err != nil {
 			return err
 		}
@@ -132,7 +153,7 @@ func (j *job) prepare(ctx context.Context) error {
 	j.transformer = identity.NewEncryptCheckTransformer()
 	if j.Transformers != nil {
 		if t := j.Transformers.TransformerForResource(j.resource.Resource); t != nil {
-			j.transformer = t
+			j.transformer, j.encrypted = t, true
 		}
 	}
 	if e := j.resource.CRD; e != nil {
@@ -153,7 +174,8 @@ func (j *job) refresh() error {
 
 // first stores the progress of a migration that begins.
 func (j *job) first(ctx context.Context) (*progress, error) {
-	p := &progress{Phase: rewriting}
+	// This controller stores its progress before it writes the status.
+	p := &progress{Phase: rewriting, Foreign: j.migration.Status.ResourceVersion != ""}
 	if text := j.migration.Annotations[KeepAnnotation]; text != "" {
 		var err error
 		if p.Keep, err = time.ParseDuration(text); err != nil || p.Keep < 0 {
@@ -166,6 +188,10 @@ func (j *job) first(ctx context.Context) (*progress, error) {
 	case j.resource.CRD != nil:
 		e := j.resource.CRD
 		p.CRD, p.StorageVersion, p.StoredVersions = e.UID, e.StorageVersion, slices.Clone(e.StoredVersions)
+		var err error
+		if p.Strategy, p.Rules, err = conversionOf(e); err != nil {
+			return nil, err
+		}
 	}
 	if p.Phase == rewriting {
 		var err error
@@ -185,24 +211,54 @@ func (j *job) total(ctx context.Context) (int64, error) {
 	return resp.Count, nil
 }
 
+// conversionOf returns what converts the objects of a CRD: the strategy, and a digest of the rules. Their annotation does not
+// change the generation. Where a webhook is does not matter: it may move.
+func conversionOf(e *catalog.Entry) (strategy, rules string, err error) {
+	d, err := e.CRD()
+	if err != nil {
+		return "", "", fmt.Errorf("reading the CustomResourceDefinition: %w", err)
+	}
+	defer d.Release()
+	if text, ok := d.Annotations[conversion.Annotation]; ok {
+		sum := sha256.Sum256([]byte(text))
+		rules = hex.EncodeToString(sum[:])
+	}
+	return e.Conversion, rules, nil
+}
+
 // obstacle says why the migration cannot go on; "" if it can.
-func (j *job) obstacle() string {
+func (j *job) obstacle() (string, error) {
 	p := &j.progress
 	if p.Phase != rewriting && p.Phase != verifying {
-		return ""
+		return "", nil
 	}
 	switch {
 	case j.resource == nil:
-		return "the resource was deleted during the migration"
+		return "the resource was deleted during the migration", nil
 	case j.resource.CRD == nil && p.CRD == "":
-		return ""
+		return "", nil
 	case j.resource.CRD == nil || j.resource.CRD.UID != p.CRD || j.resource.CRD.Deleting:
-		return "the CustomResourceDefinition was deleted during the migration"
+		return "the CustomResourceDefinition was deleted during the migration", nil
 	case j.resource.CRD.StorageVersion != p.StorageVersion:
-		return fmt.Sprintf("the storage version changed from %s to %s during the migration: create another StorageVersionMigration", p.StorageVersion, j.resource.CRD.StorageVersion)
+		return fmt.Sprintf("the storage version changed from %s to %s during the migration: create another StorageVersionMigration", p.StorageVersion, j.resource.CRD.StorageVersion), nil
 	}
-	return ""
+	if p.Strategy == "" {
+		return "", nil // an earlier release began it
+	}
+	strategy, rules, err := conversionOf(j.resource.CRD)
+	switch {
+	case err != nil:
+		return "", err
+	case rules != p.Rules:
+		return "the annotation " + conversion.Annotation + " changed during the migration, and the other objects would be converted differently: " + remedy, nil
+	case strategy != p.Strategy:
+		return fmt.Sprintf("spec.conversion.strategy changed from %s to %s during the migration, and the other objects would be converted differently: %s", p.Strategy, strategy, remedy), nil
+	}
+	return "", nil
 }
+
+// remedy is what a user can do.
+const remedy = "check the CustomResourceDefinition, then undo this StorageVersionMigration if it has pre-images, or create another one"
 
 // interrupted says why to stop; nil to go on.
 func (j *job) interrupted() error {
@@ -223,6 +279,13 @@ func (j *job) interrupted() error {
 // finish proves that all objects are in the storage version, and trims storedVersions.
 func (j *job) finish(ctx context.Context) error {
 	p := &j.progress
+	since, err := j.revision(ctx)
+	if err != nil {
+		return err
+	}
+	if err := j.renewImages(ctx); err != nil {
+		return err
+	}
 	found, err := j.verify(ctx)
 	if err != nil {
 		return err
@@ -238,26 +301,44 @@ func (j *job) finish(ctx context.Context) error {
 		p.Phase, p.Next, p.Total = rewriting, "", p.seen()+more
 		return j.save(ctx, j.uid, p)
 	}
-	if err := j.trim(ctx); err != nil {
+	if err := j.trim(ctx, since); err != nil {
 		return err
 	}
 	return j.end(ctx, succeeded, "")
 }
 
-// trim removes all versions but the storage version from storedVersions, if the CRD is the
-// one that the scan has seen.
-func (j *job) trim(ctx context.Context) error {
+// revision is one of etcd that is not older than the CRD as prepare has read it.
+func (j *job) revision(ctx context.Context) (int64, error) {
+	resp, err := j.Etcd.Get(ctx, j.progressKey(), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, fmt.Errorf("reading etcd's revision: %w", err)
+	}
+	return resp.Header.Revision, nil
+}
+
+// trim removes all versions but the storage version from storedVersions. The scan that began
+// at a revision proves that no object has another version: the CRD must be the one that the
+// scan has seen, since users' writes depend on it, and no other migration may have written
+// since, since an undo stores other versions. etcd checks both in the transaction.
+func (j *job) trim(ctx context.Context, since int64) error {
 	e := j.resource.CRD
 	if e == nil || slices.Equal(e.StoredVersions, []string{e.StorageVersion}) {
 		return nil
 	}
+	ctx = store.Conditional(ctx)
+	for _, folder := range []string{progressFolder, forgottenFolder} {
+		store.RequireFolder(ctx, store.Folder{
+			Name: folder, Revision: since, Unmarked: true,
+			Newer: func(context.Context, []string) (store.Folder, error) { return store.Folder{}, errAgain },
+		})
+	}
 	return j.UpdateCRD(ctx, e.Name, func(o *object.Object) error {
-		status, err := crdcontroller.StatusOf(o)
-		switch {
-		case err != nil:
-			return err
-		case o.GetUID() != e.UID || o.GetGeneration() != e.Generation || o.GetDeletionTimestamp() != nil || !slices.Equal(status.StoredVersions, e.StoredVersions):
+		if o.GetUID() != e.UID || o.GetResourceVersion() != e.ResourceVersion {
 			return errAgain
+		}
+		status, err := crdcontroller.StatusOf(o)
+		if err != nil {
+			return err
 		}
 		status.StoredVersions = []string{e.StorageVersion}
 		crdcontroller.SetCondition(status, apiextensionsv1.CustomResourceDefinitionCondition{
@@ -274,7 +355,7 @@ func (j *job) end(ctx context.Context, how phase, message string) error {
 	p := &j.progress
 	p.Phase, p.Message = how, message
 	if p.Preimages > 0 && p.Expires == nil {
-		expires := time.Now().Add(p.Keep)
+		expires := j.now().Add(p.Keep)
 		p.Expires = &expires
 	}
 	return j.save(ctx, j.uid, p)

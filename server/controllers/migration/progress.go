@@ -32,6 +32,8 @@ const (
 	preimageFolder   = "-espalier/preimages"
 	// largeFolder has the pre-images that do not fit into the transaction of the rewrite.
 	largeFolder = "-espalier/large-preimages"
+	// forgottenFolder has a key that changes when a progress is deleted: a deleted key has no revision.
+	forgottenFolder = "-espalier/forgotten-migrations"
 )
 
 // progress is how far a migration is. etcd has it under the UID of the migration, and
@@ -42,6 +44,11 @@ type progress struct {
 	CRD            types.UID `json:"crd,omitempty"`
 	StorageVersion string    `json:"storageVersion,omitempty"`
 	StoredVersions []string  `json:"storedVersions,omitempty"`
+	// Strategy and Rules are what converted objects then: see conversionOf.
+	Strategy string `json:"strategy,omitempty"`
+	Rules    string `json:"rules,omitempty"`
+	// Foreign says that another controller began the migration.
+	Foreign bool `json:"foreign,omitempty"`
 	// Next is the last name below the folder that is done with.
 	Next string `json:"next,omitempty"`
 	// Round counts the walks through all objects. There is another one if the scan finds
@@ -58,6 +65,9 @@ type progress struct {
 	// Keep is how long pre-images are kept after the end, and Expires is when that is.
 	Keep    time.Duration `json:"keep,omitempty"`
 	Expires *time.Time    `json:"expires,omitempty"`
+	// Expired says that pre-images are being deleted, or are: nothing can be undone. It is
+	// stored before the first one goes. Clocks of replicas differ.
+	Expired bool `json:"expired,omitempty"`
 	// Restored and Left count the objects that undo has put back, and those that it has left
 	// because they have changed since or are deleted.
 	Restored int64 `json:"restored,omitempty"`

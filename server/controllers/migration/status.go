@@ -37,8 +37,8 @@ const (
 
 	// reportEvery is how often the progress is written to the migration.
 	reportEvery = time.Second
-	// maxEvents is how many quarantined objects get events.
-	maxEvents = 10
+	// maxLogged is how many quarantined objects are logged.
+	maxLogged = 10
 )
 
 // Progress is what ProgressAnnotation has.
@@ -51,8 +51,6 @@ type Progress struct {
 	Remaining   int64  `json:"remaining"`
 	// Rate is how many objects were done with per second lately.
 	Rate int64 `json:"rate"`
-	// Next is the object that the migration continues after.
-	Next string `json:"next,omitempty"`
 	// Preimages is how many objects undo can put back, until Expires.
 	Preimages int64      `json:"preimages,omitempty"`
 	Expires   *time.Time `json:"expires,omitempty"`
@@ -64,7 +62,7 @@ func (j *job) public() Progress {
 	p := &j.progress
 	return Progress{
 		Phase: string(p.Phase), Total: p.Total, Migrated: p.Migrated, Skipped: p.Skipped, Quarantined: p.Quarantined,
-		Remaining: p.remaining(), Rate: int64(j.meter.rate), Next: p.Next, Preimages: p.Preimages, Expires: p.Expires, Restored: p.Restored, Left: p.Left,
+		Remaining: p.remaining(), Rate: int64(j.meter.rate), Preimages: p.Preimages, Expires: p.Expires, Restored: p.Restored, Left: p.Left,
 	}
 }
 
@@ -92,15 +90,21 @@ func (j *job) measure(n int) {
 	remaining.Set(float64(j.progress.remaining()))
 }
 
-// quarantine tells of objects that are left as they are.
+// quarantine tells of objects that are left as they are. Events of cluster-scoped objects are in the namespace default, and many
+// may read them there: they do not name objects of other namespaces, nor say what is in them.
 func (j *job) quarantine(found []Quarantined) {
+	if len(found) == 0 {
+		return
+	}
 	objects.WithLabelValues("quarantined").Add(float64(len(found)))
+	if j.logged == 0 {
+		j.event(corev1.EventTypeWarning, "ObjectsQuarantined", fmt.Sprintf("Objects of %s are left as they are: the annotation %s of the StorageVersionMigration lists them", j.resource.name(), QuarantinedAnnotation))
+	}
 	for _, one := range found {
-		if j.evented++; j.evented > maxEvents {
+		if j.logged++; j.logged > maxLogged {
 			return
 		}
 		klog.InfoS("A storage version migration leaves an object as it is", "migration", j.name, "resource", j.resource.name(), "object", one.Name, "reason", one.Reason)
-		j.event(corev1.EventTypeWarning, "ObjectQuarantined", fmt.Sprintf("%s of %s was left as it is: %s", one.Name, j.resource.name(), one.Reason))
 	}
 }
 
@@ -237,6 +241,9 @@ func (j *job) write(ctx context.Context, change func(*svmv1.StorageVersionMigrat
 
 // annotate writes the annotations. Updates of the status leave metadata alone.
 func (j *job) annotate(ctx context.Context) error {
+	if j.progress.Phase == "" {
+		return nil // another controller's
+	}
 	text, err := json.Marshal(j.public())
 	if err != nil {
 		return err

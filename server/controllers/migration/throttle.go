@@ -13,30 +13,41 @@ const (
 	// maxPause bounds how many times as long as its transactions a migration rests while
 	// users' requests are under way at this replica, and maxLonely while there are none: then
 	// another replica has users, or another program is at work.
-	maxPause, maxLonely = 16, 2
-	// minPause is how long it rests at least while there are users.
-	minPause = 4
+	maxPause, maxLonely = 64, 2
+	// While there are users it rests at least as many times as long as its transactions as
+	// they send tens of requests a second, at most mostRest times: at 500 requests a second
+	// they meet one of its transactions in one of fifty requests. Users who send fewer meet more
+	// of them: a migration must end while a user asks again and again how far it is.
+	ten, mostRest = 10.0, 49.0
 	// busyLevel is by how much batches are smaller then: each level halves them.
 	busyLevel = 3
-	// busy is how many requests of users must be under way on average.
-	busy = 0.5
-	// memory is how many transactions that average is of, about.
-	memory = 16
+	// busy is how many requests of users in a second count as users, and calm how long they
+	// do so after the last of them: a batch of the idle server takes many times as long as a request.
+	busy = 10
+	calm = 3 * time.Second
+	// look is how often requests are counted at most, and several how many mean users
+	// without waiting for that: a second of full batches is one percent of what users
+	// send in two minutes.
+	look    = 300 * time.Millisecond
+	several = 5
 )
 
 // throttle slows a migration down while the server has other work: while transactions
-// take longer than on the idle server, or users' requests are under way.
+// take longer than on the idle server, or users send requests.
 //
-//	requests of users under way ───────────▶ small batches, long pauses
+//	requests of users ─────────────────────▶ small batches, long pauses
 //	median of the last latencies > 2 × idle ─▶ longer pauses
 //	otherwise ─────────────────────────────▶ shorter pauses
 type throttle struct {
-	// load is how many requests of users are under way. May be nil.
-	load func() int64
+	// begun is how many requests of users have begun so far. May be nil.
+	begun func() int64
 
-	users float64 // requests under way, on average
-	level int     // of batches
-	last  []time.Duration
+	counted int64 // requests, at a time
+	at      time.Time
+	users   time.Time // until when there are users
+	rate    float64   // of their requests, a second
+	level   int       // of batches
+	last    []time.Duration
 	// idle is the lowest median so far, of batches of each level: a small batch takes less
 	// time, and more for each object.
 	idle  [busyLevel + 1]time.Duration
@@ -48,12 +59,12 @@ func (t *throttle) batch(perObject int) int {
 	return max(perObject, (maxOps-reserved)>>t.level)
 }
 
-// after says how long to rest after a transaction of n objects.
-func (t *throttle) after(took time.Duration, n int) time.Duration {
+// after says how long to rest after a transaction of n objects that ended now.
+func (t *throttle) after(took time.Duration, n int, now time.Time) time.Duration {
 	if n == 0 {
 		return 0
 	}
-	t.observe()
+	t.observe(now)
 	t.last = append(t.last, took)
 	if len(t.last) >= window {
 		sorted := slices.Sorted(slices.Values(t.last))
@@ -62,18 +73,27 @@ func (t *throttle) after(took time.Duration, n int) time.Duration {
 	}
 	pause := t.pause
 	if t.level > 0 {
-		pause = max(pause, minPause)
+		pause = max(pause, min(t.rate/ten, mostRest))
 	}
 	return time.Duration(pause * float64(took))
 }
 
 // observe looks whether there are users.
-func (t *throttle) observe() {
-	if t.load != nil {
-		t.users += (float64(t.load()) - t.users) / memory
+func (t *throttle) observe(now time.Time) {
+	if t.begun == nil {
+		return
+	}
+	passed, n := now.Sub(t.at), t.begun()
+	if t.at.IsZero() {
+		t.counted, t.at = n, now
+	} else if passed >= look || n-t.counted >= several {
+		if rate := float64(n-t.counted) / passed.Seconds(); rate >= busy && n > t.counted {
+			t.users, t.rate = now.Add(calm), rate
+		}
+		t.counted, t.at = n, now
 	}
 	level := 0
-	if t.users >= busy {
+	if now.Before(t.users) {
 		level = busyLevel
 	}
 	if level != t.level {

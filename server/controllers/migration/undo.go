@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/internal/object"
+	"github.com/espalier-dev/espalier/server/catalog"
 	"github.com/espalier-dev/espalier/server/controllers/crdcontroller"
 	"github.com/espalier-dev/espalier/server/storage/scan"
 	"github.com/espalier-dev/espalier/server/storage/store"
@@ -38,6 +40,9 @@ func (j *job) undo(ctx context.Context) error {
 	if text := j.missing(); text != "" {
 		return j.hinder(ctx, reasonUndoWaits, text)
 	}
+	if err := j.space(ctx, 0); err != nil {
+		return err
+	}
 	if err := j.extend(ctx); err != nil {
 		return err
 	}
@@ -53,15 +58,28 @@ func (j *job) undo(ctx context.Context) error {
 // hindrance says why nothing can be undone; "" if it can.
 func (j *job) hindrance() string {
 	switch p := &j.progress; {
+	case p.Foreign:
+		return foreign
 	case p.Migrated == 0:
 		return ""
+	case p.CRD != "" && (j.resource == nil || j.resource.CRD == nil || j.resource.CRD.UID != p.CRD) && p.Expired:
+		return crdGone
+	case p.Expires != nil && (p.Expired || j.now().After(*p.Expires)):
+		return "the pre-images have expired at " + p.Expires.UTC().Format(time.RFC3339)
+	case p.Expired:
+		return "the pre-images were deleted"
 	case p.Preimages == 0:
 		return fmt.Sprintf("there are no pre-images: set the annotation %s when you create a StorageVersionMigration", KeepAnnotation)
-	case p.Expires != nil && time.Now().After(*p.Expires):
-		return "the pre-images have expired at " + p.Expires.UTC().Format(time.RFC3339)
 	}
 	return ""
 }
+
+const (
+	// foreign is why a migration cannot be undone that another controller began.
+	foreign = "another controller has begun or done this migration, and kept no pre-images: change the storage version back, and create another StorageVersionMigration"
+	// crdGone is why there is nothing to undo.
+	crdGone = "the CustomResourceDefinition was deleted, and its objects with it"
+)
 
 // missing says what the CRD lacks for its objects to be stored as before; "" if nothing.
 func (j *job) missing() string {
@@ -73,7 +91,7 @@ func (j *job) missing() string {
 		return ""
 	}
 	if j.resource == nil || j.resource.CRD == nil || j.resource.CRD.UID != p.CRD {
-		return "the CustomResourceDefinition was deleted, and its objects with it"
+		return crdGone
 	}
 	for _, version := range p.Versions {
 		if j.resource.CRD.Version(version) == nil {
@@ -132,12 +150,12 @@ func (j *job) extend(ctx context.Context) error {
 func (j *job) restore(ctx context.Context) error {
 	folder := j.key(preimageFolder, string(j.uid)) + "/"
 	for {
-		if err := j.interrupted(); err != nil {
+		if err := cmp.Or(j.interrupted(), j.space(ctx, batchBytes)); err != nil {
 			return err
 		}
 		limit := int64(j.throttle.batch(2) / 2)
 		after := j.progress.Next
-		values, _, err := scan.Page(ctx, j.Etcd, folder+after+after0(after), clientv3.GetPrefixRangeEnd(folder), limit)
+		values, _, err := scan.Page(ctx, j.Etcd, folder+after+after0(after), clientv3.GetPrefixRangeEnd(folder), scan.Limit{Values: limit, Bytes: batchBytes})
 		if err != nil {
 			return fmt.Errorf("reading pre-images from etcd: %w", err)
 		}
@@ -286,15 +304,15 @@ func (r *run) sweepOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	alive := map[types.UID]bool{}
+	alive := map[types.UID]*svmv1.StorageVersionMigration{}
 	for i := range all.Items {
-		alive[all.Items[i].UID] = true
+		alive[all.Items[i].UID] = &all.Items[i]
 	}
 	var errs []error
 	for _, kv := range resp.Kvs {
 		uid := types.UID(strings.TrimPrefix(string(kv.Key), folder))
-		if alive[uid] {
-			errs = append(errs, r.expire(ctx, uid))
+		if m := alive[uid]; m != nil {
+			errs = append(errs, r.expire(ctx, m))
 		} else {
 			errs = append(errs, r.forget(ctx, uid))
 		}
@@ -302,32 +320,56 @@ func (r *run) sweepOnce(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// expire deletes the pre-images of a migration if their time is over.
-func (r *run) expire(ctx context.Context, uid types.UID) error {
-	p, err := r.load(ctx, uid)
-	if err != nil || p == nil || p.Expires == nil || p.Phase == undoing || p.Preimages == 0 || time.Now().Before(*p.Expires) {
+// expire deletes the pre-images of a migration if their time is over or their CRD is deleted.
+// The progress says so first: if an undo has just begun, it is another; and no undo begins
+// after that, whatever the clock of its replica says.
+func (r *run) expire(ctx context.Context, m *svmv1.StorageVersionMigration) error {
+	p, err := r.load(ctx, m.UID)
+	if err != nil || p == nil || p.Preimages == 0 {
 		return err
 	}
-	// If an undo has just begun, the progress is another.
-	if err := r.save(ctx, uid, p); err != nil {
-		if errors.Is(err, errAgain) {
-			return nil
+	if over := p.Expires != nil && p.Phase != undoing && r.now().After(*p.Expires); !over && !p.Expired {
+		if gone, err := r.crdDeleted(ctx, m, p); err != nil || !gone {
+			return err
 		}
-		return err
 	}
-	if err := r.deleteImages(ctx, uid); err != nil {
-		return err
+	p.Expired = true
+	err = r.save(ctx, m.UID, p)
+	if err == nil {
+		err = r.deleteImages(ctx, m.UID)
 	}
-	p.Preimages = 0
-	if err := r.save(ctx, uid, p); !errors.Is(err, errAgain) {
-		return err
+	if err == nil {
+		p.Preimages = 0
+		err = r.save(ctx, m.UID, p)
 	}
-	return nil
+	if errors.Is(err, errAgain) {
+		return nil // the next sweep looks again
+	}
+	return err
+}
+
+// crdDeleted reports whether the CRD of a migration does not exist any more. Its objects are
+// deleted then, and it never comes back: another one of its name has another UID.
+func (r *run) crdDeleted(ctx context.Context, m *svmv1.StorageVersionMigration, p *progress) (bool, error) {
+	if p.CRD == "" {
+		return false, nil
+	}
+	name := groupResource(m)
+	resp, err := r.Etcd.Get(ctx, r.key(catalog.Key, name.String()), clientv3.WithCountOnly())
+	if err != nil || resp.Count == 0 {
+		return err == nil, err
+	}
+	now, err := r.Lookup(ctx, name)
+	if err != nil || now == nil || now.CRD == nil {
+		return false, err
+	}
+	return now.CRD.UID != p.CRD, nil
 }
 
 // forget deletes everything of a migration that is deleted. The progress changes first: no
 // transaction of the migration succeeds after that. It is deleted last, so that the next
-// sweep finds it if this process ends in between.
+// sweep finds it if this process ends in between. A leader that verifies learns of it: what the
+// progress says of an undo must not go unseen.
 func (r *run) forget(ctx context.Context, uid types.UID) error {
 	p, err := r.load(ctx, uid)
 	if err != nil || p == nil {
@@ -343,7 +385,7 @@ func (r *run) forget(ctx context.Context, uid types.UID) error {
 	if _, err := r.Etcd.Delete(ctx, r.key(quarantineFolder, string(uid))); err != nil {
 		return err
 	}
-	_, err = r.Etcd.Delete(ctx, r.key(progressFolder, string(uid)))
+	_, err = r.Etcd.Txn(ctx).Then(clientv3.OpDelete(r.key(progressFolder, string(uid))), clientv3.OpPut(r.key(forgottenFolder, "last"), "")).Commit()
 	return err
 }
 
@@ -353,7 +395,7 @@ func (r *run) deleteImages(ctx context.Context, uid types.UID) error {
 	for _, of := range []string{preimageFolder, largeFolder} {
 		folder := r.key(of, string(uid)) + "/"
 		for {
-			keys, _, err := scan.Page(ctx, r.Etcd, folder, clientv3.GetPrefixRangeEnd(folder), sweepPage, clientv3.WithKeysOnly())
+			keys, _, err := scan.Page(ctx, r.Etcd, folder, clientv3.GetPrefixRangeEnd(folder), scan.Limit{Values: sweepPage}, clientv3.WithKeysOnly())
 			if err != nil {
 				return err
 			}

@@ -18,8 +18,9 @@ import (
 
 const (
 	// maxPage and minPage bound how many objects a page has; pageBytes is about how large
-	// it should be. etcd bounds a page by the number of its keys only.
-	maxPage, minPage, pageBytes = 480, 16, 1 << 20
+	// it should be, and mostBytes how large it becomes if its objects are larger than those
+	// before, besides the last one.
+	maxPage, minPage, pageBytes, mostBytes = 480, 16, 1 << 20, 4 << 20
 )
 
 // item is an object of a page.
@@ -39,19 +40,28 @@ type page struct {
 	items []item
 	last  string // the name that the next page begins after
 	err   error
+	// trouble is why the next page takes so long.
+	trouble error
 }
 
 // pages reads pages from a name on, one ahead of what is taken, and says what is to become
 // of their objects. The channel is closed after the last page and after an error.
 func (j *job) pages(ctx context.Context, after string) <-chan page {
 	pages := make(chan page, 1)
+	// This goroutine knows nothing of the progress, and does not write the status.
+	tell := func(err error) {
+		select {
+		case pages <- page{trouble: err}:
+		case <-ctx.Done():
+		}
+	}
 	go func() {
 		defer close(pages)
 		limit := int64(minPage)
 		for {
 			p, more, err := j.page(ctx, after, limit)
 			if err == nil {
-				err = j.examine(ctx, p.items)
+				err = j.examine(ctx, p.items, tell)
 			}
 			p.err = err
 			select {
@@ -86,7 +96,7 @@ func (j *job) pageSize(items []item, limit int64) int64 {
 // page reads the objects after a name.
 func (j *job) page(ctx context.Context, after string, limit int64) (p page, more bool, err error) {
 	folder := j.folder()
-	values, more, err := scan.Page(ctx, j.Etcd, folder+after+after0(after), clientv3.GetPrefixRangeEnd(folder), limit)
+	values, more, err := scan.Page(ctx, j.Etcd, folder+after+after0(after), clientv3.GetPrefixRangeEnd(folder), scan.Limit{Values: limit, Bytes: mostBytes})
 	if err != nil {
 		return page{}, false, fmt.Errorf("reading objects from etcd: %w", err)
 	}
@@ -113,8 +123,8 @@ func newItem(folder string, kv *mvccpb.KeyValue) item {
 // folder is what the keys of the objects begin with.
 func (j *job) folder() string { return j.key(j.resource.Folder) + "/" }
 
-// examine says what is to become of objects.
-func (j *job) examine(ctx context.Context, items []item) error {
+// examine says what is to become of objects. It tells of failures that may pass.
+func (j *job) examine(ctx context.Context, items []item, tell func(error)) error {
 	values, at, stale := make([]Value, 0, len(items)), make([]int, 0, len(items)), make([]bool, len(items))
 	for i := range items {
 		one := &items[i]
@@ -135,7 +145,7 @@ func (j *job) examine(ctx context.Context, items []item) error {
 	if len(values) == 0 {
 		return nil
 	}
-	results, err := j.convert(ctx, values)
+	results, err := j.convert(ctx, values, tell)
 	if err != nil {
 		return err
 	}
@@ -172,7 +182,7 @@ const (
 
 // convert is Rewrite, which it tries again while a webhook does not answer. If one
 // object makes the call for all fail, it is found, and the others are converted.
-func (j *job) convert(ctx context.Context, values []Value) ([]Rewritten, error) {
+func (j *job) convert(ctx context.Context, values []Value, tell func(error)) ([]Rewritten, error) {
 	for try := 0; ; try++ {
 		results, err := j.resource.Rewrite(ctx, values)
 		if err == nil || errors.Is(err, errAgain) || ctx.Err() != nil {
@@ -181,29 +191,47 @@ func (j *job) convert(ctx context.Context, values []Value) ([]Rewritten, error) 
 		if results, ok := j.separately(ctx, values); ok || try >= conversionTries && ctx.Err() == nil {
 			return results, nil
 		}
-		j.trouble(ctx, err)
+		tell(err)
 		if err := j.sleep(ctx, min(time.Second<<try, time.Minute)); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// separately converts each object by itself, and reports whether that worked for any.
+// separately converts each object by itself, and reports whether that worked for any. An object counts as the cause of its
+// failure only if another one works after that: otherwise nothing is known of those that failed.
 func (j *job) separately(ctx context.Context, values []Value) (results []Rewritten, worked bool) {
 	results = make([]Rewritten, len(values))
+	good := -1 // one that worked
+	alone := func(i int) (outage error) {
+		one, err := j.resource.Rewrite(ctx, values[i:i+1])
+		if err == nil {
+			results[i], good = one[0], i
+			return nil
+		}
+		if results[i] = (Rewritten{Err: err}); good >= 0 {
+			_, outage = j.resource.Rewrite(ctx, values[good:good+1])
+		}
+		return outage
+	}
 	for i := range values {
-		if i >= probes && !worked {
+		if i >= probes && good < 0 {
 			results[i].Err = results[0].Err
 			continue
 		}
-		one, err := j.resource.Rewrite(ctx, values[i:i+1])
-		if err != nil {
-			results[i].Err = err
-			continue
+		first := good < 0
+		outage := alone(i)
+		for k := 0; first && good >= 0 && k < i && outage == nil; k++ { // those that failed before
+			outage = alone(k)
 		}
-		results[i], worked = one[0], true
+		if outage != nil {
+			for k := range results {
+				results[k] = Rewritten{Err: outage}
+			}
+			return results, false
+		}
 	}
-	return results, worked
+	return results, good >= 0
 }
 
 // passing reports whether a failure to decrypt says nothing about the value: a key
@@ -235,6 +263,13 @@ func (j *job) rewrite(ctx context.Context) error {
 		if p.err != nil {
 			return p.err
 		}
+		if p.trouble != nil {
+			j.trouble(ctx, p.trouble)
+			if err := j.interrupted(); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := j.store(ctx, p); err != nil {
 			return err
 		}
@@ -246,7 +281,7 @@ func (j *job) rewrite(ctx context.Context) error {
 // or is encrypted with an old key, and "" if there is none.
 func (j *job) verify(ctx context.Context) (found string, err error) {
 	after, limit := "", int64(minPage)
-	j.throttle = throttle{load: j.Load} // reads take another time than writes
+	j.throttle = throttle{begun: j.Begun} // reads take another time than writes
 	for {
 		began := time.Now()
 		p, more, err := j.page(ctx, after, limit)
@@ -270,7 +305,7 @@ func (j *job) verify(ctx context.Context) (found string, err error) {
 			return "", err
 		}
 		after, limit = p.last, j.pageSize(p.items, limit)
-		pause := j.throttle.after(time.Since(began), len(p.items))
+		pause := j.throttle.after(time.Since(began), len(p.items), time.Now())
 		j.crowded.Store(j.throttle.level > 0)
 		if err := j.sleep(ctx, pause); err != nil {
 			return "", err

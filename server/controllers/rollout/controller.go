@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -34,7 +35,19 @@ type Config struct {
 	REST   rest.Interface // for the subresource plan
 	// Installed reports whether the CRD of CRDRollouts exists. It costs nothing to ask.
 	Installed func() bool
+
+	rests map[types.UID]pause
 }
+
+// pause is until when a rollout of a generation is left alone that waits.
+type pause struct {
+	generation int64
+	until      time.Time
+}
+
+// share is how many times as long as its last step a rollout that waits is left alone, and longest how long at most: a step
+// may plan, which reads all objects, and what it waits for may take days.
+const share, longest = 9, 5 * time.Minute
 
 // Run does rollouts until the context ends, whose error it returns.
 func Run(ctx context.Context, c Config) error {
@@ -68,6 +81,8 @@ func (c *Config) all(ctx context.Context) error {
 		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
 	})
 	busy := map[string]string{} // CRDs, and the rollouts that change them
+	before := c.rests
+	c.rests = map[types.UID]pause{}
 	for i := range list.Items {
 		u := &list.Items[i]
 		r, err := read(u)
@@ -83,7 +98,14 @@ func (c *Config) all(ctx context.Context) error {
 			continue
 		}
 		busy[r.Spec.CRD] = r.Name
-		c.advance(ctx, u, r)
+		if last, ok := before[r.UID]; ok && last.generation == r.Generation && time.Now().Before(last.until) {
+			c.rests[r.UID] = last
+			continue
+		}
+		began := time.Now()
+		if waits := c.advance(ctx, u, r); waits {
+			c.rests[r.UID] = pause{r.Generation, time.Now().Add(min(share*time.Since(began), longest))}
+		}
 	}
 	return nil
 }
@@ -112,8 +134,8 @@ func (w waiting) Error() string { return w.text }
 
 func wait(format string, args ...any) error { return waiting{fmt.Sprintf(format, args...)} }
 
-// advance takes a step, and writes what came of it.
-func (c *Config) advance(ctx context.Context, u *unstructured.Unstructured, r *rollout) {
+// advance takes a step, and writes what came of it. It reports whether the rollout waits for others.
+func (c *Config) advance(ctx context.Context, u *unstructured.Unstructured, r *rollout) (waits bool) {
 	s := r.Status
 	var err error
 	if r.Spec.Undo {
@@ -125,7 +147,7 @@ func (c *Config) advance(ctx context.Context, u *unstructured.Unstructured, r *r
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		return
+		return false
 	case errors.As(err, &ended):
 		s.Phase, s.Message = Failed, err.Error()
 		if r.Spec.Undo {
@@ -135,6 +157,7 @@ func (c *Config) advance(ctx context.Context, u *unstructured.Unstructured, r *r
 		s.Message = err.Error()
 	}
 	c.write(ctx, u, r, s)
+	return err != nil
 }
 
 // write writes the status if it differs. If others have written in between, the next round sees
@@ -223,7 +246,7 @@ func (c *Config) change(ctx context.Context, r *rollout, s *status, m *manifest,
 func (c *Config) backfill(ctx context.Context, r *rollout, s *status) error {
 	if s.Migration == "" {
 		// The name is in the status before the migration exists, so that none is started twice.
-		s.Migration = "rollout-" + r.Name
+		s.Migration = r.migration()
 		return nil
 	}
 	if err := c.migrate(ctx, r, s, s.Migration); err != nil {

@@ -80,30 +80,52 @@ func (c *Config) apply(ctx context.Context, r *rollout, s *status, m *manifest, 
 	if err != nil {
 		return err
 	}
-	wanted := m.on(crd, r)
 	if err := s.changed(crd, r); err != nil {
 		if crd.GetUID() != s.UID {
 			return err
 		}
-		// Either the former update of this rollout succeeded and its status was lost, or others were
-		// here. An update that changes nothing does not change the generation.
-		tried, failed := c.Client.Resource(crds).Update(ctx, wanted, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-		if failed != nil {
+		// Either a former update of this rollout succeeded and its status was lost, or others were here.
+		is, failed := c.made(ctx, r, crd, m)
+		switch {
+		case failed != nil:
 			return failed
-		}
-		if sightOf(tried, r) != sightOf(crd, r) {
+		case is == nil:
 			return err
+		case is == m:
+			s.sight = sightOf(crd, r)
+			return nil
 		}
-	} else {
-		annotations := wanted.GetAnnotations()
-		annotations[approvedPlan] = plan
-		wanted.SetAnnotations(annotations)
-		if crd, err = c.Client.Resource(crds).Update(ctx, wanted, metav1.UpdateOptions{}); err != nil {
-			return err
-		}
+	}
+	wanted := m.on(crd, r)
+	annotations := wanted.GetAnnotations()
+	annotations[approvedPlan] = plan
+	wanted.SetAnnotations(annotations)
+	if crd, err = c.Client.Resource(crds).Update(ctx, wanted, metav1.UpdateOptions{}); err != nil {
+		return err
 	}
 	s.sight = sightOf(crd, r)
 	return nil
+}
+
+// made returns the manifest that the CRD is as, m or, for an undo, one that the rollout may have applied before; nil if it is
+// none of them. An update that changes nothing does not change the generation.
+func (c *Config) made(ctx context.Context, r *rollout, crd *unstructured.Unstructured, m *manifest) (*manifest, error) {
+	candidates := []*manifest{m}
+	if r.Spec.Undo {
+		candidates = append(candidates, &r.Spec.Expand, &r.Spec.Contract)
+	}
+	var refused error
+	for i, one := range candidates {
+		tried, err := c.Client.Resource(crds).Update(ctx, one.on(crd, r), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		switch {
+		case err != nil && i == 0:
+			refused = err
+		case err != nil:
+		case sightOf(tried, r) == sightOf(crd, r):
+			return one, nil
+		}
+	}
+	return nil, refused
 }
 
 // plan is the answer of the server.
@@ -169,6 +191,9 @@ func migrationOf(r *rollout, crd *unstructured.Unstructured, name string) *unstr
 	m.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: Resource.GroupVersion().String(), Kind: "CRDRollout", Name: r.Name, UID: r.UID}})
 	return m
 }
+
+// migration is the name of the StorageVersionMigration of a rollout.
+func (r *rollout) migration() string { return "rollout-" + r.Name }
 
 // owns reports whether the rollout has created a migration. One of the same name may be of a user, or of a rollout that was
 // deleted, and for other objects.

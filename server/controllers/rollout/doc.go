@@ -5,7 +5,7 @@
 //	               gate,      Version-     nothing    gate,
 //	               CRD        Migration    is lost    CRD
 //	                 │            │           │          │
-//	                 └────────────┴── undo ───┴──────────┴──▶ former storage version, pre-images,
+//	                 └────────────┴── undo ───┴──────────┴──▶ pre-images, plan, former storage version,
 //	                                                          migration back, CRD as it was ──▶ Undone
 //
 // Expand gives the CRD a spec in which the old and the new version exist. Backfill rewrites all
@@ -27,6 +27,8 @@
 // rewritten for it. So does one whose conversion rules are changed, or that is deleted and
 // created again.
 //
-// A phase that needs approval begins when spec.approvals names it, and with the plan that it
-// shows: if objects that lose data have come since, the server refuses the change.
+// A phase that needs approval begins when spec.approvals names it. The controller then plans
+// the change once more, and names this plan in the CRD, in espalier.dev/approved-plan: if
+// objects that lose data have come since, the server refuses the change, and the controller
+// plans again. An approval is of the phase: it also holds for objects that came after it.
 package rollout

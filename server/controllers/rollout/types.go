@@ -35,6 +35,9 @@ const (
 	Failed   Phase = "Failed"
 )
 
+// Undo is no phase. As an approval, it lets an undo remove data.
+const Undo Phase = "Undo"
+
 // ended reports whether a rollout is over, unless it is undone.
 func (p Phase) ended() bool { return p == Done || p == Undone || p == Failed }
 
@@ -90,7 +93,7 @@ func read(u *unstructured.Unstructured) (*rollout, error) {
 	r := &rollout{}
 	data, err := u.MarshalJSON()
 	if err == nil {
-		err = json.Unmarshal(data, r)
+		err = utiljson.Unmarshal(data, r) // integers stay integers
 	}
 	return r, err
 }

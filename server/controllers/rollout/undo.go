@@ -1,7 +1,10 @@
 package rollout
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,8 +15,9 @@ import (
 
 // The steps of an undo, in their order. The status has the one that is done.
 const (
-	returned = "StorageVersion" // new objects are stored in the former storage version
+	reopened = "Versions"       // the CRD has both versions
 	restored = "Preimages"      // objects that have not changed are as they were
+	returned = "StorageVersion" // new objects are stored in the former storage version
 	migrated = "Migration"      // all others are stored in the former storage version, too
 )
 
@@ -25,6 +29,18 @@ func (c *Config) undo(ctx context.Context, r *rollout, s *status) error {
 		return nil
 	}
 	if s.Phase != Undoing {
+		if s.Migration == "" {
+			// The CRD may be changed all the same: objects are stored in the new version then, and have to go back.
+			changed, err := c.expanded(ctx, r, s)
+			if err != nil {
+				return err
+			}
+			if !changed {
+				s.enter(Undone)
+				return nil
+			}
+			s.Migration = r.migration()
+		}
 		s.enter(Undoing)
 		return nil // the status says so before anything is changed
 	}
@@ -32,26 +48,60 @@ func (c *Config) undo(ctx context.Context, r *rollout, s *status) error {
 	case s.Migration == "" || s.Step == migrated:
 		return c.leave(ctx, r, s)
 	case s.Step == "":
-		both, err := r.Spec.Expand.storedAs(s.Before)
-		if err != nil {
+		if err := c.apply(ctx, r, s, &r.Spec.Expand, ""); err != nil {
 			return err
 		}
-		if err := c.apply(ctx, r, s, both, ""); err != nil {
-			return err
-		}
-		s.Step = returned
-	case s.Step == returned:
+		s.Step = reopened
+	case s.Step == reopened:
 		if err := c.restore(ctx, r, s); err != nil {
 			return err
 		}
 		s.Step = restored
 	case s.Step == restored:
+		if err := c.giveBack(ctx, r, s); err != nil {
+			return err
+		}
+		s.Step = returned
+	case s.Step == returned:
 		if err := c.migrate(ctx, r, s, s.Migration+"-undo"); err != nil {
 			return err
 		}
 		s.Step = migrated
 	}
 	return nil
+}
+
+// giveBack makes the former storage version the storage version again. Objects that were
+// written since the backfill may have what it cannot hold: the next step would remove that.
+func (c *Config) giveBack(ctx context.Context, r *rollout, s *status) error {
+	both, err := r.Spec.Expand.storedAs(s.Before)
+	if err != nil {
+		return err
+	}
+	p, err := c.plan(ctx, r, both)
+	if err != nil {
+		return err
+	}
+	s.Plan = p.raw
+	if len(p.Refused) > 0 {
+		return wait("the server refuses the former storage version: %s", p.Refused[0])
+	}
+	if n := p.lost(); n > 0 && !slices.Contains(r.Spec.Approvals, Undo) {
+		return wait("in the former storage version %d objects would lose data (%s); change or delete them, or add %s to spec.approvals if that is wanted",
+			n, p.Summary.Headline(), Undo)
+	}
+	return c.apply(ctx, r, s, both, p.ID)
+}
+
+// expanded reports whether the CRD is not what it was before the rollout.
+func (c *Config) expanded(ctx context.Context, r *rollout, s *status) (bool, error) {
+	crd, err := c.Client.Resource(crds).Get(ctx, r.Spec.CRD, metav1.GetOptions{})
+	if err != nil {
+		return false, err
+	}
+	was, _ := json.Marshal(s.Before) // both come from JSON
+	is, _ := json.Marshal(manifestOf(crd, r))
+	return !bytes.Equal(was, is), nil
 }
 
 // leave gives the CRD the spec that it had.

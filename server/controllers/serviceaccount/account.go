@@ -26,8 +26,9 @@ const (
 )
 
 // Run creates accounts until the context ends, whose error it returns. The informer
-// is the caller's to run.
-func Run(ctx context.Context, client kubernetes.Interface, namespaces coreinformers.NamespaceInformer) error {
+// is the caller's to run, and so is the one of service accounts: if it is nil, Run has one
+// of its own, which keeps less.
+func Run(ctx context.Context, client kubernetes.Interface, namespaces coreinformers.NamespaceInformer, accounts coreinformers.ServiceAccountInformer) error {
 	q := queue.New[string]("account", firstRetry, lastRetry)
 	defer q.ShutDown()
 	add := func(obj any) {
@@ -49,12 +50,14 @@ func Run(ctx context.Context, client kubernetes.Interface, namespaces coreinform
 		return err
 	}
 	defer func() { _ = informer.RemoveEventHandler(registration) }() // fails only for one that it did not give
-	accounts := watch(client, q)
 	var running sync.WaitGroup
-	running.Go(func() { accounts.RunWithContext(ctx) })
+	synced, err := watch(ctx, client, accounts, q, &running)
+	if err != nil {
+		return err
+	}
 	// The watch misses an account that is deleted before the watch begins. The controller
 	// creates none until then; the loop below creates the missed ones.
-	if cache.WaitForCacheSync(ctx.Done(), accounts.HasSynced) {
+	if cache.WaitForCacheSync(ctx.Done(), synced) {
 		create := func(ctx context.Context, namespace string) error { return ensure(ctx, client, namespaces, namespace) }
 		failed := func(namespace string, err error) {
 			klog.V(2).InfoS("Failed to create the default service account, retrying", "namespace", namespace, "err", err)
@@ -69,8 +72,24 @@ func Run(ctx context.Context, client kubernetes.Interface, namespaces coreinform
 	return ctx.Err()
 }
 
-// watch returns what queues the namespaces whose account goes.
-func watch(client kubernetes.Interface, q queue.Queue[string]) cache.Controller {
+// watch queues the namespaces whose account goes, and returns whether it has begun to.
+func watch(ctx context.Context, client kubernetes.Interface, accounts coreinformers.ServiceAccountInformer, q queue.Queue[string], running *sync.WaitGroup) (synced cache.InformerSynced, err error) {
+	handler := cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
+		if gone, err := cache.DeletionHandlingObjectToName(obj); err == nil && gone.Name == Name {
+			q.Add(gone.Namespace)
+		}
+	}}
+	if accounts != nil {
+		registration, err := accounts.Informer().AddEventHandler(handler)
+		if err != nil {
+			return nil, err
+		}
+		running.Go(func() {
+			<-ctx.Done()
+			_ = accounts.Informer().RemoveEventHandler(registration) // fails only for one that it did not give
+		})
+		return registration.HasSynced, nil
+	}
 	named := cache.NewFilteredListWatchFromClient(client.CoreV1().RESTClient(), "serviceaccounts", metav1.NamespaceAll,
 		func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", Name).String()
@@ -84,13 +103,10 @@ func watch(client kubernetes.Interface, q queue.Queue[string]) cache.Controller 
 			}
 			return obj, nil
 		},
-		Handler: cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
-			if gone, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-				q.Add(gone.Namespace)
-			}
-		}},
+		Handler: handler,
 	})
-	return controller
+	running.Go(func() { controller.RunWithContext(ctx) })
+	return controller.HasSynced, nil
 }
 
 // ensure creates the account of a namespace that is there to stay.

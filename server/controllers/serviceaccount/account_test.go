@@ -38,7 +38,7 @@ func start(t *testing.T) (s *site, begin func()) {
 	return s, func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
-		go func() { done <- Run(ctx, s.Client, namespaces) }()
+		go func() { done <- Run(ctx, s.Client, namespaces, nil) }()
 		factory.Start(ctx.Done())
 		t.Cleanup(func() {
 			cancel()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
@@ -52,10 +53,16 @@ func encode(value any) []byte {
 type Handler struct {
 	catalog *catalog.Catalog
 	builtIn []Group
-	fixed   []*fragment // of the built-in groups
+	fixed   func() fixed
 	index   *grouped.Index[*fragment]
 	all     atomic.Pointer[listing]
-	core    *listing
+}
+
+// fixed is what there is of the built-in groups: the one without a name, and the others. It is made for
+// the first request: most tenants have none in most of their starts.
+type fixed struct {
+	core   *listing
+	groups []*fragment
 }
 
 // listing is the fragments of the documents about all groups, in order.
@@ -69,17 +76,20 @@ type listing struct {
 // groups. The group without a name is the one at /api.
 func New(c *catalog.Catalog, builtIn ...Group) *Handler {
 	h := &Handler{catalog: c, builtIn: builtIn}
-	var core []*fragment
-	for i := range builtIn {
-		switch f := newFragment(&builtIn[i]); {
-		case len(f.versions) == 0: // the group is left out
-		case f.name == "":
-			core = append(core, f)
-		default:
-			h.fixed = append(h.fixed, f)
+	h.fixed = sync.OnceValue(func() (f fixed) {
+		var core []*fragment
+		for i := range builtIn {
+			switch one := newFragment(&builtIn[i]); {
+			case len(one.versions) == 0: // the group is left out
+			case one.name == "":
+				core = append(core, one)
+			default:
+				f.groups = append(f.groups, one)
+			}
 		}
-	}
-	h.core = newListing(nil, core)
+		f.core = newListing(nil, core)
+		return f
+	})
 	h.index = grouped.New(c, h.fragment)
 	return h
 }
@@ -121,11 +131,12 @@ func (h *Handler) listing() *listing {
 	if l := h.all.Load(); l != nil && l.of == current {
 		return l
 	}
-	fragments := make([]*fragment, 0, len(current.Items)+len(h.fixed))
+	fixed := h.fixed().groups
+	fragments := make([]*fragment, 0, len(current.Items)+len(fixed))
 	for _, item := range current.Items {
 		fragments = append(fragments, item.Value)
 	}
-	for _, f := range h.fixed {
+	for _, f := range fixed {
 		if _, ok := current.Find(f.name); !ok {
 			fragments = append(fragments, f)
 		}
@@ -184,7 +195,7 @@ func (h *Handler) serveCore(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	if kind := aggregatedKind(req); kind != nil {
-		aggregatedDocument(h.core, kind.Version).serve(w, req)
+		aggregatedDocument(h.fixed().core, kind.Version).serve(w, req)
 		return
 	}
 	small(versions, func() runtime.Object { return &metav1.APIVersions{} }).serve(w, req)

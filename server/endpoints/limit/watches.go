@@ -17,6 +17,7 @@ const retryAfter = 5
 // Watches bounds how many watches a user has open. It is safe for concurrent use.
 type Watches struct {
 	perUser int
+	all     bool // users count as one
 	exempt  func(*http.Request) bool
 
 	mu   sync.Mutex
@@ -28,6 +29,14 @@ type Watches struct {
 func NewWatches(perUser int, exempt func(*http.Request) bool) *Watches {
 	register()
 	return &Watches{perUser: perUser, exempt: exempt, open: map[string]int{}}
+}
+
+// NewWatchesOfAll returns a limit for all users together: a user who may impersonate others, or
+// create service accounts, is any number of users.
+func NewWatchesOfAll(most int, exempt func(*http.Request) bool) *Watches {
+	l := NewWatches(most, exempt)
+	l.all = true
+	return l
 }
 
 // Handler answers watches that are too many with 429.
@@ -42,13 +51,17 @@ func (l *Watches) Handler(next http.Handler) http.Handler {
 			return
 		}
 		name := ""
-		if user, ok := request.UserFrom(req.Context()); ok {
+		if user, ok := request.UserFrom(req.Context()); ok && !l.all {
 			name = user.GetName()
 		}
 		if !l.begin(name) {
 			watchesRefused.Inc()
+			who, of := fmt.Sprintf("user %q has", name), "user"
+			if l.all {
+				who, of = "the users of this tenant together have", "tenant"
+			}
 			reply.Error(w, req, apierrors.NewTooManyRequests(
-				fmt.Sprintf("user %q has %d watches open on this server, the most that one user may have (--max-watches-per-user): close some of them, or have the limit raised", name, l.perUser), retryAfter))
+				fmt.Sprintf("%s %d watches open on this server, the most that one %s may have (--max-watches-per-user): close some of them, or have the limit raised", who, l.perUser, of), retryAfter))
 			return
 		}
 		defer l.end(name)

@@ -26,6 +26,7 @@ import (
 type Handler struct {
 	catalog *catalog.Catalog
 	builtIn []BuiltIn
+	at      string // the path of the server that it is part of
 	static  func() (*static, error)
 	index   *grouped.Index[[]versionHash]
 	cache   cache
@@ -49,6 +50,14 @@ func New(c *catalog.Catalog, builtIn ...BuiltIn) *Handler {
 	h := &Handler{catalog: c, builtIn: builtIn, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	h.static = sync.OnceValues(func() (*static, error) { return newStatic(builtIn) })
 	h.index = grouped.New(c, h.hashes)
+	return h
+}
+
+// Within says that clients find the handler below a path of a server that another handler is
+// for: documents name each other. What both know of the built-in resources, which must be
+// the same, is shared. It returns the handler, and is called before the first request.
+func (h *Handler) Within(other *Handler, path string) *Handler {
+	h.at, h.static = path, other.static
 	return h
 }
 
@@ -172,8 +181,8 @@ func documentPath(group, version string) string {
 	return "apis/" + group + "/" + version
 }
 
-func location(documentPath string, hash hash) string {
-	u := url.URL{Path: "/openapi/v3/" + documentPath, RawQuery: "hash=" + hash.String()}
+func (h *Handler) location(documentPath string, hash hash) string {
+	u := url.URL{Path: h.at + "/openapi/v3/" + documentPath, RawQuery: "hash=" + hash.String()}
 	return u.String()
 }
 
@@ -196,7 +205,7 @@ func (h *Handler) encodeIndex(current *grouped.Snapshot[[]versionHash], s *stati
 		}
 		at := documentPath(group, version)
 		data = append(jsondoc.AppendString(data, at), `:{"serverRelativeURL":`...)
-		data = append(jsondoc.AppendString(data, location(at, hash)), '}')
+		data = append(jsondoc.AppendString(data, h.location(at, hash)), '}')
 	}
 	for _, b := range h.builtIn {
 		add(b.Group, b.Version, s.builtInHash(b.Group, b.Version))
@@ -256,7 +265,7 @@ func (h *Handler) serveVersion(w http.ResponseWriter, req *http.Request, s *stat
 	if given := req.URL.Query().Get("hash"); given != "" {
 		if given != sum.String() {
 			setTag(w, sum)
-			http.Redirect(w, req, location(at, sum), http.StatusMovedPermanently)
+			http.Redirect(w, req, h.location(at, sum), http.StatusMovedPermanently)
 			return
 		}
 		r.immutable = true

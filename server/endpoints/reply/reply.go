@@ -33,10 +33,16 @@ func Error(w http.ResponseWriter, req *http.Request, err error) {
 func Fail(w http.ResponseWriter, req *http.Request, code int) {
 	err := apierrors.NewGenericServerResponse(code, req.Method, schema.GroupResource{}, "", "", 0, false)
 	if code == http.StatusServiceUnavailable {
-		err = apierrors.NewServiceUnavailable(notSynced)
-		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+		err = Unavailable(notSynced)
 	}
 	Error(w, req, err)
+}
+
+// Unavailable is the error that asks a client to come back in a second.
+func Unavailable(why string) *apierrors.StatusError {
+	err := apierrors.NewServiceUnavailable(why)
+	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	return err
 }
 
 // Matches reports whether an If-None-Match header names a tag.

@@ -48,11 +48,7 @@ func (f *Factory) For(d *crd.CRD, prune PruneFunc) (*Converter, error) {
 		r.versions[r.apiVersion(v.Name)] = true
 	}
 	if _, ok := d.Annotations[conversion.Annotation]; ok {
-		t, err := rulesOf(d)
-		if err != nil {
-			return nil, err
-		}
-		return &Converter{resource: r, translate: t}, nil
+		return rulesOf(d, r)
 	}
 	switch c := &d.Conversion; c.Strategy {
 	case "None":
@@ -107,7 +103,12 @@ type Converter struct {
 	// translate is the strategy: it converts objects to the target version, and gets none
 	// that have that version already.
 	translate func(ctx context.Context, objs []*object.Object, target schema.GroupVersion) ([]*object.Object, error)
+	rules     bool
 }
+
+// Rules reports whether the converter has valid rules of the CRD: whether an object can be converted depends on nothing
+// but the object, and is known without a call.
+func (c *Converter) Rules() bool { return c.rules }
 
 // Convert returns the objects, in the order given, in the version of that
 // name. Those that are in it already come back as they are; the others share

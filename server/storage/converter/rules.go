@@ -11,20 +11,20 @@ import (
 	"github.com/espalier-dev/espalier/internal/object"
 )
 
-// rulesOf returns the strategy of a CRD with conversion rules, which take precedence over spec.conversion. If the
+// rulesOf returns the converter of a CRD with conversion rules, which take precedence over spec.conversion. If the
 // rules are wrong, objects in their stored version can be read all the same: each conversion fails and says why.
-func rulesOf(d *crd.CRD) (func(context.Context, []*object.Object, schema.GroupVersion) ([]*object.Object, error), error) {
+func rulesOf(d *crd.CRD, r resource) (*Converter, error) {
 	plan, found, err := conversion.Compile(d)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) > 0 {
 		err := fmt.Errorf("the conversion rules of CRD %s are invalid: %w; correct the annotation %s of the CRD", d.Name, found[0], conversion.Annotation)
-		return func(context.Context, []*object.Object, schema.GroupVersion) ([]*object.Object, error) {
+		return &Converter{resource: r, translate: func(context.Context, []*object.Object, schema.GroupVersion) ([]*object.Object, error) {
 			return nil, err
-		}, nil
+		}}, nil
 	}
-	return rules{plan}.translate, nil
+	return &Converter{resource: r, translate: rules{plan}.translate, rules: true}, nil
 }
 
 // rules is the strategy of CRDs with conversion rules.

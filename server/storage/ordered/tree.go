@@ -15,6 +15,7 @@ type Tree[V any] struct {
 	compare func(a, b V) int
 	root    *node[V]
 	owner   *owner
+	copied  int
 }
 
 // owner marks the nodes that a tree may change: those that no snapshot shares. It has
@@ -41,6 +42,10 @@ func (t *Tree[V]) Snapshot() *Tree[V] {
 	t.owner = &owner{}
 	return &Tree[V]{compare: t.compare, root: t.root, owner: &owner{}}
 }
+
+// Copied returns how many values and children were in the nodes that have been copied, because
+// a snapshot shared them: what all snapshots together keep alive beside the tree is no more.
+func (t *Tree[V]) Copied() int { return t.copied }
 
 // Len returns how many values there are.
 func (t *Tree[V]) Len() int { return t.root.count }
@@ -109,6 +114,11 @@ func (t *Tree[V]) Before(end V) iter.Seq[V] {
 	return func(yield func(V) bool) { t.down(t.root, end, yield) }
 }
 
+// Back goes through all values, the last one first.
+func (t *Tree[V]) Back() iter.Seq[V] {
+	return func(yield func(V) bool) { t.root.allBack(yield) }
+}
+
 // child returns which child has a value, if one has it.
 func (t *Tree[V]) child(n *node[V], v V) int {
 	at, found := slices.BinarySearchFunc(n.values, v, t.compare)
@@ -123,6 +133,7 @@ func (t *Tree[V]) owned(n *node[V]) *node[V] {
 	if n.owner == t.owner {
 		return n
 	}
+	t.copied += len(n.values) + len(n.children)
 	return &node[V]{owner: t.owner, values: slices.Clone(n.values), children: slices.Clone(n.children), count: n.count}
 }
 

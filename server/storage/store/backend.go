@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -61,12 +62,19 @@ type Config struct {
 	// MaxUnreadable is how many objects that cannot be read are remembered, logged and
 	// counted; 0 is DefaultMaxUnreadable.
 	MaxUnreadable int64
+	// TLS is used in place of the files of the transport; nil if there is none.
+	TLS *tls.Config
+	// Beside is another backend of the process, with which this one shares the limits of
+	// watchers; nil if it has limits of its own.
+	Beside *Backend
 }
 
 // Backend is the connection to etcd. It is safe for concurrent use.
 type Backend struct {
 	config    Config
 	client    *kubernetes.Client
+	plain     clientv3.KV     // the client's, which tries no write again and reads no pages
+	parent    *Backend        // whose connection it is; nil if it is the backend's own
 	compactor etcd3.Compactor // nil if this process does not compact
 	stop      func()          // of the compactor
 	caches    atomic.Int64    // numbers the gRPC streams of watch caches
@@ -74,7 +82,10 @@ type Backend struct {
 	limits    *limits // of watchers that do not keep up
 	space     space
 	counts    counts
-	links     *links // to etcd's members
+	engine    engine
+	bound     *bounded                          // requests, if the engine needs that
+	links     *links                            // to etcd's members
+	streams   etcdfeature.FeatureSupportChecker // whether etcd streams ranges
 	barrier   barrier
 	// unreadable are the objects that cannot be read.
 	unreadable unreadables
@@ -109,14 +120,25 @@ func Open(ctx context.Context, c Config) (*Backend, error) {
 	if c.LeaseManagerConfig == (etcd3.LeaseManagerConfig{}) {
 		c.LeaseManagerConfig = etcd3.NewDefaultLeaseManagerConfig()
 	}
-	client, links, err := connect(c.Transport, c.Prefix)
+	bound := &bounded{}
+	streams := etcdfeature.NewDefaultFeatureSupportChecker()
+	client, plain, links, err := connect(c, bound, streams)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to etcd at %v: %w", c.Transport.ServerList, err)
 	}
-	b := &Backend{config: c, client: client, stop: func() {}, storages: map[*Spec]destroyFunc{}, stopping: map[*Spec]<-chan struct{}{}, limits: newLimits(c.MaxBehind, c.MaxBehindSum), links: links}
+	b := &Backend{config: c, client: client, plain: plain, stop: func() {}, storages: map[*Spec]destroyFunc{}, stopping: map[*Spec]<-chan struct{}{}, limits: newLimits(c.MaxBehind, c.MaxBehindSum), links: links, bound: bound, streams: streams}
+	if c.Beside != nil {
+		b.limits = c.Beside.limits
+	}
 	b.unreadable.limit = cmp.Or(c.MaxUnreadable, DefaultMaxUnreadable)
 	if err := b.checkMembers(ctx); err != nil {
 		return nil, errors.Join(err, client.Close())
+	}
+	if err := b.probe(ctx); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	if b.engine.bounded { // fences and other conditions are more than it has
+		client.KV = etcd3.NewETCDLatencyTracker(plain)
 	}
 	links.start(client.Client)
 	if c.CompactionInterval > 0 {
@@ -124,16 +146,16 @@ func Open(ctx context.Context, c Config) (*Backend, error) {
 		compactor := etcd3.NewCompactor(client.Client, c.CompactionInterval, clock.RealClock{}, nil)
 		b.compactor, b.stop = compactor, compactor.Stop
 	}
-	metrics.SetStorageMonitorGetter(func() ([]metrics.Monitor, error) { return []metrics.Monitor{monitor{b}}, nil })
 	opened(b)
 	return b, nil
 }
 
-// connect builds the client, and the links that its connections go by. It does not
-// wait for etcd.
-func connect(t storagebackend.TransportConfig, prefix string) (*kubernetes.Client, *links, error) {
+// connect builds the client, without and with what the backend adds to it, and the links
+// that its connections go by. It does not wait for etcd.
+func connect(c Config, bound *bounded, streams etcdfeature.FeatureSupportChecker) (*kubernetes.Client, clientv3.KV, *links, error) {
+	t := c.Transport
 	if len(t.ServerList) == 0 {
-		return nil, nil, errors.New("no server is given")
+		return nil, nil, nil, errors.New("no server is given")
 	}
 	config := clientv3.Config{
 		Endpoints:            t.ServerList,
@@ -143,7 +165,7 @@ func connect(t storagebackend.TransportConfig, prefix string) (*kubernetes.Clien
 		Logger:               zap.NewNop(), // failures are returned as errors, and logged by the code that handles them
 		DialOptions: []grpc.DialOption{
 			// Chained, and so after the client's own interceptors: every retry is counted.
-			grpc.WithChainUnaryInterceptor(rpcMetrics().UnaryClientInterceptor()),
+			grpc.WithChainUnaryInterceptor(bound.intercept, rpcMetrics().UnaryClientInterceptor()),
 			grpc.WithChainStreamInterceptor(rpcMetrics().StreamClientInterceptor()),
 		},
 	}
@@ -154,10 +176,10 @@ func connect(t storagebackend.TransportConfig, prefix string) (*kubernetes.Clien
 			otelgrpc.WithTracerProvider(t.TracerProvider),
 		)))
 	}
-	if t.CertFile != "" || t.KeyFile != "" || t.TrustedCAFile != "" {
-		tls, err := transport.TLSInfo{CertFile: t.CertFile, KeyFile: t.KeyFile, TrustedCAFile: t.TrustedCAFile}.ClientConfig()
+	if c.TLS != nil || t.CertFile != "" || t.KeyFile != "" || t.TrustedCAFile != "" {
+		tls, err := c.tls()
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		config.TLS = tls
 	}
@@ -165,7 +187,7 @@ func connect(t storagebackend.TransportConfig, prefix string) (*kubernetes.Clien
 	if t.EgressLookup != nil {
 		found, err := t.EgressLookup(egressselector.Etcd.AsNetworkContext())
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		dial = dialFunc(found)
 	}
@@ -173,10 +195,20 @@ func connect(t storagebackend.TransportConfig, prefix string) (*kubernetes.Clien
 	config.DialOptions = append(config.DialOptions, links.options()...)
 	client, err := kubernetes.New(config)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	client.KV = etcd3.NewETCDLatencyTracker(pagingKV{newRetryingKV(client.Client, prefix)}) // time spent in etcd, per request
-	return client, links, nil
+	plain := client.KV
+	client.KV = etcd3.NewETCDLatencyTracker(pagingKV{newRetryingKV(client.Client, c.Prefix), streams}) // time spent in etcd, per request
+	return client, plain, links, nil
+}
+
+// tls is what connections to etcd use, if they use TLS.
+func (c *Config) tls() (*tls.Config, error) {
+	if c.TLS != nil {
+		return c.TLS.Clone(), nil
+	}
+	t := c.Transport
+	return transport.TLSInfo{CertFile: t.CertFile, KeyFile: t.KeyFile, TrustedCAFile: t.TrustedCAFile}.ClientConfig()
 }
 
 // checkMembers asks every member for its version. Members that are down are left
@@ -214,7 +246,7 @@ func (b *Backend) checkMembers(ctx context.Context) error {
 func (b *Backend) refusals(ctx context.Context) error {
 	var errs []error
 	for _, endpoint := range b.client.Endpoints() {
-		err := refusal(ctx, endpoint, b.config.Transport)
+		err := refusal(ctx, endpoint, &b.config)
 		if err == nil {
 			return nil
 		}
@@ -267,6 +299,14 @@ func (b *Backend) Key(below string) string { return path.Join("/", b.config.Pref
 
 // Client returns the client that everything in the process shares.
 func (b *Backend) Client() *clientv3.Client { return b.client.Client }
+
+// Endpoints are the members of etcd.
+func (b *Backend) Endpoints() []string {
+	if b.parent != nil {
+		return b.parent.Endpoints()
+	}
+	return b.client.Endpoints()
+}
 
 // Healthy returns an error if no member of etcd answers a read. It does not ask
 // for a quorum: a member without a leader still answers.
@@ -371,16 +411,25 @@ func (b *Backend) Close() error {
 	b.closed.Do(func() {
 		b.mu.Lock()
 		left := slices.Collect(maps.Values(b.storages))
+		var parted map[*Spec]destroyFunc // of a part: others go on, and their metrics
+		if b.parent != nil {
+			parted = maps.Clone(b.storages)
+		}
 		stopping := slices.Collect(maps.Values(b.stopping))
 		clear(b.storages)
 		b.mu.Unlock()
+		for s := range parted {
+			gone(s.Resource)
+		}
 		for _, destroy := range left {
 			stopping = append(stopping, destroy())
 		}
 		for _, stopped := range stopping {
 			<-stopped
 		}
-		metrics.SetStorageMonitorGetter(func() ([]metrics.Monitor, error) { return nil, nil })
+		if b.parent != nil {
+			return
+		}
 		closed(b)
 		b.stop()
 		b.links.close()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -23,6 +24,8 @@ type barrier struct {
 	mu      sync.Mutex
 	next    *revisionRead // has not begun; requests join it
 	current *revisionRead // the last one that has begun
+
+	newest atomic.Uint64 // the highest revision that has been read
 }
 
 // revisionRead is one read of etcd's revision.
@@ -81,6 +84,8 @@ func (b *barrier) read(r, before *revisionRead, of *Backend, resource schema.Gro
 		r.err = explainRead(fmt.Errorf("reading the revision of etcd: %w", err))
 	default:
 		r.revision = uint64(answer.Header.Revision)
+		for newest := b.newest.Load(); r.revision > newest && !b.newest.CompareAndSwap(newest, r.revision); newest = b.newest.Load() {
+		}
 	}
 }
 
@@ -101,8 +106,10 @@ type progress struct {
 }
 
 // askProgress asks etcd how far the watch of the cache is, unless it was just asked, and
-// returns when to ask again. All requests that wait share this.
+// returns when to ask again. All requests that wait share this. A client may ask for a revision
+// that etcd has not reached, which must not pass for the highest one.
 func (f *feed) askProgress(revision uint64) (again time.Duration) {
+	revision = min(revision, f.backend.barrier.newest.Load())
 	p := &f.progress
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,7 +120,7 @@ func (f *feed) askProgress(revision uint64) (again time.Duration) {
 	case since < p.pause:
 		return p.pause - since
 	default:
-		p.pause = min(2*p.pause, progressMost)
+		p.pause = min(max(2*p.pause, progressPause), progressMost)
 	}
 	p.at = time.Now()
 	if !p.busy {

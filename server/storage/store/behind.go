@@ -73,7 +73,8 @@ func (l *limits) remove(r *bufferedWatch) {
 }
 
 // relieve drops what the watches keep that are furthest behind, until three
-// quarters of the limit are not exceeded.
+// quarters of the limit are not exceeded: those of the parts of etcd, which are tenants, that keep
+// more than their share. Others lose nothing.
 func (l *limits) relieve() {
 	if !l.mu.TryLock() {
 		return // another goroutine does it, or a watch begins or ends: the next report comes
@@ -83,22 +84,51 @@ func (l *limits) relieve() {
 		return
 	}
 	l.relieved = time.Now()
-	held, total := l.holders()
+	parts, total := l.parts()
 	if total <= l.total {
 		return
 	}
-	for _, h := range held {
+	share := shareOf(parts, l.total*3/4)
+	for _, p := range parts {
+		p.cut(share)
+	}
+}
+
+// A part is what the watchers of a part of etcd keep.
+type part struct {
+	holders []*holder // those first that keep most
+	total   int64
+}
+
+// cut drops what watches keep until no more than a share is left.
+func (p *part) cut(share int64) {
+	for _, h := range p.holders {
 		for i, r := range h.watches {
-			if total <= l.total*3/4 {
+			if p.total <= share {
 				return
 			}
 			if !r.cutting {
 				r.cutting = true
 				close(r.cut)
 			}
-			total -= h.pinned(i) - h.pinned(i+1)
+			p.total -= h.pinned(i) - h.pinned(i+1)
 		}
 	}
+}
+
+// shareOf is the most that each part may keep if all together keep no more than a limit. What some leave,
+// the others have.
+func shareOf(parts []*part, limit int64) int64 {
+	sorted := slices.SortedFunc(slices.Values(parts), func(a, b *part) int { return cmp.Compare(a.total, b.total) })
+	share := limit
+	for i, p := range sorted {
+		share = limit / int64(len(sorted)-i)
+		if p.total > share {
+			break
+		}
+		limit -= p.total
+	}
+	return share
 }
 
 // A holder is what keeps the same events: the watchers of one cache, or a single
@@ -112,10 +142,9 @@ type holder struct {
 // pinned estimates what the watches from the i-th on keep alive, from above.
 func (h *holder) pinned(i int) int64 { return min(h.sums[i], h.spans[i]) }
 
-// holders returns who keeps events, those first that keep most, and what all of
-// them keep. The caller holds the lock.
-func (l *limits) holders() (all []*holder, total int64) {
-	byCache := map[*shared]*holder{}
+// parts returns who keeps events, and what all of them keep. The caller holds the lock.
+func (l *limits) parts() (all []*part, total int64) {
+	byCache, byPart := map[*shared]*holder{}, map[*Backend]*part{}
 	for r := range l.watches {
 		if r.bytes.Load() == 0 {
 			continue
@@ -124,30 +153,44 @@ func (l *limits) holders() (all []*holder, total int64) {
 		if h == nil || r.shared == nil {
 			h = &holder{}
 			byCache[r.shared] = h
-			all = append(all, h)
+			p := byPart[r.of]
+			if p == nil {
+				p = &part{}
+				byPart[r.of] = p
+				all = append(all, p)
+			}
+			p.holders = append(p.holders, h)
 		}
 		h.watches = append(h.watches, r)
 	}
-	for _, h := range all {
-		type measured struct {
-			*bufferedWatch
-			bytes int64
+	for _, p := range all {
+		for _, h := range p.holders {
+			h.measure()
+			p.total += h.pinned(0)
 		}
-		sorted := make([]measured, len(h.watches))
-		for i, r := range h.watches {
-			sorted[i] = measured{r, r.bytes.Load()} // once: it changes
-		}
-		slices.SortFunc(sorted, func(a, b measured) int { return cmp.Compare(b.bytes, a.bytes) })
-		h.sums, h.spans = make([]int64, len(sorted)+1), make([]int64, len(sorted)+1)
-		for i := len(sorted) - 1; i >= 0; i-- {
-			h.watches[i] = sorted[i].bufferedWatch
-			h.sums[i] = h.sums[i+1] + sorted[i].bytes
-			h.spans[i] = max(h.spans[i+1], sorted[i].span())
-		}
-		total += h.pinned(0)
+		slices.SortFunc(p.holders, func(a, b *holder) int { return cmp.Compare(b.pinned(0), a.pinned(0)) })
+		total += p.total
 	}
-	slices.SortFunc(all, func(a, b *holder) int { return cmp.Compare(b.pinned(0), a.pinned(0)) })
 	return all, total
+}
+
+// measure sorts the watches and sums up what they keep.
+func (h *holder) measure() {
+	type measured struct {
+		*bufferedWatch
+		bytes int64
+	}
+	sorted := make([]measured, len(h.watches))
+	for i, r := range h.watches {
+		sorted[i] = measured{r, r.bytes.Load()} // once: it changes
+	}
+	slices.SortFunc(sorted, func(a, b measured) int { return cmp.Compare(b.bytes, a.bytes) })
+	h.sums, h.spans = make([]int64, len(sorted)+1), make([]int64, len(sorted)+1)
+	for i := len(sorted) - 1; i >= 0; i-- {
+		h.watches[i] = sorted[i].bufferedWatch
+		h.sums[i] = h.sums[i+1] + sorted[i].bytes
+		h.spans[i] = max(h.spans[i+1], sorted[i].span())
+	}
 }
 
 // lag says how far watchers are behind.
@@ -160,7 +203,7 @@ type lag struct {
 func (l *limits) lag() (sum lag) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, sum.bytes = l.holders()
+	_, sum.bytes = l.parts()
 	for r := range l.watches {
 		events := r.events.Load()
 		sum.events += events

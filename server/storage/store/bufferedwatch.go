@@ -44,6 +44,7 @@ type bufferedWatch struct {
 	cut    chan struct{} // closed, by limits, to drop what is kept
 	limits *limits
 	shared *shared // with the watchers of the same cache; nil if there are none
+	of     *Backend
 	// live reports whether an event is later than the beginning of the watch.
 	live func(watch.Event) bool
 	// current is that of Spec; nil if events are never held back.
@@ -69,6 +70,7 @@ type bufferedWatch struct {
 // source says what a bufferedWatch takes its events from.
 type source struct {
 	shared  *shared
+	of      *Backend
 	live    func(watch.Event) bool
 	current func() bool
 	ended   <-chan struct{}
@@ -80,7 +82,7 @@ type source struct {
 func (l *limits) buffered(w watch.Interface, from source) watch.Interface {
 	r := &bufferedWatch{
 		inner: w, out: make(chan watch.Event, handedEvents), done: make(chan struct{}), cut: make(chan struct{}),
-		limits: l, shared: from.shared, live: from.live, current: from.current, ended: from.ended, seen: from.seen, deliver: from.deliver,
+		limits: l, shared: from.shared, of: from.of, live: from.live, current: from.current, ended: from.ended, seen: from.seen, deliver: from.deliver,
 	}
 	r.stop = sync.OnceFunc(func() {
 		close(r.done)

@@ -87,6 +87,72 @@ func TestQueueForgetsWhatIsTaken(t *testing.T) {
 	}
 }
 
+// Over the limit of all watches, a tenant whose many watches each keep little loses some of them, and another one
+// with a watch that keeps more than each of these loses nothing.
+func TestRelieveIsFairBetweenTenants(t *testing.T) {
+	l := newLimits(64<<20, 10<<20)
+	one, many := &Backend{}, &Backend{}
+	fair := watch.NewRaceFreeFake()
+	victim := l.buffered(fair, source{of: one, live: always})
+	for range 3 {
+		fair.Modify(&sized{size: 1 << 20})
+	}
+	var flood []*bufferedWatch
+	for range 40 {
+		inner := watch.NewRaceFreeFake()
+		flood = append(flood, l.buffered(inner, source{of: many, live: always}).(*bufferedWatch))
+		for range 4 { // one is handed over
+			inner.Modify(&sized{size: 100 << 10})
+		}
+		time.Sleep(relieveEvery / 20)
+	}
+	inner := watch.NewRaceFreeFake()
+	flood = append(flood, l.buffered(inner, source{of: many, live: always}).(*bufferedWatch))
+	cut := func() (n int) {
+		for _, w := range flood {
+			select {
+			case <-w.done:
+				n++
+			default:
+			}
+		}
+		return n
+	}
+	for deadline := time.Now().Add(time.Minute); cut() == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no watch of the tenant with many is cut")
+		}
+		inner.Modify(&sized{size: 100 << 10})
+	}
+	select {
+	case <-victim.(*bufferedWatch).done:
+		t.Error("the watch of the other tenant is cut")
+	default:
+	}
+	for _, w := range flood {
+		w.Stop()
+	}
+	victim.Stop()
+}
+
+// TestShare: what some parts leave of a limit, the others have.
+func TestShare(t *testing.T) {
+	for _, test := range []struct {
+		totals []int64
+		share  int64
+	}{
+		{[]int64{200}, 100}, {[]int64{200, 10}, 90}, {[]int64{10, 200, 80}, 45}, {[]int64{60, 60, 60, 60}, 25}, {[]int64{1, 2, 3, 500}, 94},
+	} {
+		var parts []*part
+		for _, total := range test.totals {
+			parts = append(parts, &part{total: total})
+		}
+		if share := shareOf(parts, 100); share != test.share {
+			t.Errorf("of %v each may keep %d, not %d", test.totals, share, test.share)
+		}
+	}
+}
+
 // sized is an object that tells its size.
 type sized struct {
 	metav1.Status

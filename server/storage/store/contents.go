@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/espalier-dev/espalier/server/storage/ordered"
@@ -34,11 +35,33 @@ type contents struct {
 // object takes about 40 bytes.
 type index struct {
 	Index
-	tree *ordered.Tree[indexed]
+	tree    *ordered.Tree[indexed]
+	compare func(a, b indexed) int
 }
 
-// Index names a label or a selectable field. One of them is empty.
-type Index struct{ Label, Field string }
+// Index names a label or a selectable field. One of them is empty. A field that ends with [] is an array:
+// AttrFunc has an ItemField for each of its values.
+type Index struct {
+	Label, Field string
+	Integer      bool // the values of the field are whole numbers, in their order
+}
+
+// Array returns the name of the field if that is an array.
+func (i Index) Array() (name string, ok bool) { return strings.CutSuffix(i.Field, "[]") }
+
+// ItemField returns the field of objects that have a value in an array. It is ItemValue.
+func ItemField(array, value string) string { return array + "[" + value + "]" }
+
+// ItemValue is what objects have in an ItemField. Others lack the field.
+const ItemValue = "true"
+
+// itemOf returns the value that an ItemField of an array is about.
+func itemOf(array, field string) (value string, ok bool) {
+	if len(field) < len(array)+2 || field[:len(array)] != array || field[len(array)] != '[' || field[len(field)-1] != ']' {
+		return "", false
+	}
+	return field[len(array)+1 : len(field)-1], true
+}
 
 // String is what metrics call the index, as in k8s.io/apiserver.
 func (i Index) String() string {
@@ -61,7 +84,11 @@ func byValue(a, b indexed) int {
 func newContents(indexes []Index) *contents {
 	c := &contents{tree: ordered.New(byKey)}
 	for _, i := range indexes {
-		c.indexes = append(c.indexes, index{i, ordered.New(byValue)})
+		compare := byValue
+		if i.Integer {
+			compare = byNumber
+		}
+		c.indexes = append(c.indexes, index{i, ordered.New(compare), compare})
 	}
 	return c
 }
@@ -70,28 +97,76 @@ func newContents(indexes []Index) *contents {
 func (c *contents) snapshot() contents {
 	s := contents{tree: c.tree.Snapshot()}
 	for _, i := range c.indexes {
-		s.indexes = append(s.indexes, index{i.Index, i.tree.Snapshot()})
+		s.indexes = append(s.indexes, index{i.Index, i.tree.Snapshot(), i.compare})
 	}
 	return s
 }
 
-// value returns what an index has of an object.
-func (i *index) value(e *entry) (value string, has bool) {
-	if i.Label != "" {
-		value, has = e.labels[i.Label]
-	} else {
-		value, has = e.fields[i.Field]
+// slotBytes and indexSlotBytes are what a value or a child takes in a node of a tree.
+const slotBytes, indexSlotBytes = 8, 24
+
+// copied returns how many bytes of the trees have been copied because snapshots share them.
+func (c *contents) copied() int64 {
+	bytes := slotBytes * c.tree.Copied()
+	for _, i := range c.indexes {
+		bytes += indexSlotBytes * i.tree.Copied()
 	}
-	return value, has
+	return int64(bytes)
+}
+
+// values gives what an index has of an object. To selectors, a field that an object lacks is empty,
+// and a label that it lacks is not.
+func (i *index) values(e *entry) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		array, ok := i.Array()
+		switch {
+		case i.Label != "":
+			if value, ok := e.labels[i.Label]; ok {
+				yield(value)
+			}
+		case !ok:
+			yield(e.fields[i.Field])
+		default:
+			for field := range e.fields {
+				if value, ok := itemOf(array, field); ok && !yield(value) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// has reports whether a value is one of an object's.
+func (i *index) has(e *entry, value string) bool {
+	if i.Label != "" {
+		is, ok := e.labels[i.Label]
+		return ok && is == value
+	}
+	if array, ok := i.Array(); ok {
+		return e.fields[ItemField(array, value)] == ItemValue
+	}
+	return e.fields[i.Field] == value
 }
 
 // wanted returns the one value that a predicate selects, if the index can find that.
 func (i *index) wanted(p *storage.SelectionPredicate) (value string, ok bool) {
-	switch {
-	case i.Label != "" && p.Label != nil:
+	if i.Label != "" {
+		if p.Label == nil {
+			return "", false
+		}
 		return p.Label.RequiresExactMatch(i.Label)
-	case i.Field != "" && p.Field != nil:
+	}
+	if p.Field == nil {
+		return "", false
+	}
+	array, ok := i.Array()
+	if !ok {
 		return p.Field.RequiresExactMatch(i.Field)
+	}
+	for _, term := range p.Field.Requirements() {
+		if value, ok := itemOf(array, term.Field); ok && term.Value == ItemValue && (term.Operator == selection.Equals || term.Operator == selection.DoubleEquals) {
+			return value, true
+		}
 	}
 	return "", false
 }
@@ -101,13 +176,14 @@ func (c *contents) set(e *entry) (before *entry, replaced bool) {
 	before, replaced = c.tree.Set(e)
 	for n := range c.indexes {
 		i := &c.indexes[n]
-		value, has := i.value(e)
 		if replaced {
-			if old, had := i.value(before); had && (!has || old != value) {
-				i.tree.Delete(indexed{old, before})
+			for old := range i.values(before) {
+				if !i.has(e, old) {
+					i.tree.Delete(indexed{old, before})
+				}
 			}
 		}
-		if has {
+		for value := range i.values(e) {
 			i.tree.Set(indexed{value, e})
 		}
 	}
@@ -122,7 +198,7 @@ func (c *contents) delete(like *entry) (before *entry, deleted bool) {
 	}
 	for n := range c.indexes {
 		i := &c.indexes[n]
-		if value, has := i.value(before); has {
+		for value := range i.values(before) {
 			i.tree.Delete(indexed{value, before})
 		}
 	}
@@ -154,7 +230,7 @@ func (c *contents) candidates(begin, end string, p *storage.SelectionPredicate) 
 	if best == nil {
 		return takeWhile(c.tree.From(&entry{key: begin}), func(e *entry) (*entry, bool) { return e, e.key < end }), ""
 	}
-	return takeWhile(best.tree.From(from), func(i indexed) (*entry, bool) { return i.entry, byValue(i, to) < 0 }), best.String()
+	return takeWhile(best.tree.From(from), func(i indexed) (*entry, bool) { return i.entry, best.compare(i, to) < 0 }), best.String()
 }
 
 // takeWhile turns values into entries, until there is one that does not belong to them.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 )
 
-var testIndexes = []Index{{Label: "team"}, {Field: "spec.to"}}
+var testIndexes = []Index{{Label: "team"}, {Field: "spec.to"}, {Field: "spec.tags[]"}}
 
 // TestIndexes changes contents at random, and compares what the indexes find with what a visit of all
 // objects finds.
@@ -31,6 +31,9 @@ func TestIndexes(t *testing.T) {
 		}
 		return p
 	}
+	tagged := func(value string) *storage.SelectionPredicate {
+		return &storage.SelectionPredicate{Label: labels.Everything(), Field: fields.OneTermEqualSelector(ItemField("spec.tags", value), ItemValue)}
+	}
 	for step := range 6000 {
 		e := &entry{key: fmt.Sprintf("/g/r/n%d/o%d", random.IntN(3), random.IntN(100)), fields: fields.Set{"spec.to": fmt.Sprint(random.IntN(4))}}
 		switch random.IntN(4) {
@@ -44,6 +47,9 @@ func TestIndexes(t *testing.T) {
 		if random.IntN(8) == 0 {
 			e.fields["spec.to"] = ""
 		}
+		for range random.IntN(4) {
+			e.fields[ItemField("spec.tags", fmt.Sprintf("t%d]", random.IntN(5)))] = ItemValue
+		}
 		c.set(e)
 		if step%20 != 0 {
 			continue
@@ -51,7 +57,7 @@ func TestIndexes(t *testing.T) {
 		begin := fmt.Sprintf("/g/r/n%d/o%d", random.IntN(3), random.IntN(100))
 		end := []string{"/g/r0", "/g/r/n10", "/g/r/n2/o5"}[random.IntN(3)]
 		for _, p := range []*storage.SelectionPredicate{
-			selecting("t1", "-"), selecting("", "2"), selecting("t2", "3"), selecting("none", "1"), selecting("", ""), selecting("", "-"),
+			selecting("t1", "-"), selecting("", "2"), selecting("t2", "3"), selecting("none", "1"), selecting("", ""), selecting("", "-"), tagged("t1]"), tagged("t"), tagged(""),
 		} {
 			var want []*entry
 			for e := range c.tree.From(&entry{key: begin}) {
@@ -137,4 +143,32 @@ func TestMemoryOfAnObject(t *testing.T) {
 	}
 	runtime.KeepAlive(c)
 	runtime.KeepAlive(keys)
+}
+
+// TestMemoryOfArrays: what an object takes for each value of an array that is indexed, in the index and in
+// the fields that selectors are matched with.
+func TestMemoryOfArrays(t *testing.T) {
+	const n, items = 20_000, 8
+	fill := func(indexed int) (*contents, float64) {
+		before := live()
+		c := newContents([]Index{{Field: "spec.tags[]"}})
+		for i := range n {
+			e := &entry{key: fmt.Sprintf("/example.com/gadgets/ns/object-%09d", i), fields: make(fields.Set, 2)}
+			e.fields["metadata.name"], e.fields["metadata.namespace"] = "n", "ns"
+			for k := range indexed {
+				e.fields[ItemField("spec.tags", fmt.Sprintf("tag-%04d", (i*7+k*131)%1000))] = ItemValue
+			}
+			c.set(e)
+		}
+		return c, float64(live() - before)
+	}
+	without, least := fill(0)
+	with, all := fill(items)
+	each := (all - least) / n / items
+	t.Logf("%.1f bytes for a value", each)
+	if each > 100 {
+		t.Errorf("a value of an array takes %.1f bytes", each)
+	}
+	runtime.KeepAlive(without)
+	runtime.KeepAlive(with)
 }

@@ -6,6 +6,7 @@
 // watch or list often enough to make a watch cache worth its memory:
 //
 //	GetList ────────────────▶ onDemandCacher ──▶ lister ┐
+//	Watch of an index ──────▶ onDemandCacher ──▶ lister ┤
 //	Watch, Get ─────────────▶ onDemandCacher ──▶ cacher ┴ (while in use) ─┐
 //	Create, Update, Delete ─▶ onDemandCacher ─────────────────────────────┴▶ converting ──▶ etcd3 ──▶ pagingKV ──▶ etcd
 //	                                                                (if versions differ)

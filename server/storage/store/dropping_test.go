@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
 	cacher "k8s.io/apiserver/pkg/storage/cacher/metrics"
 	etcd3 "k8s.io/apiserver/pkg/storage/etcd3/metrics"
@@ -88,5 +89,22 @@ func TestSeriesOfGoneResources(t *testing.T) {
 	}
 	if n := seriesOf(t, "again"); n == 0 {
 		t.Error("no series of a resource that is in use again")
+	}
+}
+
+// The series of what a part of etcd has do not outlive the part.
+func TestSeriesOfClosedParts(t *testing.T) {
+	b := &Backend{parent: &Backend{}, storages: map[*Spec]destroyFunc{}, stopping: map[*Spec]<-chan struct{}{}}
+	resource := schema.GroupResource{Group: "parts.example.com", Resource: "things"}
+	stopped := make(chan struct{})
+	close(stopped)
+	b.keep(&Spec{Resource: resource}, func() <-chan struct{} { return stopped })
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	goneResources.Lock()
+	defer goneResources.Unlock()
+	if !goneResources.names[resource] {
+		t.Error("the series of a resource of a closed part stay")
 	}
 }

@@ -71,7 +71,7 @@ func (e *explained) written(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		e.space.note(false)
-	case isFull(err):
+	case Full(err):
 		e.space.note(true)
 		if !isDoubtful(err) {
 			return &etcdError{outOfSpace, err}
@@ -100,8 +100,8 @@ func (s *space) note(full bool) {
 // OutOfSpace reports whether etcd refuses writes because it is full.
 func (b *Backend) OutOfSpace() bool { return b.space.full.Load() }
 
-// isFull reports whether etcd has refused to write because it is full.
-func isFull(err error) bool {
+// Full reports whether etcd has refused to write because it is full.
+func Full(err error) bool {
 	return errors.Is(err, rpctypes.ErrNoSpace) || status.Code(err) == codes.ResourceExhausted && status.Convert(err).Message() == rpctypes.ErrorDesc(rpctypes.ErrGRPCNoSpace)
 }
 
@@ -199,6 +199,8 @@ func ofEtcd(err error) (text string, ok bool) {
 		return "", false
 	case isTimeout(err):
 		return "etcd did not answer in the time of the request", true
+	case errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled:
+		return "the request ended before etcd had answered", true
 	case errors.As(err, &unanswered):
 		return words(unanswered.cause), true
 	case errors.As(err, &etcd), fromGRPC(err):

@@ -83,7 +83,7 @@ func TestErrorsOfReads(t *testing.T) {
 	}{
 		{rpctypes.ErrTooManyRequests, http.StatusServiceUnavailable, "reading from etcd failed: etcdserver: too many requests"},
 		{status.Error(codes.Unavailable, "no connection"), http.StatusServiceUnavailable, "reading from etcd failed: no connection"},
-		{context.Canceled, http.StatusServiceUnavailable, "reading from etcd failed: context canceled"},
+		{context.Canceled, http.StatusServiceUnavailable, "reading from etcd failed: the request ended before etcd had answered"},
 		{&unansweredError{cause: status.Error(codes.Unavailable, "gone")}, http.StatusServiceUnavailable, "reading from etcd failed: gone"},
 		{context.DeadlineExceeded, http.StatusGatewayTimeout, "reading from etcd failed: etcd did not answer in the time of the request"},
 		{status.Error(codes.DeadlineExceeded, "late"), http.StatusGatewayTimeout, "reading from etcd failed: etcd did not answer in the time of the request"},

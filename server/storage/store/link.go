@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -81,6 +82,7 @@ type link struct {
 
 	// Under the mutex of links.
 	state
+	status *pb.StatusResponse // the last; nil if there is none
 	conns  map[*linkConn]struct{}
 	dials  map[*dialing]struct{}
 	logged condition

@@ -212,6 +212,7 @@ func (p *probing) finished(a *attempt) {
 		p.inARow = 1
 	}
 	if s := a.status; s != nil {
+		p.status = s
 		p.follow(s.Leader, a.began)
 		p.versions.note(p.endpoint, s.Version)
 		p.elections.leads(s.RaftTerm, s.Leader)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -35,10 +36,13 @@ type lister struct {
 	contents *contents     // nil until it is filled
 	revision uint64        // up to which the contents have all changes
 	changed  uint64        // the revision of the last change: the contents are those of all revisions since
+	changes  uint64        // how many there have been
 	stream   int           // numbers the watches that feed it; only the last one does
 	advanced chan struct{} // closed when the revision is another; nil if no request waits
 	pins     []*pin
-	replaced int64 // bytes of the objects that were replaced or deleted
+	replaced int64 // bytes of objects, and of nodes of the trees, that only pins may have
+
+	audience audience
 
 	filling *filling
 	last    *entry // whose key the cacher has asked for
@@ -58,6 +62,7 @@ type view struct {
 	contents
 	revision uint64 // that the list has
 	changed  uint64 // of the last change before
+	changes  uint64 // those of the lister
 }
 
 // A pin keeps a view for the pages that follow.
@@ -72,8 +77,9 @@ const (
 	// maxPins is how many states of the past a lister keeps. They share all objects that
 	// are the same.
 	maxPins = 64
-	// pinnedBytes is how many bytes of objects may be replaced since a state was pinned: it
-	// keeps at most that much alive. Pages that follow are read from etcd.
+	// pinnedBytes is how many bytes of objects may be replaced since a state was pinned, and of
+	// nodes of the trees be copied: it keeps at most that much alive. Pages that follow are read
+	// from etcd.
 	pinnedBytes = 64 << 20
 	// pinnedTime is how long a state is kept for the next page. etcd has forgotten it by
 	// then, unless the server runs with another --etcd-compaction-interval.
@@ -84,7 +90,7 @@ const (
 const openEnd = ^uint64(0)
 
 func newLister(spec *Spec, versioner storage.Versioner) *lister {
-	return &lister{spec: spec, versioner: versioner}
+	return &lister{spec: spec, versioner: versioner, audience: newAudience(spec.Indexes)}
 }
 
 // fill is called with each page of the list that fills the cacher.
@@ -119,7 +125,9 @@ func (l *lister) publish() {
 		return
 	}
 	l.contents, l.changed, l.pins, l.filling, l.last = f.contents, f.revision, nil, nil, nil
+	l.changes++
 	l.stream++
+	l.audience.begin(f.revision)
 	l.advance(f.revision)
 }
 
@@ -185,9 +193,15 @@ func (l *lister) watched(from string) int {
 	defer l.mu.Unlock()
 	l.stream++
 	if revision, err := l.versioner.ParseResourceVersion(from); err != nil || revision > l.revision {
-		l.contents = nil
+		l.drop()
 	}
 	return l.stream
+}
+
+// drop forgets the contents until they are filled again.
+func (l *lister) drop() {
+	l.contents = nil
+	l.audience.begin(openEnd)
 }
 
 // apply changes the contents as an event of a watch says. A watch that has begun again may
@@ -214,8 +228,8 @@ func (l *lister) apply(stream int, event watch.Event) {
 	defer l.mu.Unlock()
 	switch {
 	case stream != l.stream || l.contents == nil:
-	case err != nil: // the cacher fails, too, and is filled again
-		l.contents = nil
+	case err != nil: // the cacher leaves the object out: lists in pages are left to etcd
+		l.drop()
 	case revision < l.revision:
 	case event.Type == watch.Bookmark:
 		l.advance(revision)
@@ -227,6 +241,7 @@ func (l *lister) apply(stream int, event watch.Event) {
 // change changes one object. The caller holds the lock.
 func (l *lister) change(e *entry, deleted bool, revision uint64) {
 	l.settle(revision)
+	copied := l.contents.copied()
 	var before *entry
 	var had bool
 	if deleted {
@@ -234,13 +249,33 @@ func (l *lister) change(e *entry, deleted bool, revision uint64) {
 	} else {
 		before, had = l.contents.set(e)
 	}
-	if had && len(l.pins) > 0 {
-		var size sizer
-		l.replaced += size.of(before.object)
+	if len(l.pins) > 0 {
+		l.replaced += l.contents.copied() - copied
+		if had {
+			var size sizer
+			l.replaced += size.of(before.object)
+		}
 		l.unpin(time.Now())
 	}
+	l.tell(before, e, deleted, revision)
 	l.changed = revision
+	l.changes++
 	l.advance(revision)
+}
+
+// tell tells the followers of a change, unless it has been applied before.
+func (l *lister) tell(before, after *entry, deleted bool, revision uint64) {
+	if before != nil && !deleted {
+		if was, err := l.versioner.ObjectResourceVersion(before.object); err == nil && was == revision {
+			return
+		}
+	}
+	if deleted {
+		after = nil
+	}
+	if before != nil || after != nil {
+		l.audience.add(l.contents.indexes, change{before: before, after: after, revision: revision})
+	}
 }
 
 // settle ends the time of a pinned state that is the newest: there is a change.
@@ -267,7 +302,8 @@ func (l *lister) unpin(now time.Time) {
 			kept = append(kept, p)
 		}
 	}
-	if over := len(kept) - maxPins; over > 0 { // the oldest come first
+	if over := len(kept) - maxPins; over > 0 {
+		slices.SortStableFunc(kept, func(a, b *pin) int { return a.used.Compare(b.used) })
 		kept = append(kept[:0], kept[over:]...)
 	}
 	clear(l.pins[len(kept):])
@@ -293,8 +329,12 @@ func (l *lister) keep(v *view) {
 		}
 	}
 	p := &pin{view: *v, until: v.revision, replaced: l.replaced, used: now}
-	if l.contents != nil && l.changed == v.changed {
+	switch {
+	case l.contents == nil:
+	case l.changes == v.changes:
 		p.until = openEnd
+	case l.changed == v.changed:
+		return // it lacks some of the changes of its revision
 	}
 	l.pins = append(l.pins, p)
 	l.unpin(now)
@@ -302,7 +342,7 @@ func (l *lister) keep(v *view) {
 
 // current returns what there is now. The caller holds the lock.
 func (l *lister) current() *view {
-	return &view{contents: l.contents.snapshot(), revision: l.revision, changed: l.changed}
+	return &view{contents: l.contents.snapshot(), revision: l.revision, changed: l.changed, changes: l.changes}
 }
 
 // past returns what there was at a revision that is not in the future, nil if that is
@@ -318,7 +358,7 @@ func (l *lister) past(revision uint64) *view {
 	for _, p := range l.pins {
 		if p.changed <= revision && revision <= p.until {
 			p.used = time.Now()
-			return &view{contents: p.contents, revision: revision, changed: p.changed}
+			return &view{contents: p.contents, revision: revision, changed: p.changed, changes: p.changes}
 		}
 	}
 	return nil

@@ -39,6 +39,9 @@ var errNotListed = errors.New("the watch cache does not have the state that is a
 // list serves a list from the cache. What the lister cannot serve, the cacher or etcd does,
 // with the same answer.
 func (l *onDemandCacher) list(ctx context.Context, a *active, key string, opts storage.ListOptions, list runtime.Object) error {
+	if s := sortOf(ctx); s != nil {
+		return l.sorted(ctx, a, key, s, opts, list)
+	}
 	if !l.listable(a, opts) {
 		return a.GetList(ctx, key, opts, list)
 	}
@@ -47,7 +50,7 @@ func (l *onDemandCacher) list(ctx context.Context, a *active, key string, opts s
 	err := l.fromLister(ctx, a, key, opts, list)
 	if errors.Is(err, errNotListed) {
 		span.AddEvent("Left to the cacher or to etcd")
-		if opts.Predicate.Limit > 0 {
+		if opts.Predicate.Limit > 0 || l.isDestroyed() {
 			return l.direct.GetList(ctx, key, opts, list) // at the cost of the page
 		}
 		return a.GetList(ctx, key, opts, list)
@@ -67,6 +70,12 @@ func (l *onDemandCacher) listable(a *active, opts storage.ListOptions) bool {
 	}
 	sharded := opts.Predicate.ShardSelector != nil && !opts.Predicate.ShardSelector.Empty()
 	return !sharded && a.lister.filled()
+}
+
+func (l *onDemandCacher) isDestroyed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.destroyed
 }
 
 func (l *lister) filled() bool {
@@ -105,7 +114,7 @@ func (l *onDemandCacher) fromLister(ctx context.Context, a *active, key string, 
 		if err != nil {
 			return err
 		}
-		return l.answer(a, v, key, prefix, begin, opts, list)
+		return l.answer(a, v, prefix, begin, opts, list)
 	case consistent:
 		return l.consistent(ctx, a, key, prefix, begin, opts, list)
 	}
@@ -113,7 +122,7 @@ func (l *onDemandCacher) fromLister(ctx context.Context, a *active, key string, 
 	if err != nil {
 		return err
 	}
-	return l.answer(a, v, key, prefix, begin, opts, list)
+	return l.answer(a, v, prefix, begin, opts, list)
 }
 
 // exact returns the state of a revision.
@@ -141,7 +150,7 @@ func (l *onDemandCacher) consistent(ctx context.Context, a *active, key, prefix,
 	v, err := a.lister.fresh(ctx, a.feed, revision)
 	switch {
 	case err == nil:
-		err = l.answer(a, v, key, prefix, begin, opts, list)
+		err = l.answer(a, v, prefix, begin, opts, list)
 	case storage.IsTooLargeResourceVersion(err) && utilfeature.DefaultFeatureGate.Enabled(features.ConsistentListFromCacheSkipTimeoutFallback):
 		fallback = "skipped"
 		err = apierrors.NewTooManyRequests(err.Error(), freshRetry)
@@ -188,6 +197,8 @@ func (l *lister) fresh(ctx context.Context, f *feed, revision uint64) (*view, er
 		select {
 		case <-advanced:
 		case <-time.After(min(left, f.askProgress(revision))):
+		case <-f.gone:
+			return nil, errNotListed // nothing more comes
 		case <-ctx.Done():
 			return nil, explainRead(ctx.Err())
 		}
@@ -195,7 +206,7 @@ func (l *lister) fresh(ctx context.Context, f *feed, revision uint64) (*view, er
 }
 
 // answer makes the list of a state.
-func (l *onDemandCacher) answer(a *active, v *view, key, prefix, begin string, opts storage.ListOptions, list runtime.Object) error {
+func (l *onDemandCacher) answer(a *active, v *view, prefix, begin string, opts storage.ListOptions, list runtime.Object) error {
 	limit := opts.Predicate.Limit
 	if opts.ResourceVersion == "0" {
 		limit = 0 // as in k8s.io/apiserver: such a list has all objects
@@ -213,7 +224,7 @@ func (l *onDemandCacher) answer(a *active, v *view, key, prefix, begin string, o
 	if len(found) > 0 {
 		last = found[len(found)-1].key
 	}
-	next, remaining, err := storage.PrepareContinueToken(last, key, int64(v.revision), items, more, opts)
+	next, remaining, err := storage.PrepareContinueToken(last, prefix, int64(v.revision), items, more, opts)
 	if err != nil {
 		return err
 	}

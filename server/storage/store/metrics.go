@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	etcdmetrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 )
@@ -20,7 +21,8 @@ var watchesEnded = metrics.NewCounterVec(&metrics.CounterOpts{
 	StabilityLevel: metrics.ALPHA,
 }, []string{"reason"})
 
-// lagCollector finds out how far watchers are behind, and what cannot be read, when it is asked.
+// lagCollector finds out how far watchers are behind, what cannot be read, and how the members of etcd
+// are, when it is asked.
 type lagCollector struct{ metrics.BaseStableCollector }
 
 func lagDesc(name, help string) *metrics.Desc {
@@ -48,6 +50,9 @@ func (*lagCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	ch <- behindMaxEvents
 	ch <- unreadableObjects
 	ch <- unreadableOverflow
+	for _, d := range memberDescs {
+		ch <- d
+	}
 }
 
 // CollectWithStability implements metrics.StableCollector.
@@ -62,6 +67,7 @@ func (*lagCollector) CollectWithStability(ch chan<- metrics.Metric) {
 		ch <- metrics.NewLazyConstMetric(unreadableObjects, metrics.GaugeValue, float64(n), resource.Group, resource.Resource)
 	}
 	ch <- metrics.NewLazyConstMetric(unreadableOverflow, metrics.GaugeValue, overflow)
+	collectMembers(ch)
 }
 
 // unreadableCounts are those of all backends. overflow is 1 if one of them has more.
@@ -97,6 +103,7 @@ func opened(b *Backend) {
 		backends.open = map[*Backend]struct{}{}
 	}
 	backends.open[b] = struct{}{}
+	etcdmetrics.SetStorageMonitorGetter(monitors)
 }
 
 func closed(b *Backend) {
@@ -105,11 +112,29 @@ func closed(b *Backend) {
 	delete(backends.open, b)
 }
 
+// monitors report the size of etcd. The metric numbers etcds in the order of this list and waits
+// for each: backends that are opened and closed beside another one are not in it.
+func monitors() (all []etcdmetrics.Monitor, _ error) {
+	backends.Lock()
+	defer backends.Unlock()
+	for b := range backends.open {
+		if b.config.Beside == nil {
+			all = append(all, monitor{b})
+		}
+	}
+	return all, nil
+}
+
 // processLag is how far the watchers of all backends are behind.
 func processLag() (sum lag) {
 	backends.Lock()
 	defer backends.Unlock()
+	counted := map[*limits]bool{}
 	for b := range backends.open {
+		if counted[b.limits] {
+			continue // backends that are beside each other share it
+		}
+		counted[b.limits] = true
 		one := b.limits.lag()
 		sum.bytes += one.bytes
 		sum.events += one.events

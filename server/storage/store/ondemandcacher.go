@@ -125,7 +125,7 @@ func (l *onDemandCacher) create() (*active, error) {
 	failed, fail := context.WithCancel(context.Background())
 	f := &feed{
 		Interface: l.direct, backend: l.backend, spec: l.spec, lister: newLister(l.spec, l.direct.Versioner()),
-		fail: fail, stream: fmt.Sprint(l.backend.caches.Add(1)), window: l.backend.config.EventsHistoryWindow,
+		fail: fail, gone: l.ended, stream: fmt.Sprint(l.backend.caches.Add(1)), window: l.backend.config.EventsHistoryWindow,
 	}
 	c, err := cacher.NewCacherFromConfig(cacher.Config{
 		Storage:             f,
@@ -259,7 +259,7 @@ func (l *onDemandCacher) Watch(ctx context.Context, key string, opts storage.Lis
 		l.touch(a)
 		w, err := l.direct.Watch(ctx, key, opts)
 		if err == nil {
-			w = l.backend.limits.buffered(w, source{live: always, current: l.spec.Current, ended: l.ended, deliver: l.spec.delivery(ctx)})
+			w = l.backend.limits.buffered(w, source{of: l.backend, live: always, current: l.spec.Current, ended: l.ended, deliver: l.spec.delivery(ctx)})
 		}
 		return counted(ctx, w, err, l.bypassed)
 	}
@@ -268,10 +268,15 @@ func (l *onDemandCacher) Watch(ctx context.Context, key string, opts storage.Lis
 		return nil, err
 	}
 	from := source{
-		shared: &a.feed.shared, live: later(l.direct.Versioner(), a.feed.shared.latest.Load()),
+		shared: &a.feed.shared, of: l.backend, live: later(l.direct.Versioner(), a.feed.shared.latest.Load()),
 		current: l.spec.Current, ended: l.ended, deliver: l.spec.delivery(ctx),
 	}
-	w, err := a.Watch(ctx, key, opts)
+	var w watch.Interface
+	if of := l.valueWatch(ctx, a, key, opts); of != nil {
+		w = of
+	} else {
+		w, err = a.Watch(ctx, key, opts)
+	}
 	if err == nil {
 		l.warnOf(ctx, key, opts)
 		w = l.backend.limits.buffered(w, from)
@@ -340,7 +345,8 @@ func (w *usedWatch) Stop() {
 
 // GetList implements storage.Interface.
 func (l *onDemandCacher) GetList(ctx context.Context, key string, opts storage.ListOptions, list runtime.Object) error {
-	if !l.listWantsCache(opts) {
+	sorted := sortOf(ctx) != nil
+	if !sorted && !l.listWantsCache(opts) {
 		return l.direct.GetList(ctx, key, opts, list)
 	}
 	a, err := l.acquire()
@@ -350,7 +356,7 @@ func (l *onDemandCacher) GetList(ctx context.Context, key string, opts storage.L
 	defer l.touch(a)
 	a.await(ctx)
 	if err := l.refused(a); err != nil {
-		if opts.ResourceVersion == "" && opts.ResourceVersionMatch == "" {
+		if opts.ResourceVersion == "" && opts.ResourceVersionMatch == "" && !sorted {
 			return l.direct.GetList(ctx, key, opts, list)
 		}
 		return err
@@ -480,10 +486,11 @@ type feed struct {
 	backend  *Backend
 	spec     *Spec
 	lister   *lister
-	fail     func()        // is called when the cache cannot be filled
-	stream   string        // not shared with other caches
-	filledAt atomic.Uint64 // the revision that the cache begins with
-	window   time.Duration // how long the cache keeps events, if they are not large
+	fail     func()          // is called when the cache cannot be filled
+	gone     <-chan struct{} // closed when the storage is destroyed
+	stream   string          // not shared with other caches
+	filledAt atomic.Uint64   // the revision that the cache begins with
+	window   time.Duration   // how long the cache keeps events, if they are not large
 	shared   shared
 	progress progress
 	pause    atomic.Int64 // before it is filled again, as a Duration

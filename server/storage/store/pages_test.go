@@ -64,24 +64,32 @@ func (h *historian) at(revision int64) map[string]written {
 // write creates, changes or deletes an object at random.
 func (h *historian) write(ctx context.Context, st storage.Interface, random *rand.Rand) error {
 	namespace, name, value := shelves[random.IntN(len(shelves))], fmt.Sprintf("n%02d", random.IntN(60)), random.IntN(1000)
-	key, out := prefix+"/"+namespace+"/"+name, &object.Object{}
-	w := written{key: namespace + "/" + name, text: fmt.Sprint(namespace, "/", name, "=", value), value: value}
-	if random.IntN(3) == 0 {
-		err := st.Delete(ctx, key, out, nil, storage.ValidateAllObjectFunc, nil, storage.DeleteOptions{})
-		if storage.IsNotFound(err) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		w.text = ""
-	} else {
-		err := st.GuaranteedUpdate(ctx, key, out, true, nil, func(kruntime.Object, storage.ResponseMeta) (kruntime.Object, *uint64, error) {
-			return shelved(namespace, name, value), nil, nil
-		}, nil)
-		if err != nil {
-			return err
-		}
+	if random.IntN(3) != 0 {
+		return h.put(ctx, st, namespace, name, value)
 	}
+	out := &object.Object{}
+	err := st.Delete(ctx, prefix+"/"+namespace+"/"+name, out, nil, storage.ValidateAllObjectFunc, nil, storage.DeleteOptions{})
+	if storage.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return h.note(st, out, written{key: namespace + "/" + name, value: value})
+}
+
+// put creates or changes an object.
+func (h *historian) put(ctx context.Context, st storage.Interface, namespace, name string, value int) error {
+	out := &object.Object{}
+	err := st.GuaranteedUpdate(ctx, prefix+"/"+namespace+"/"+name, out, true, nil, func(kruntime.Object, storage.ResponseMeta) (kruntime.Object, *uint64, error) {
+		return shelved(namespace, name, value), nil, nil
+	}, nil)
+	if err != nil {
+		return err
+	}
+	return h.note(st, out, written{key: namespace + "/" + name, text: fmt.Sprint(namespace, "/", name, "=", value), value: value})
+}
+
+func (h *historian) note(st storage.Interface, out *object.Object, w written) error {
 	revision, err := st.Versioner().ObjectResourceVersion(out)
 	if err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/storage"
 	etcdfeature "k8s.io/apiserver/pkg/storage/feature"
+
+	"github.com/espalier-dev/espalier/server/storage/scan"
 )
 
 // A pagingKV reads pages of lists from etcd at the cost of the page. etcd goes through all
@@ -23,6 +25,7 @@ import (
 // So the number of objects that remain is known only if they are few. The API allows that.
 type pagingKV struct {
 	clientv3.KV
+	streams etcdfeature.FeatureSupportChecker // whether this etcd has streams; other backends of the process may have one that has none
 }
 
 const (
@@ -31,32 +34,34 @@ const (
 	// wholeLimit is the largest limit of a page for which the whole list is read first, without
 	// knowing whether it is longer: most lists are short, and that takes one request.
 	wholeLimit = 1000
+	// wholeBytes bounds what is read in vain, if the list is longer.
+	wholeBytes = 4 << 20
 	// uncounted is the count of a range that was not counted.
 	uncounted = math.MaxInt64
 )
 
 // paged reports whether a read is one of a page of a list.
-func paged(ctx context.Context, op clientv3.Op) bool {
+func (p pagingKV) paged(ctx context.Context, op clientv3.Op) bool {
 	_, listing := ctx.Value(listingKey{}).(*listing)
-	return listing && op.Limit() > 0 && len(op.RangeBytes()) > 0 && etcdfeature.DefaultFeatureSupportChecker.Supports(storage.RangeStream)
+	return listing && op.Limit() > 0 && len(op.RangeBytes()) > 0 && p.streams.Supports(storage.RangeStream)
 }
 
 // Get implements clientv3.KV.
 func (p pagingKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	op := clientv3.OpGet(key, opts...)
-	if !paged(ctx, op) {
+	if !p.paged(ctx, op) {
 		return p.KV.Get(ctx, key, opts...)
 	}
 	r := &pageReader{KV: p.KV, op: op}
 	answer := &clientv3.GetResponse{}
-	err := r.read(ctx, func(piece clientv3.RangeStreamResponse) bool {
+	err := r.read(ctx, func(piece clientv3.RangeStreamResponse) {
 		answer.Kvs = append(answer.Kvs, piece.Kvs...)
 		if piece.Header != nil {
 			answer.Header, answer.Count, answer.More = piece.Header, piece.Count, piece.More
 		}
-		return true
 	})
 	if status.Code(err) == codes.Unimplemented {
+		p.streams.MarkUnsupported(storage.RangeStream)
 		return p.KV.Get(ctx, key, opts...)
 	}
 	return answer, err
@@ -65,7 +70,7 @@ func (p pagingKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption
 // GetStream implements clientv3.KV.
 func (p pagingKV) GetStream(ctx context.Context, key string, opts ...clientv3.OpOption) (clientv3.GetStreamChan, error) {
 	op := clientv3.OpGet(key, opts...)
-	if !paged(ctx, op) {
+	if !p.paged(ctx, op) {
 		return p.KV.GetStream(ctx, key, opts...)
 	}
 	r := &pageReader{KV: p.KV, op: op}
@@ -73,7 +78,7 @@ func (p pagingKV) GetStream(ctx context.Context, key string, opts ...clientv3.Op
 		return piecesOf(r.pieces), err
 	}
 	pieces := make(chan clientv3.RangeStreamResponse, 1)
-	values, err := r.values(ctx)
+	values, err := r.GetStream(ctx, string(op.KeyBytes()), clientv3.WithRange(r.bound), clientv3.WithRev(r.revision))
 	if err != nil {
 		return nil, err
 	}
@@ -110,30 +115,23 @@ type pageReader struct {
 	after    int64 // how many keys come after the page; uncounted if that is not known
 }
 
-// read reads the page. visit gets its pieces, until it returns false.
-func (r *pageReader) read(ctx context.Context, visit func(clientv3.RangeStreamResponse) bool) error {
+// read reads the page. visit gets its pieces.
+func (r *pageReader) read(ctx context.Context, visit func(clientv3.RangeStreamResponse)) error {
 	whole, err := r.prepare(ctx)
 	if err != nil {
 		return err
 	}
 	if whole {
 		for _, piece := range r.pieces {
-			if !visit(piece) {
-				return nil
-			}
+			visit(piece)
 		}
 		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	values, err := r.values(ctx)
-	if err != nil {
-		return err
-	}
-	return each(values, cancel, func(piece clientv3.RangeStreamResponse) bool {
+	return r.stream(ctx, r.bound, func(piece clientv3.RangeStreamResponse) (bool, error) {
 		r.finish(piece)
-		return visit(piece)
-	})
+		visit(piece)
+		return true, nil
+	}, clientv3.WithRev(r.revision))
 }
 
 // prepare finds the bound of the page, or reads the whole range if that is no more.
@@ -145,26 +143,31 @@ func (r *pageReader) prepare(ctx context.Context) (whole bool, err error) {
 				return whole, err
 			}
 		}
-		answer, err := r.Get(ctx, string(r.op.KeyBytes()), clientv3.WithCountOnly())
-		if err != nil {
+		if r.revision, err = scan.Revision(ctx, r.KV, string(r.op.KeyBytes())); err != nil {
 			return false, err
 		}
-		r.revision = answer.Header.Revision
 	}
 	return false, r.keys(ctx)
 }
 
-// all reads the range at the newest revision, unless it is longer than a page.
+// all reads the range at the newest revision, unless it is longer than a page or has large values.
 func (r *pageReader) all(ctx context.Context) (whole bool, err error) {
-	read := int64(0)
+	read, size := int64(0), 0
 	whole = true
-	err = r.stream(ctx, string(r.op.RangeBytes()), func(piece clientv3.RangeStreamResponse) bool {
+	err = r.stream(ctx, string(r.op.RangeBytes()), func(piece clientv3.RangeStreamResponse) (bool, error) {
 		read += int64(len(piece.Kvs))
+		for _, value := range piece.Kvs {
+			size += len(value.Value)
+		}
 		r.pieces = append(r.pieces, piece)
-		whole = read <= r.op.Limit()
-		return whole
+		whole = read <= r.op.Limit() && (size <= wholeBytes || piece.Header != nil)
+		return whole, nil
 	})
-	return whole && err == nil, err
+	if !whole || err != nil {
+		r.pieces = nil
+		return false, err
+	}
+	return true, nil
 }
 
 // keys reads the keys of the page and some of those after it.
@@ -172,7 +175,7 @@ func (r *pageReader) keys(ctx context.Context) error {
 	limit := r.op.Limit()
 	r.bound, r.more, r.after = string(r.op.RangeBytes()), false, 0
 	read := int64(0)
-	return r.stream(ctx, r.bound, func(piece clientv3.RangeStreamResponse) bool {
+	return r.stream(ctx, r.bound, func(piece clientv3.RangeStreamResponse) (bool, error) {
 		if at := limit - read; !r.more && at < int64(len(piece.Kvs)) {
 			r.bound, r.more = string(piece.Kvs[at].Key), true
 		}
@@ -180,15 +183,10 @@ func (r *pageReader) keys(ctx context.Context) error {
 		r.after = max(read-limit, 0)
 		if r.after > countAhead {
 			r.after = uncounted
-			return false
+			return false, nil
 		}
-		return true
+		return true, nil
 	}, clientv3.WithKeysOnly(), clientv3.WithRev(r.revision))
-}
-
-// values begins the stream of the page's values.
-func (r *pageReader) values(ctx context.Context) (clientv3.GetStreamChan, error) {
-	return r.GetStream(ctx, string(r.op.KeyBytes()), clientv3.WithRange(r.bound), clientv3.WithRev(r.revision))
 }
 
 // finish makes the last piece say what comes after the page.
@@ -202,33 +200,9 @@ func (r *pageReader) finish(piece clientv3.RangeStreamResponse) {
 	}
 }
 
-// stream reads the range up to a key. visit gets its pieces, until it returns false.
-func (r *pageReader) stream(ctx context.Context, end string, visit func(clientv3.RangeStreamResponse) bool, opts ...clientv3.OpOption) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	pieces, err := r.GetStream(ctx, string(r.op.KeyBytes()), append(opts, clientv3.WithRange(end))...)
-	if err != nil {
-		return err
-	}
-	return each(pieces, cancel, visit)
-}
-
-// each visits the pieces of a stream until visit returns false, and then ends the stream.
-func each(pieces clientv3.GetStreamChan, end func(), visit func(clientv3.RangeStreamResponse) bool) error {
-	defer func() {
-		end()
-		for range pieces { // the client's goroutine blocks until its last piece is taken
-		}
-	}()
-	for piece := range pieces {
-		if err := piece.Err(); err != nil {
-			return err
-		}
-		if !visit(piece) {
-			return nil
-		}
-	}
-	return nil
+// stream reads the range up to a key, as scan.Stream does.
+func (r *pageReader) stream(ctx context.Context, end string, visit func(clientv3.RangeStreamResponse) (bool, error), opts ...clientv3.OpOption) error {
+	return scan.Stream(ctx, r.KV, string(r.op.KeyBytes()), end, visit, opts...)
 }
 
 // dropUncounted takes the number of remaining objects out of a list if it is not known.

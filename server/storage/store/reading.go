@@ -214,6 +214,12 @@ func (r *reading) split(key string) (namespace, name string, ok bool) {
 	if !ok || rest == "" || rest[0] != '/' {
 		return "", "", false
 	}
+	if r.spec.InTenants {
+		if _, rest, ok = strings.Cut(rest[1:], "/"); !ok {
+			return "", "", false
+		}
+		rest = "/" + rest
+	}
 	namespace, name, namespaced := strings.Cut(rest[1:], "/")
 	if !namespaced {
 		return "", namespace, true

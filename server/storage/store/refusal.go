@@ -11,19 +11,18 @@ import (
 	"net/url"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 )
 
 // refusal says why a member of etcd and this server do not trust each other, and
 // what to do; nil if that is not why it does not answer. gRPC goes on trying for
 // whatever reason, and keeps the reason to itself.
-func refusal(ctx context.Context, endpoint string, t storagebackend.TransportConfig) error {
+func refusal(ctx context.Context, endpoint string, c *Config) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "https" {
 		return nil
 	}
-	config, err := transport.TLSInfo{CertFile: t.CertFile, KeyFile: t.KeyFile, TrustedCAFile: t.TrustedCAFile}.ClientConfig()
+	config, err := c.tls()
 	if err != nil {
 		return nil
 	}
@@ -38,7 +37,10 @@ func refusal(ctx context.Context, endpoint string, t storagebackend.TransportCon
 		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
 		_, err = conn.Read(make([]byte, 1))
 	}
-	return explain(endpoint, t, err)
+	if c.TLS != nil && err != nil {
+		return fmt.Errorf("TLS with %s: %w", endpoint, err) // the advice below is about flags
+	}
+	return explain(endpoint, c.Transport, err)
 }
 
 // explain finds the cause of an error of TLS.

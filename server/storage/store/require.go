@@ -23,10 +23,24 @@ type Requirement struct {
 	Key string
 	// Revision is that of the CRD which the request relies on.
 	Revision int64
+	// Bond is a second key, which must be at a revision; empty for none. If it is not, the error is
+	// Unbound.
+	Bond         string
+	BondRevision int64
+	Unbound      error
 	// Changed is called if the CRD has another revision in etcd, 0 if it is gone. It
 	// returns the revision to go on with, if nothing has changed that the request
 	// relies on; or the error for the client. Nothing has been written.
 	Changed func(ctx context.Context, now int64) (revision int64, err error)
+}
+
+// bond is what is required of a deletion: what is deleted has no schema, but where its key belongs
+// depends on the bond.
+func (r *Requirement) bond() *Requirement {
+	if r == nil || r.Bond == "" {
+		return nil
+	}
+	return &Requirement{Key: r.Bond, Revision: r.BondRevision, Changed: func(context.Context, int64) (int64, error) { return 0, r.Unbound }}
 }
 
 // conditions are what the writes of one request depend on, besides the revision of
@@ -46,7 +60,7 @@ func Conditional(ctx context.Context) context.Context {
 }
 
 // Require has objects that are stored with the context stored only if a requirement
-// is met. Deletions have none: what is deleted has no schema.
+// is met. Deletions require the bond only.
 func Require(ctx context.Context, r *Requirement) context.Context {
 	return context.WithValue(ctx, conditionsKey{}, &conditions{crd: r})
 }

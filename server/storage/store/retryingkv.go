@@ -107,12 +107,15 @@ func (t *retryingTxn) Commit() (*clientv3.TxnResponse, error) {
 		return resp, err
 	}
 	w := &write{retryingTxn: t, since: t.seen.Load(), end: time.Now().Add(retryFor)}
-	if t.done[0].IsPut() {
-		if c := conditionsOf(t.ctx); c != nil {
-			if w.requirement = c.crd; w.requirement != nil {
-				w.revision = w.requirement.Revision
-			}
+	if c := conditionsOf(t.ctx); c != nil {
+		w.requirement = c.crd
+		if t.done[0].IsPut() {
 			w.folders, w.marked = slices.Collect(maps.Values(c.folders)), c.marked
+		} else {
+			w.requirement = c.crd.bond()
+		}
+		if w.requirement != nil {
+			w.revision = w.requirement.Revision
 		}
 	}
 	return w.commit()
@@ -157,7 +160,7 @@ func (w *write) commit() (*clientv3.TxnResponse, error) {
 			if !w.pause() {
 				return nil, &unansweredError{cause: err, nothing: true}
 			}
-		case isFull(err):
+		case Full(err):
 			return w.full(err)
 		case !unanswered(err):
 			if w.ctx.Err() != nil {
@@ -185,6 +188,10 @@ func (w *write) attempt(f *fence) (*clientv3.TxnResponse, error) {
 	if r := w.requirement; r != nil {
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(r.Key), "=", w.revision))
 		otherwise = append(otherwise, clientv3.OpGet(r.Key, clientv3.WithKeysOnly()))
+		if r.Bond != "" {
+			conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(r.Bond), "=", r.BondRevision))
+			otherwise = append(otherwise, clientv3.OpGet(r.Bond, clientv3.WithKeysOnly()))
+		}
 	}
 	for _, f := range w.folders {
 		condition, newer := f.condition(w.prefix)
@@ -228,6 +235,12 @@ func (w *write) failed(f *fence, resp *clientv3.TxnResponse) (again bool, err er
 			return err == nil, err
 		}
 		own = own[1:]
+		if w.requirement.Bond != "" {
+			if kvs := own[0].GetResponseRange().Kvs; len(kvs) == 0 || kvs[0].ModRevision != w.requirement.BondRevision {
+				return false, w.requirement.Unbound
+			}
+			own = own[1:]
+		}
 	}
 	for i, f := range w.folders {
 		if newer := own[i].GetResponseRange().Kvs; len(newer) > 0 {
@@ -251,11 +264,26 @@ func (w *write) pause() bool {
 	}
 }
 
+// resolveTime is how long the search for an attempt may take that ended when there was no time left.
+const resolveTime = 5 * time.Second
+
+// settling is the context of the search for an attempt. Without a connection, etcd's client would
+// wait as long as the request does, which may be for ever.
+func (w *write) settling() (context.Context, context.CancelFunc) {
+	end := w.end
+	if latest := time.Now().Add(resolveTime); end.Before(latest) {
+		end = latest
+	}
+	return context.WithDeadline(w.ctx, end)
+}
+
 // resolve finds out what became of an attempt that was not answered. It returns
 // nothing if the attempt was not done, and never will be.
 func (w *write) resolve(f *fence, cause error) (*clientv3.TxnResponse, error) {
+	ctx, cancel := w.settling()
+	defer cancel()
 	for {
-		resp, done, err := w.find(f)
+		resp, done, err := w.find(ctx, f)
 		switch {
 		case err == nil && done:
 			return resp, nil
@@ -273,7 +301,9 @@ func (w *write) resolve(f *fence, cause error) (*clientv3.TxnResponse, error) {
 // full is for a write that etcd has refused because it is full. It says so, too, of
 // writes that it has done as the last ones; but then nothing is on its way any more.
 func (w *write) full(cause error) (*clientv3.TxnResponse, error) {
-	resp, done, err := w.look()
+	ctx, cancel := w.settling()
+	defer cancel()
+	resp, done, err := w.look(ctx)
 	switch {
 	case err != nil:
 		return nil, &unansweredError{cause: cause}
@@ -287,17 +317,17 @@ func (w *write) full(cause error) (*clientv3.TxnResponse, error) {
 var errDoubt = errors.New("etcd has a change that is indistinguishable from ours")
 
 // find ends an attempt by its fence and looks for it in etcd.
-func (w *write) find(f *fence) (resp *clientv3.TxnResponse, done bool, err error) {
-	if err := w.fences.close(w.ctx, f); err != nil {
+func (w *write) find(ctx context.Context, f *fence) (resp *clientv3.TxnResponse, done bool, err error) {
+	if err := w.fences.close(ctx, f); err != nil {
 		return nil, false, err
 	}
-	return w.look()
+	return w.look(ctx)
 }
 
 // look looks in etcd for attempts that cannot be done any more if they are not by now.
-func (w *write) look() (resp *clientv3.TxnResponse, done bool, err error) {
+func (w *write) look(ctx context.Context) (resp *clientv3.TxnResponse, done bool, err error) {
 	op, at := w.done[0], w.conditions[0].GetCompare().GetModRevision()
-	now, err := w.KV.Get(w.ctx, string(op.KeyBytes()))
+	now, err := w.KV.Get(ctx, string(op.KeyBytes()))
 	if err != nil {
 		return nil, false, err
 	}
@@ -313,7 +343,7 @@ func (w *write) look() (resp *clientv3.TxnResponse, done bool, err error) {
 	if at > 0 {
 		since = at
 	}
-	events, err := w.history(string(op.KeyBytes()), since+1, now.Header.Revision)
+	events, err := w.history(ctx, string(op.KeyBytes()), since+1, now.Header.Revision)
 	if err != nil {
 		return nil, false, err
 	}
@@ -352,14 +382,14 @@ func (w *write) lookForCreate(events []*clientv3.Event, there *mvccpb.KeyValue, 
 var histories atomic.Int64
 
 // history returns all changes of a key from one revision to another.
-func (w *write) history(key string, from, to int64) ([]*clientv3.Event, error) {
+func (w *write) history(ctx context.Context, key string, from, to int64) ([]*clientv3.Event, error) {
 	if from > to {
 		return nil, nil // nothing at all was written; and of a watch of the future etcd tells no progress
 	}
 	// This watch needs a stream of its own: etcd sends a progress notification to all
 	// watches of a stream, also to those that have not started.
 	own := fmt.Sprintf("history-%d", histories.Add(1))
-	ctx, cancel := context.WithCancel(OwnStream(w.ctx, own))
+	ctx, cancel := context.WithCancel(OwnStream(ctx, own))
 	defer cancel()
 	changes := w.client.Watch(ctx, key, clientv3.WithRev(from), clientv3.WithCreatedNotify(), clientv3.WithProgressNotify())
 	var events []*clientv3.Event
@@ -392,9 +422,6 @@ func (w *write) history(key string, from, to int64) ([]*clientv3.Event, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		if time.Now().After(w.end) {
-			return nil, errors.New("etcd has not told the history of " + key + " in time")
-		}
 	}
 }
 
@@ -423,6 +450,10 @@ func unanswered(err error) bool {
 	}
 	return status.Code(err) == codes.Unavailable || dropped(err)
 }
+
+// Unanswered reports whether etcd has not answered a request, so that it may answer it when it
+// is sent again.
+func Unanswered(err error) bool { return isTimeout(err) || unanswered(err) }
 
 // dropped reports whether etcd has not even begun with a request: it has no leader.
 func dropped(err error) bool {

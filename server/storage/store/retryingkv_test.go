@@ -316,6 +316,40 @@ func TestRequirement(t *testing.T) {
 	}
 }
 
+// A deletion depends on the bond: a replica that does not know yet what a key belongs to deletes nothing.
+func TestDeletionRequiresTheBond(t *testing.T) {
+	client, prefix := etcdtest.Client(t)
+	key, bond := prefix+"/key", prefix+"/bond"
+	put := func(key string) int64 {
+		t.Helper()
+		resp, err := client.Put(t.Context(), key, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.Header.Revision
+	}
+	s, unbound := newRetryingKV(client, prefix), errors.New("unbound")
+	former, at := put(bond), put(key)
+	drop := func(bondRevision int64) error {
+		ctx := Require(t.Context(), &Requirement{Key: prefix + "/crd", Bond: bond, BondRevision: bondRevision, Unbound: unbound})
+		_, err := s.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", at)).Then(clientv3.OpDelete(key)).Commit()
+		return err
+	}
+	latest := put(bond)
+	if err := drop(former); !errors.Is(err, unbound) {
+		t.Error("with a former bond:", err)
+	}
+	if now, err := client.Get(t.Context(), key); err != nil || len(now.Kvs) != 1 {
+		t.Errorf("there is %v, %v", now, err)
+	}
+	if err := drop(latest); err != nil {
+		t.Error(err)
+	}
+	if now, err := client.Get(t.Context(), key); err != nil || len(now.Kvs) != 0 {
+		t.Errorf("there is %v, %v", now, err)
+	}
+}
+
 // A write is done only while a folder has no newer mark, or if its caller accepts a newer
 // one.
 func TestRequireFolder(t *testing.T) {

@@ -53,6 +53,8 @@ type Spec struct {
 	Convert                 ConvertFunc
 	Version, StorageVersion string
 
+	// InTenants says that each key has the folder of a tenant between the prefix and the names.
+	InTenants bool
 	// Cached allows a watch cache.
 	Cached bool
 	// Complete has lists and watches fail that meet an object which cannot be decoded.
@@ -133,7 +135,7 @@ func (u *uncached) Watch(ctx context.Context, key string, opts storage.ListOptio
 	if err != nil {
 		return nil, err
 	}
-	from := source{live: live, current: u.spec.Current, ended: u.ended, deliver: u.spec.delivery(ctx)}
+	from := source{of: u.backend, live: live, current: u.spec.Current, ended: u.ended, deliver: u.spec.delivery(ctx)}
 	if reportOf(ctx) != nil {
 		from.seen = func(event watch.Event) watch.Event { return u.spec.reported(u.backend, event) }
 	}

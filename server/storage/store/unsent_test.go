@@ -10,6 +10,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/connectivity"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -129,6 +130,9 @@ func TestUnsentWriteIsGivenUp(t *testing.T) {
 	s.KV = clientv3.NewKV(b.client.Client)
 	key := b.Key("given-up")
 	cable.cut("refuse")
+	until(t, time.Minute, "gRPC notices that the connection is gone", func() bool {
+		return b.client.ActiveConnection().GetState() != connectivity.Ready
+	})
 	begin := func(d time.Duration) error {
 		w := &write{retryingTxn: &retryingTxn{
 			ctx: t.Context(), retryingKV: s,
@@ -150,6 +154,33 @@ func TestUnsentWriteIsGivenUp(t *testing.T) {
 	time.AfterFunc(500*time.Millisecond, cable.heal)
 	if err := begin(20 * time.Second); err != nil {
 		t.Errorf("a write is not carried over to the next connection: %v", err)
+	}
+}
+
+// A write whose answer was lost is answered, though its context has no end, and etcd does not come back.
+func TestLostWriteIsGivenUp(t *testing.T) {
+	t.Parallel()
+	cable := newCable(t, etcdtest.Endpoint(t))
+	b := openAt(t, "http://"+cable.address)
+	s := newRetryingKV(b.client.Client, "/x")
+	s.KV = clientv3.NewKV(b.client.Client)
+	key := b.Key("lost")
+	w := &write{retryingTxn: &retryingTxn{
+		ctx: t.Context(), retryingKV: s,
+		conditions: []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", 0)},
+		done:       []clientv3.Op{clientv3.OpPut(key, "x")},
+	}, end: time.Now()}
+	fence := s.fences.current()
+	cable.cut("refuse")
+	lost := errors.New("the answer is lost")
+	began := time.Now()
+	_, err := w.resolve(fence, lost)
+	var unanswered *unansweredError
+	if !errors.As(err, &unanswered) || unanswered.nothing || !errors.Is(err, lost) {
+		t.Errorf("the error is %v", err)
+	}
+	if took := time.Since(began); took > slowly(2*resolveTime) {
+		t.Errorf("it took %v", took)
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
+
+	"github.com/espalier-dev/espalier/server/storage/scan"
 )
 
 // Walk says which values of a resource [Backend.Walk] reads.
@@ -94,6 +96,22 @@ func (b *Backend) transformer(r schema.GroupResource) value.Transformer {
 	return identity.NewEncryptCheckTransformer()
 }
 
+// One reads one object as it is stored, and reports whether there is one. folder is without the prefix of
+// the backend.
+func (b *Backend) One(ctx context.Context, r schema.GroupResource, folder, name string) (one Stored, found bool, err error) {
+	below := b.Key(folder) + "/"
+	answer, err := b.client.KV.Get(ctx, below+name) // the name may be a client's: .. is none
+	if err != nil || len(answer.Kvs) == 0 {
+		return Stored{}, false, err
+	}
+	w := walker{folder: below, transformer: b.transformer(r), visit: func(all []Stored) error {
+		one = all[0]
+		return nil
+	}}
+	err = w.decrypt(ctx, answer.Kvs)
+	return one, err == nil, err
+}
+
 // walker is a walk under way.
 type walker struct {
 	backend     *Backend
@@ -114,7 +132,7 @@ func (r *walker) begin() string {
 }
 
 func (r *walker) options(limit int64) []clientv3.OpOption {
-	options := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(r.folder)), clientv3.WithRev(r.done.Revision), clientv3.WithLimit(limit)}
+	options := []clientv3.OpOption{clientv3.WithRev(r.done.Revision), clientv3.WithLimit(limit)}
 	if r.walk.Since > 0 {
 		// etcd finds revisions in its index, without reading values. A filter by revision would have
 		// it read all of the folder at once.
@@ -125,41 +143,16 @@ func (r *walker) options(limit int64) []clientv3.OpOption {
 
 // stream reads all in one request. etcd sends a piece when there is room for it.
 func (r *walker) stream(ctx context.Context) error {
-	if err := r.pin(ctx); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	pieces, err := r.backend.client.KV.GetStream(ctx, r.begin(), r.options(r.walk.Limit)...)
-	if err != nil {
-		cancel()
-		return err
-	}
-	defer func() {
-		cancel()
-		for range pieces { // the client's goroutine blocks until its last piece is taken
-		}
-	}()
-	for piece := range pieces {
-		if err := piece.Err(); err != nil {
+	if r.done.Revision == 0 { // a stream names it at its end
+		newest, err := scan.Revision(ctx, r.backend.client.KV, r.folder)
+		if err != nil {
 			return err
 		}
-		if err := r.take(ctx, piece.Kvs, piece.More); err != nil {
-			return err
-		}
+		r.done.Revision = newest
 	}
-	return ctx.Err()
-}
-
-// pin makes the newest revision that of the walk, if it has none: a stream names it at its end.
-func (r *walker) pin(ctx context.Context) error {
-	if r.done.Revision != 0 {
-		return nil
-	}
-	answer, err := r.backend.client.KV.Get(ctx, r.folder, clientv3.WithCountOnly())
-	if err == nil {
-		r.done.Revision = answer.Header.Revision
-	}
-	return err
+	return scan.Stream(ctx, r.backend.client.KV, r.begin(), clientv3.GetPrefixRangeEnd(r.folder), func(piece clientv3.RangeStreamResponse) (bool, error) {
+		return true, r.take(ctx, piece.Kvs, piece.More)
+	}, r.options(r.walk.Limit)...)
 }
 
 // pages reads page by page. It begins with few values: they may be large.
@@ -169,7 +162,7 @@ func (r *walker) pages(ctx context.Context) error {
 		if r.walk.Limit > 0 {
 			limit = min(size, r.walk.Limit-r.read)
 		}
-		answer, err := r.backend.client.KV.Get(ctx, r.begin(), r.options(limit)...)
+		answer, err := r.backend.client.KV.Get(ctx, r.begin(), append(r.options(limit), clientv3.WithRange(clientv3.GetPrefixRangeEnd(r.folder)))...)
 		if err != nil {
 			return err
 		}
