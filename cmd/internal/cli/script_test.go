@@ -31,5 +31,5 @@ func TestGoldenScripts(t *testing.T) {
 	if testing.Short() {
 		dir, files = "", []string{"testdata/script/check.txtar", "testdata/script/validate.txtar", "testdata/script/diff.txtar"}
 	}
-	scripttest.Run(t, dir, files, *update)
+	scripttest.Run(t, dir, files, *update, nil)
 }

@@ -80,3 +80,13 @@ func List(ctx context.Context, s Source, path string, each func(object []byte) e
 func Items(r io.Reader, each func(object []byte) error) error {
 	return decodeList(json.NewDecoder(r), nil, each)
 }
+
+// Receive calls a function with what the server answers to a GET of a path, however long that takes.
+func Receive(ctx context.Context, s Source, path string, read func(io.Reader) error) error {
+	return kubectl(ctx, append([]string{"get", "--raw=" + path, "--request-timeout=0"}, s.flags()...), nil, read)
+}
+
+// Send posts to a path of the server what is read, however long that takes, and returns the answer.
+func Send(ctx context.Context, s Source, path string, from io.Reader) ([]byte, error) {
+	return output(ctx, append([]string{"create", "--raw=" + path, "-f", "-", "--request-timeout=0"}, s.flags()...), from)
+}

@@ -141,7 +141,7 @@ var planFixes = map[impact.Effects]string{
 	impact.RefusedOnUpdate:   "correct these objects before you apply the CRD, or relax the schema: afterwards clients can neither change them nor remove their finalizers",
 	impact.RefusedOnCreate:   "correct these objects where they come from (Git, charts, backups), or relax the schema; the server keeps those that are stored",
 	impact.VersionGone:       "keep the version in the CRD until all objects are stored in another one: espalier migrate, then remove it",
-	impact.NotConvertible:    "correct the objects or the conversion before you change the storage version",
+	impact.NotConvertible:    "correct the objects or the conversion before you apply the change",
 	impact.Unreadable:        "correct the objects or the schema before you apply the CRD",
 	impact.NotServed:         "move clients to a version that is served first; the objects stay",
 	impact.ConversionUnknown: "plan on a server that calls the webhook, or test that it converts these objects",

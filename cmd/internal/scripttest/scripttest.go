@@ -2,6 +2,7 @@ package scripttest
 
 import (
 	"errors"
+	"maps"
 	"os/exec"
 	"strconv"
 	"testing"
@@ -13,15 +14,17 @@ import (
 //
 //	exits CODE PROGRAM ARGUMENTS...
 //
-// which is exec and demands the exit code.
-func Run(t *testing.T, dir string, files []string, update bool) {
+// which is exec and demands the exit code, and those that are given.
+func Run(t *testing.T, dir string, files []string, update bool, more map[string]func(*testscript.TestScript, bool, []string)) {
+	commands := map[string]func(*testscript.TestScript, bool, []string){"exits": exits}
+	maps.Copy(commands, more)
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		Files:               files,
 		UpdateScripts:       update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds:                commands,
 	})
 }
 

@@ -35,6 +35,7 @@ type devOptions struct {
 	hosts     []string
 	crds      []string
 	kinds     string
+	tenants   bool
 	quiet     bool
 	verbosity int
 	log       string
@@ -76,6 +77,9 @@ Exit codes: 0 stopped by a signal, 2 failed.`,
   # With pods, deployments, services and the other kinds of Kubernetes, as data
   %[1]s dev --kinds all
 
+  # With a control plane of its own for each tenant
+  %[1]s dev --tenants
+
   # A kubeconfig for a user without administrator rights
   %[1]s dev user bob --group team-a
 
@@ -116,6 +120,7 @@ func (d *devOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&d.hosts, "host", nil, "further host name or address for the server's certificate")
 	flags.StringSliceVar(&d.crds, "crds", nil, "file, folder or pattern of CustomResourceDefinitions to load, and to reload when the files change")
 	flags.StringVar(&d.kinds, "kinds", string(server.KindsControlPlane), "built-in resources: custom (only what the server itself needs), control-plane (also config maps, secrets, service accounts and events) or all (also pods, deployments, services and the like, as data)")
+	flags.BoolVar(&d.tenants, "tenants", false, "serve every object tenants.espalier.dev as an API server of its own, at /clusters/NAME; 'espalier tenant' creates them")
 	flags.BoolVarP(&d.quiet, "quiet", "q", false, "print only errors")
 	flags.IntVarP(&d.verbosity, "verbosity", "v", 0, "verbosity of the server's log, 1 to 9; without it, only errors are printed")
 	flags.StringVar(&d.log, "log", "", "write the server's log to this file instead of standard error")
@@ -185,7 +190,7 @@ var ownFlags = []string{"bind-address", "secure-port", "permit-port-sharing", "p
 
 // configure sets the options of the server.
 func (d *devOptions) configure(o *server.Options) error {
-	o.Version, o.Kinds = cli.Version(), server.Kinds(d.kinds)
+	o.Version, o.Kinds, o.Tenants = cli.Version(), server.Kinds(d.kinds), d.tenants
 	if err := o.Kinds.Validate(); err != nil {
 		return err
 	}

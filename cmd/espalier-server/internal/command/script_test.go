@@ -37,5 +37,5 @@ func TestGoldenScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts the programs very often: it runs without the race detector")
 	}
-	scripttest.Run(t, "testdata/script", nil, *update)
+	scripttest.Run(t, "testdata/script", nil, *update, liveCommands(t))
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"syscall"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	cliflag "k8s.io/component-base/cli/flag"
+	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/espalier-dev/espalier/cmd/internal/cli"
@@ -43,7 +45,10 @@ files that they name, without opening a port.
 
 The server writes an audit log as lines of JSON to standard output (--audit-log-path,
 --audit-policy-file): which user changed an object, read a secret or was denied,
-without contents. The server's log goes to standard error.
+without contents. The server's log goes to standard error. When it is ready, the server
+prints there what it is, in ten lines: its address and version, etcd, who may do what,
+kinds, admission, audit log, encryption, and what production usually has and is not set.
+With --logging-format=json this is one entry of the log.
 
 The first SIGTERM or interrupt shuts the server down: /readyz fails at once; after
 --shutdown-delay-duration the server accepts no new requests and finishes those that
@@ -114,7 +119,7 @@ func (s *serving) run(ctx context.Context, a *app, o *server.Options, settings *
 	if s.check {
 		return checkServing(a, o)
 	}
-	return serve(ctx, o)
+	return serve(ctx, a, o)
 }
 
 // checkServing validates the settings.
@@ -131,7 +136,7 @@ func checkServing(a *app, o *server.Options) error {
 
 // serve runs the server until a signal asks it to stop. The second signal does
 // not wait for requests to be finished.
-func serve(ctx context.Context, o *server.Options) error {
+func serve(ctx context.Context, a *app, o *server.Options) error {
 	ctx, stop := untilSignal(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer klog.Flush()
@@ -152,7 +157,40 @@ func serve(ctx context.Context, o *server.Options) error {
 		klog.Warning(text)
 	}
 	defer gctune.Late()()
+	running, over := context.WithCancel(ctx)
+	defer over()
+	go func() {
+		select {
+		case <-s.Ready():
+			a.introduce(s, o.Logs.Format)
+		case <-running.Done():
+		}
+	}()
 	return s.Run(ctx)
+}
+
+// introduce says what the server is, in ten lines on standard error. If the log there is for
+// programs, it is one entry of it.
+func (a *app) introduce(s *server.Server, format string) {
+	facts := s.Summary()
+	if format != logsapi.DefaultLogFormat {
+		var values []any
+		for _, fact := range facts {
+			values = append(values, strings.ReplaceAll(fact.Name, " ", ""), fact.Text)
+		}
+		klog.InfoS("Summary", values...)
+		return
+	}
+	var text strings.Builder
+	for i, fact := range facts {
+		if i == 0 {
+			fmt.Fprintf(&text, "%s\n", fact.Text)
+			continue
+		}
+		fmt.Fprintf(&text, "  %-15s %s\n", fact.Name, fact.Text)
+	}
+	fmt.Fprintf(&text, "  %-15s %s doctor looks for what is wrong, %[2]s top shows what clients do\n", "see also", a.Name)
+	_, _ = io.WriteString(a.Err, text.String()) // at once: the log writes to it as well
 }
 
 // serveHelp prints the help with the flags in groups, which are too many for

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -31,6 +32,7 @@ const drainPatience = time.Minute
 // served is `espalier serve` as a process of its own, and a client of it.
 type served struct {
 	*http.Client
+	ca   *certtest.CA
 	url  string
 	cmd  *exec.Cmd
 	log  *output
@@ -55,23 +57,26 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// startServe runs the program with a settings file and waits until it is ready.
+// startServe runs the program with a settings file and waits until it is ready. Settings with dashes are flags of its etcd.
 func startServe(t *testing.T, settings ...string) *served {
 	t.Helper()
-	dir, authority := t.TempDir(), certtest.New(t, time.Hour)
-	cert, key := authority.Server(t)
+	const year = 365 * 24 * time.Hour
+	dir, authority := t.TempDir(), certtest.New(t, year)
+	cert, key := authority.ServerFor(t, year)
 	for name, data := range map[string][]byte{"ca.crt": authority.PEM(), "server.crt": cert, "server.key": key} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	port := freePort(t)
-	config := append(settings, "etcd-servers: ["+startEtcd(t)+"]", "bind-address: 127.0.0.1", fmt.Sprintf("secure-port: %d", port), "cert-dir: .",
+	dashes := func(setting string) bool { return strings.HasPrefix(setting, "--") }
+	flags := slices.DeleteFunc(slices.Clone(settings), func(setting string) bool { return !dashes(setting) })
+	config := append(slices.DeleteFunc(slices.Clone(settings), dashes), "etcd-servers: ["+startEtcd(t, flags...)+"]", "bind-address: 127.0.0.1", fmt.Sprintf("secure-port: %d", port), "cert-dir: .",
 		"client-ca-file: ca.crt", "tls-cert-file: server.crt", "tls-private-key-file: server.key")
 	if err := os.WriteFile(filepath.Join(dir, "serve.yaml"), []byte(strings.Join(config, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &served{url: fmt.Sprintf("https://127.0.0.1:%d", port), log: &output{}, done: make(chan struct{})}
+	s := &served{ca: authority, url: fmt.Sprintf("https://127.0.0.1:%d", port), log: &output{}, done: make(chan struct{})}
 	s.Client = clientOf(t, authority)
 	s.cmd = command(t, "serve", "--config", "serve.yaml")
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = dir, s.log, s.log
