@@ -316,7 +316,7 @@ func (g *grammarCase) countNumbers() {
 // agreeOnLast reports whether a schema has repeated members, and both sides agree on it without those that a later one
 // replaces.
 func agreeOnLast(schema []byte, status bool) bool {
-	last := withoutTwins(schema)
+	last := WithoutTwins(schema)
 	if bytes.Equal(last, schema) {
 		return false
 	}
@@ -324,8 +324,8 @@ func agreeOnLast(schema []byte, status bool) bool {
 	return d == nil
 }
 
-// withoutTwins is a schema with the last one of members with one name.
-func withoutTwins(schema []byte) []byte {
+// WithoutTwins is a schema or CRD with the last one of members with one name.
+func WithoutTwins(schema []byte) []byte {
 	root, err := tree.Parse(schema)
 	if err != nil {
 		return schema

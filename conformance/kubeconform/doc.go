@@ -1,2 +1,2 @@
-// Package kubeconform pins the version of kubeconform that conformance/cmd/offline runs.
+// Package kubeconform pins the version of kubeconform that conformance/cmd/offline and conformance/cmd/compare run.
 package kubeconform

@@ -47,11 +47,26 @@ func StartEtcd(ctx context.Context, flags ...string) (*Etcd, error) {
 		return nil, err
 	}
 	e := &Etcd{p, clientURL, client}
-	if err := p.Await(ctx, time.Minute, func(ctx context.Context) error { return Ask(ctx, http.DefaultClient, clientURL+"/readyz") }); err != nil {
+	if err := e.ready(ctx); err != nil {
 		e.Stop()
 		return nil, err
 	}
 	return e, nil
+}
+
+// Restart ends etcd, if it has not ended, and starts it with the same data and ports.
+func (e *Etcd) Restart(ctx context.Context) error {
+	e.End()
+	process, err := Start(ctx, e.Dir, "etcd", e.cmd.Args...)
+	if err != nil {
+		return err
+	}
+	e.Process = process
+	return e.ready(ctx)
+}
+
+func (e *Etcd) ready(ctx context.Context) error {
+	return e.Await(ctx, time.Minute, func(ctx context.Context) error { return Ask(ctx, http.DefaultClient, e.URL+"/readyz") })
 }
 
 // Client connects to it.

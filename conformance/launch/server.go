@@ -80,6 +80,8 @@ type Spec struct {
 	Accounts bool
 	// Namespaces are made once the server is ready. Upstream's has no namespace objects: an object's namespace need not exist there.
 	Namespaces []string
+	// Tenant, if it is not empty, has ours serve tenants, and is the name of one that is made: the Server is this tenant then.
+	Tenant string
 }
 
 // A Server is a running API server.
@@ -89,6 +91,7 @@ type Server struct {
 	Config     *rest.Config // an administrator's, without limits of rate
 	Kubeconfig string       // file with the same
 	Kind       Kind
+	Prefix     string // of the keys in etcd
 	signer     *CA
 }
 
@@ -122,7 +125,7 @@ func startIn(ctx context.Context, dir string, spec Spec) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{URL: fmt.Sprintf("https://127.0.0.1:%d", port), Kind: spec.Kind, signer: signer}
+	s := &Server{URL: fmt.Sprintf("https://127.0.0.1:%d", port), Kind: spec.Kind, Prefix: spec.Prefix, signer: signer}
 	if s.Config, err = s.Client("admin", "system:masters"); err != nil {
 		return nil, err
 	}
@@ -137,6 +140,12 @@ func startIn(ctx context.Context, dir string, spec Spec) (*Server, error) {
 		s.Stop()
 		return nil, err
 	}
+	if spec.Tenant != "" {
+		if err := s.enter(ctx, spec.Tenant); err != nil {
+			s.Stop()
+			return nil, err
+		}
+	}
 	if spec.Kind != Upstream {
 		if err := s.makeNamespaces(ctx, spec.Namespaces); err != nil {
 			s.Stop()
@@ -145,6 +154,9 @@ func startIn(ctx context.Context, dir string, spec Spec) (*Server, error) {
 	}
 	return s, nil
 }
+
+// readyTime is how long a server may take to be ready.
+const readyTime = 2 * time.Minute
 
 // ready waits until the server is.
 func (s *Server) ready(ctx context.Context) error {
@@ -158,7 +170,7 @@ func (s *Server) ready(ctx context.Context) error {
 	if s.Kind == Upstream {
 		path = "/healthz"
 	}
-	return s.Await(ctx, 2*time.Minute, func(ctx context.Context) error { return Ask(ctx, client, s.URL+path) })
+	return s.Await(ctx, readyTime, func(ctx context.Context) error { return Ask(ctx, client, s.URL+path) })
 }
 
 // Restart ends the server and starts it with the same command line: certificates, port and data stay.
@@ -252,6 +264,9 @@ func command(spec Spec, dir, nowhere string) ([]string, error) {
 	}
 	// Webhooks of tests are on this machine.
 	argv := []string{spec.Binary, "serve", "--webhook-allowed-networks=127.0.0.1/32"}
+	if spec.Tenant != "" {
+		argv = append(argv, "--tenants")
+	}
 	if spec.Compatible {
 		argv = append(argv, "--disable-admission-plugins=NamespaceLifecycle", "--protect-instances=false")
 	}

@@ -125,7 +125,7 @@ func lacking(was, now map[string]string) []string {
 func flags() []string {
 	var set []string
 	flag.Visit(func(f *flag.Flag) {
-		if f.Name != "record" {
+		if f.Name != "record" && !strings.HasPrefix(f.Name, "test.") {
 			set = append(set, "-"+f.Name+"="+f.Value.String())
 		}
 	})

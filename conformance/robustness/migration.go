@@ -128,6 +128,7 @@ func (m *migrating) round(ctx context.Context, number int, to string, most int) 
 			return kills
 		}
 		if kills >= most || !m.moves(ctx) {
+			time.Sleep(200 * time.Millisecond) // without a pause, it would be a user whom the migration leaves alone
 			continue
 		}
 		time.Sleep(rand.N(400 * time.Millisecond)) //nolint:gosec // any moment will do

@@ -3,12 +3,32 @@ package robustness
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // String is a line of counts.
 func (t *Totals) String() string {
 	return fmt.Sprintf("%d runs in %.0f s (%.1f s each), %d operations (%d with unknown outcome), %d events, %d writes in etcd, %d faults, %d schema acknowledgements, %d violations",
 		t.Runs, t.Took.Seconds(), t.Took.Seconds()/float64(max(t.Runs, 1)), t.Operations, t.Unknown, t.Events, t.Writes, t.Faults, t.Acks, t.Violations)
+}
+
+// found counts violations.
+func (t *Totals) found(checker string, n int) {
+	if t.Checkers == nil {
+		t.Checkers = map[string]int{}
+	}
+	t.Checkers[checker] += n
+}
+
+// ByChecker is the violations of each checker, in words; empty if there are none.
+func (t *Totals) ByChecker() string {
+	var parts []string
+	for _, checker := range slices.Sorted(maps.Keys(t.Checkers)) {
+		parts = append(parts, fmt.Sprintf("%s %d", checker, t.Checkers[checker]))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Add adds counts.
@@ -21,6 +41,9 @@ func (t *Totals) Add(o *Totals) {
 	t.Faults += o.Faults
 	t.Acks += o.Acks
 	t.Violations += o.Violations
+	for checker, n := range o.Checkers {
+		t.found(checker, n)
+	}
 	t.Took += o.Took
 }
 

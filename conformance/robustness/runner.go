@@ -1,6 +1,7 @@
 package robustness
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 
 // Options say what is run.
 type Options struct {
+	Engine            environment.Engine
 	Members, Replicas int
 	Kind              launch.Kind
 	Binary            string
@@ -31,12 +33,17 @@ type Options struct {
 	Extras            []string // see load.Plan
 	Disk              bool     // members of etcd have file systems of their own, which can be full
 	Clients           int
+	Quota             int    // how many bytes etcd may have; few if 0, so that it can be filled
 	Out               string // folder for violations
 	Log               io.Writer
 }
 
-// quota is how many bytes etcd may have: few, so that it can be filled.
-const quota = 64 << 20
+// quota is how many bytes etcd may have, unless Options say. MigrationQuota is for the migration, which waits when 90 % are in use:
+// each of its rounds keeps pre-images.
+const (
+	quota          = 64 << 20
+	MigrationQuota = 1 << 30
+)
 
 // disk is the size of a member's own file system: etcd allocates two segments of its log in advance, 64 MB each.
 const disk = 320 << 20
@@ -45,6 +52,7 @@ const disk = 320 << 20
 type Totals struct {
 	Runs, Operations, Unknown, Events, Writes, Faults, Acks int
 	Violations                                              int
+	Checkers                                                map[string]int // how many of the violations each has found
 	Took                                                    time.Duration
 }
 
@@ -77,8 +85,8 @@ func New(ctx context.Context, o Options) (*Runner, error) {
 
 func (r *Runner) start(ctx context.Context) error {
 	o := environment.Options{
-		Members: r.Members, Replicas: r.Replicas, Kind: r.Kind, Binary: r.Binary,
-		EtcdFlags: []string{fmt.Sprintf("--quota-backend-bytes=%d", quota)},
+		Engine: r.Engine, Members: r.Members, Replicas: r.Replicas, Kind: r.Kind, Binary: r.Binary,
+		EtcdFlags: []string{fmt.Sprintf("--quota-backend-bytes=%d", cmp.Or(r.Quota, quota))},
 	}
 	if r.Disk {
 		o.Disk = disk
@@ -165,6 +173,9 @@ func (r *Runner) count(result *Result, began time.Time) {
 	t.Runs++
 	t.Took += result.Took
 	t.Violations += len(result.Violations)
+	for _, v := range result.Violations {
+		t.found(v.Checker, 1)
+	}
 	t.Faults += len(result.Steps)
 	h := result.History
 	if h == nil {
@@ -186,6 +197,9 @@ func (r *Runner) count(result *Result, began time.Time) {
 // Command is the command that repeats a run.
 func (r *Runner) Command(seed uint64) string {
 	command := fmt.Sprintf("go run ./cmd/robustness -members %d -replicas %d -seed %d -runs 1", r.Members, r.Replicas, seed)
+	if r.Engine.Kine() {
+		command += " -engine " + r.Engine.String()
+	}
 	if r.Kind != launch.Espalier {
 		command += " -server " + r.Kind.String()
 	}

@@ -52,11 +52,11 @@ dev_says() {
 heard=0
 `
 
-// What the guides for the first control plane, for several users and for changes of CRDs tell people to type works, in the order given, and all of it prints
+// What the guides for the first control plane, for several users, for changes of CRDs, for tenants and for APIs of several tenants tell people to type works, in the order given, and all of it prints
 // what they say it prints.
 func TestGuidesOfDev(t *testing.T) {
 	needsDiscovery(t)
-	for _, page := range []string{"first.md", "users.md", "change.md"} {
+	for _, page := range []string{"first.md", "users.md", "change.md", "tenants.md", "sharing.md"} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			dir := must[string](t)(filepath.EvalSymlinks(t.TempDir()))
@@ -98,7 +98,8 @@ func runDevGuide(t *testing.T, dir, script string) {
 		"GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOPATH="+goEnv(t, "GOPATH"), "GOFLAGS="+goEnv(t, "GOFLAGS"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s\nthe control plane printed\n%s", err, out, readFile(t, filepath.Join(dir, "dev.log")))
+		controller, _ := os.ReadFile(filepath.Join(dir, "controller.log")) // most pages have none
+		t.Fatalf("%v\n%s\nthe control plane printed\n%s\nthe controller printed\n%s", err, out, readFile(t, filepath.Join(dir, "dev.log")), controller)
 	}
 }
 

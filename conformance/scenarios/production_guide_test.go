@@ -60,7 +60,7 @@ func TestProductionGuide(t *testing.T) {
 		}
 	}
 	metrics := readFile(t, filepath.Join(dir, "metrics"))
-	for _, name := range []string{"apiserver_request_total", "apiserver_request_sli_duration_seconds", "etcd_request_duration_seconds", "apiserver_storage_size_bytes", "apiserver_client_certificate_expiration_seconds"} {
+	for _, name := range []string{"apiserver_request_total", "apiserver_request_sli_duration_seconds", "etcd_request_duration_seconds", "espalier_etcd_member_usable", "espalier_etcd_database_bytes", "espalier_etcd_quota_bytes", "apiserver_client_certificate_expiration_seconds"} {
 		if !strings.Contains(text, "`"+name) || !strings.Contains(metrics, "\n"+name) {
 			t.Errorf("the guide has %s watched: %v, the server has it: %v", name, strings.Contains(text, "`"+name), strings.Contains(metrics, "\n"+name))
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -103,18 +104,22 @@ func CopyModule(ctx context.Context, module, use string, say io.Writer) (string,
 	if err != nil {
 		return "", err
 	}
-	out, err := command(ctx, filepath.Join(root, "conformance"), "go", "list", "-m", "-f", "{{.Dir}} {{.Version}}", module)
+	// `go list -m` names no folder of a module that was not downloaded.
+	out, err := command(ctx, filepath.Join(root, "conformance"), "go", "mod", "download", "-json", module)
 	if err != nil {
 		return "", err
 	}
-	source, version, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	var source struct{ Dir, Version string }
+	if err := json.Unmarshal(out, &source); err != nil {
+		return "", fmt.Errorf("go mod download -json %s: %w", module, err)
+	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
-	copied := filepath.Join(cache, "espalier-conformance", path.Base(module), version+"-"+use, "module")
-	fmt.Fprintf(say, "copying %s@%s to %s\n", module, version, copied)
-	return copied, copyTree(source, copied)
+	copied := filepath.Join(cache, "espalier-conformance", path.Base(module), source.Version+"-"+use, "module")
+	fmt.Fprintf(say, "copying %s@%s to %s\n", module, source.Version, copied)
+	return copied, copyTree(source.Dir, copied)
 }
 
 // copyTree copies the files of a module, writable, and leaves those alone that are equal already, so that nothing is built twice.

@@ -37,6 +37,7 @@ type Options struct {
 	Binary   string         // of the server, where it is a process
 	Only     *regexp.Regexp // functions to run; nil for all
 	Limit    time.Duration  // for one function
+	Tenant   string         // of our server, which is tested in its place; empty for none
 	Content  string         // what clients send; "" leaves it to them: protobuf for CRDs
 	Progress io.Writer
 }
@@ -75,7 +76,7 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 		return nil, err
 	}
 	defer etcd.Stop()
-	environment := append(os.Environ(), "KUBE_INTEGRATION_ETCD_URL="+etcd.URL, "SUITE_BINARY="+o.Binary, "SUITE_KIND="+kind, "SUITE_CONTENT_TYPE="+o.Content)
+	environment := append(os.Environ(), "KUBE_INTEGRATION_ETCD_URL="+etcd.URL, "SUITE_BINARY="+o.Binary, "SUITE_KIND="+kind, "SUITE_TENANT="+o.Tenant, "SUITE_CONTENT_TYPE="+o.Content)
 	var results []Result
 	for _, b := range binaries {
 		for _, name := range b.functions {

@@ -191,3 +191,12 @@ func Repeat(ctx context.Context, d time.Duration, workers int, operation func(ct
 	wg.Wait()
 	return slices.Concat(latencies...), errors.Join(errs...)
 }
+
+// Percentile is the time that p of 100 requests took at most, 0 without requests. It sorts the times.
+func Percentile(times []time.Duration, p int) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	slices.Sort(times)
+	return times[min(len(times)*p/100, len(times)-1)]
+}

@@ -175,15 +175,16 @@ func (b *bench) line(s *side, before, after state, times map[string][]time.Durat
 			seen = append(seen, "-")
 			continue
 		}
-		p50, p99 := quantiles(times[view])
+		p50, p99 := wire.Percentile(times[view], 50), wire.Percentile(times[view], 99)
 		seen = append(seen, fmt.Sprintf("%.0f/%.0f ms", float64(p50)/1e6, float64(p99)/1e6))
 	}
 	fmt.Printf("  %8d %8.1f KiB %8.1f KiB %11.2f %11.2f   %s; filled in %.1f s, %d refused\n", after.present,
 		per(before.resident, after.resident)/1024, per(before.heap, after.heap)/1024, per(before.goroutines, after.goroutines),
 		float64(after.connections-before.connections)/n, strings.Join(seen, ", "), took.Seconds(), s.refused)
-	p50, p99 := quantiles(times["everywhere"])
+	p50, p99 := wire.Percentile(times["everywhere"], 50), wire.Percentile(times["everywhere"], 99)
 	figures.Set(s.name+".idle", "%.1f KB", per(before.resident, after.resident)/1000)
 	figures.Set(s.name+".resident", "%d MB", after.resident/1e6)
+	figures.Set(fmt.Sprintf("%s.%d.resident", s.name, after.present), "%d MB", after.resident/1e6)
 	figures.Set(s.name+".new", "%.0f ms", float64(p50)/1e6)
 	figures.Set(s.name+".new.p99", "%.0f ms", float64(p99)/1e6)
 	figures.Set(s.name+".present", "%d", after.present)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -154,13 +153,4 @@ func published(ctx context.Context, index *page, d *benchCRD) (bool, error) {
 	}
 	document, err := index.conn.Expect(ctx, http.StatusOK, http.MethodGet, paths.Paths[key].ServerRelativeURL, nil)
 	return bytes.Contains(document, []byte(`"kind":"`+d.kind+`"`)), err
-}
-
-// quantiles returns p50 and p99.
-func quantiles(times []time.Duration) (p50, p99 time.Duration) {
-	if len(times) == 0 {
-		return 0, 0
-	}
-	slices.Sort(times)
-	return times[len(times)/2], times[min(len(times)-1, len(times)*99/100)]
 }

@@ -86,9 +86,9 @@ type figure struct {
 	cpu       [2]time.Duration // of our server and of etcd
 }
 
-func (f *figure) p50() time.Duration { return f.latencies[len(f.latencies)/2] }
+func (f *figure) p50() time.Duration { return wire.Percentile(f.latencies, 50) }
 
-func (f *figure) p99() time.Duration { return f.latencies[len(f.latencies)*99/100] }
+func (f *figure) p99() time.Duration { return wire.Percentile(f.latencies, 99) }
 
 func (f *figure) server() time.Duration { return f.cpu[0] / time.Duration(len(f.latencies)) }
 

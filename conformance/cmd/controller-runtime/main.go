@@ -19,12 +19,14 @@ const packages = "builder,cache,client,cluster,controller,controller/controlleru
 
 var (
 	only        = flag.String("only", kubernetes+","+envtest+","+imported, "servers, separated by commas; without kube-apiserver every spec counts as one that passes there")
+	tenant      = flag.String("tenant", "", "run the suites in a tenant of this name of each of our servers, too, and compare with the server itself, for example -tenant suite")
 	chosen      = flag.String("packages", packages, "packages below pkg/, separated by commas")
 	limit       = flag.Duration("limit", 10*time.Minute, "time for one suite with one server")
 	logs        = flag.String("logs", "", "folder for the output of the suites (default: a temporary one, which is removed)")
 	focus       = flag.String("focus", "", "only specs that match this regular expression")
 	least       = flag.Int("least", 0, "fail if fewer specs pass with our server")
 	leastImport = flag.Int("least-import", 0, "fail if fewer specs pass with the import changed")
+	leastTenant = flag.Int("least-tenant", 0, "fail if fewer specs pass in one of the tenants, for example -tenant suite -least-tenant 1000")
 )
 
 func main() { launch.Main("controller-runtime", run) }
@@ -36,76 +38,82 @@ func run(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(*logs, 0o755); err != nil {
 		return err
 	}
-	sides, err := prepare(ctx, dir)
+	names, err := choose(*only, *tenant)
 	if err != nil {
 		return err
 	}
-	scores := map[string]*specs.Score{envtest: {}, imported: {}}
-	fmt.Printf("%-28s %14s %12s %12s\n", "package", kubernetes, envtest, imported)
+	var sides []*side
+	title := fmt.Sprintf("%-28s", "package")
+	for _, name := range names {
+		s, err := newSide(ctx, dir, name)
+		if err != nil {
+			return err
+		}
+		sides = append(sides, s)
+		title += fmt.Sprintf(" %19s", name)
+	}
+	fmt.Println(title)
 	for name := range strings.SplitSeq(*chosen, ",") {
-		line, err := compare(ctx, name, sides, scores)
+		line, err := compare(ctx, name, sides)
 		if err != nil {
 			return err
 		}
 		fmt.Println(line)
 	}
-	for _, s := range []string{imported, envtest} {
-		show(s, scores[s].Lost)
-	}
-	return conclude(sides, scores)
+	return conclude(sides)
 }
 
-// prepare makes the sides that -only names.
-func prepare(ctx context.Context, dir string) (map[string]*side, error) {
-	sides := map[string]*side{}
-	for name := range strings.SplitSeq(*only, ",") {
-		if !slices.Contains([]string{kubernetes, envtest, imported}, name) {
+// choose returns the names of the sides, each after the one that it is compared with.
+func choose(servers, tenant string) ([]string, error) {
+	all := []string{kubernetes, envtest, imported}
+	asked := strings.Split(servers, ",")
+	for _, name := range asked {
+		if !slices.Contains(all, name) {
 			return nil, fmt.Errorf("-only: no server %q; there are %s, %s and %s", name, kubernetes, envtest, imported)
 		}
-		s, err := newSide(ctx, dir, name)
-		if err != nil {
-			return nil, err
-		}
-		sides[name] = s
 	}
-	return sides, nil
+	names := slices.DeleteFunc(all, func(name string) bool { return !slices.Contains(asked, name) })
+	if tenant == "" {
+		if *leastTenant > 0 {
+			return nil, errors.New("-least-tenant needs -tenant")
+		}
+		return names, nil
+	}
+	for _, name := range slices.Clone(names) {
+		if name != kubernetes {
+			names = append(names, name+inside)
+		}
+	}
+	if names[len(names)-1] == kubernetes {
+		return nil, errors.New("-tenant: kube-apiserver has no tenants; add espalier or espaliertest to -only")
+	}
+	return names, nil
 }
 
-// compare runs the suite of a package with all sides, adds to the scores of our server, and returns a line about it.
-func compare(ctx context.Context, name string, sides map[string]*side, scores map[string]*specs.Score) (string, error) {
-	var reference []specs.Spec
-	there := "-"
-	if s := sides[kubernetes]; s != nil {
-		var err error
-		if reference, err = s.run(ctx, name); err != nil {
-			return "", err // there is nothing to compare with
-		}
-		score := specs.Compare(reference, reference)
-		there = fmt.Sprintf("%d/%d", score.There, score.Total)
-	}
-	cells := []any{name, there}
-	for _, server := range []string{envtest, imported} {
-		s := sides[server]
-		if s == nil {
-			cells = append(cells, "-")
-			continue
-		}
+// compare runs the suite of a package with all sides, adds to their scores, and returns a line about it.
+func compare(ctx context.Context, name string, sides []*side) (string, error) {
+	results := map[string][]specs.Spec{}
+	line := fmt.Sprintf("%-28s", name)
+	for _, s := range sides {
 		got, err := s.run(ctx, name)
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return "", ctx.Err()
-		}
-		if err != nil {
+		case err != nil && s.name == kubernetes:
+			return "", err // there is nothing to compare with
+		case err != nil:
 			fmt.Fprintln(os.Stderr, err) // all its specs are lost
 		}
-		expected := reference
-		if sides[kubernetes] == nil {
+		results[s.name] = got
+		expected, ran := results[s.reference()]
+		if !ran {
 			expected = passing(got)
 		}
 		score := specs.Compare(expected, got)
-		cells = append(cells, fmt.Sprintf("%d/%d", score.Here, score.Total))
-		scores[server].Add(score)
+		s.score.Add(score)
+		line += fmt.Sprintf(" %19s", fmt.Sprintf("%d/%d", score.Here, score.Total))
 	}
-	return fmt.Sprintf("%-28s %14s %12s %12s", cells...), nil
+	return line, nil
 }
 
 // passing are specs as they should be.
@@ -119,36 +127,48 @@ func passing(list []specs.Spec) []specs.Spec {
 	return all
 }
 
-// conclude prints the sums, and fails if our server passes too few specs.
-func conclude(sides map[string]*side, scores map[string]*specs.Score) error {
-	var errs []error
-	if s, score := sides[imported], scores[imported]; s != nil {
-		fmt.Printf("\nwith the import changed: %d of %d specs; %.0f s\n", score.Here, score.Total, s.took.Seconds())
-		if score.Here < *leastImport {
-			errs = append(errs, fmt.Errorf("%d specs pass with the import changed, fewer than %d", score.Here, *leastImport))
+// conclude prints what is lost and the sums, and fails if our server passes too few specs.
+func conclude(sides []*side) error {
+	for _, s := range sides {
+		if s.name != kubernetes {
+			show(s, sides)
 		}
 	}
-	s, score := sides[envtest], scores[envtest]
-	if s == nil {
-		return errors.Join(errs...)
-	}
-	there, took := "-", 0.0
-	if k := sides[kubernetes]; k != nil {
-		there, took = fmt.Sprint(score.There), k.took.Seconds()
-	}
-	fmt.Printf("\ncontroller-runtime: kube-apiserver %s, espalier %d of %d specs; %.0f s, %.0f s\n", there, score.Here, score.Total, took, s.took.Seconds())
-	if score.Here < *least {
-		errs = append(errs, fmt.Errorf("%d specs pass with our server, fewer than %d", score.Here, *least))
+	fmt.Println()
+	var errs []error
+	for _, s := range sides {
+		fmt.Printf("controller-runtime: %s passes %d of %d specs; %.0f s\n", s.name, s.score.Here, s.score.Total, s.took.Seconds())
+		bound := s.least()
+		if s.score.Here < bound {
+			errs = append(errs, fmt.Errorf("%d specs pass with %s, fewer than %d", s.score.Here, s.name, bound))
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// show prints the specs that pass with kube-apiserver and fail with a server of ours.
-func show(server string, lost []specs.Spec) {
-	for i, s := range lost {
+// least is how many specs must pass with a side.
+func (s *side) least() int {
+	switch {
+	case s.name != s.server():
+		return *leastTenant
+	case s.name == envtest:
+		return *least
+	case s.name == imported:
+		return *leastImport
+	}
+	return 0
+}
+
+// show prints the specs that a side loses. They pass with its reference, or should, if that did not run.
+func show(s *side, sides []*side) {
+	title := "do not pass with " + s.name
+	if slices.ContainsFunc(sides, func(other *side) bool { return other.name == s.reference() }) {
+		title = fmt.Sprintf("pass with %s and not with %s", s.reference(), s.name)
+	}
+	for i, spec := range s.score.Lost {
 		if i == 0 {
-			fmt.Printf("\n%d specs pass with kube-apiserver and not with %s:\n", len(lost), server)
+			fmt.Printf("\n%d specs %s:\n", len(s.score.Lost), title)
 		}
-		fmt.Printf("  %s: %s: %.200s\n", s.State, s.Name, s.Reason)
+		fmt.Printf("  %s: %s: %.200s\n", spec.State, spec.Name, spec.Reason)
 	}
 }

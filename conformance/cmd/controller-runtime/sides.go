@@ -24,6 +24,9 @@ const (
 	kubernetes = "kube-apiserver"
 	envtest    = "espalier"     // in place of envtest's programs
 	imported   = "espaliertest" // by the import that the suites change
+
+	// inside follows the name of a server of ours whose tenant the suites are run with.
+	inside = "-tenant"
 )
 
 // A side is a server that the suites are run with.
@@ -35,6 +38,18 @@ type side struct {
 	work   string // folder for its programs
 	suites string // folder for the suites, which may be shared
 	took   time.Duration
+	score  specs.Score // of all packages
+}
+
+// server is the server of a side, in whose tenant it may be.
+func (s *side) server() string { return strings.TrimSuffix(s.name, inside) }
+
+// reference is the side that a side is compared with: a tenant with its server, our server with kube-apiserver.
+func (s *side) reference() string {
+	if s.name != s.server() {
+		return s.server()
+	}
+	return kubernetes
 }
 
 // newSide prepares a server: programs in a folder as envtest expects it, or a copy of the module that imports ours.
@@ -44,7 +59,7 @@ func newSide(ctx context.Context, dir, name string) (*side, error) {
 		return nil, err
 	}
 	use := "as-it-is"
-	if name == imported {
+	if s.server() == imported {
 		use = "import-changed"
 	}
 	s.suites = filepath.Join(dir, use)
@@ -55,13 +70,16 @@ func newSide(ctx context.Context, dir, name string) (*side, error) {
 	if s.source, err = suite.CopyModule(ctx, module, use, os.Stderr); err != nil {
 		return nil, err
 	}
-	switch name {
+	switch s.server() {
 	case kubernetes:
 		err = s.link("etcd", "kube-apiserver", "kubectl")
 	case envtest:
 		err = s.install(ctx, dir)
 	default:
 		err = s.change()
+	}
+	if err == nil && *tenant != "" {
+		err = s.admit()
 	}
 	return s, err
 }
@@ -127,7 +145,10 @@ func (s *side) run(ctx context.Context, name string) ([]specs.Spec, error) {
 	}
 	if s.assets != "" {
 		defer launch.StopPrograms(s.assets)
-		one.Env = []string{"KUBEBUILDER_ASSETS=" + s.assets}
+		one.Env = append(one.Env, "KUBEBUILDER_ASSETS="+s.assets)
+	}
+	if s.name != s.server() {
+		one.Env = append(one.Env, "SUITE_TENANT="+*tenant)
 	}
 	began := time.Now()
 	got, err := specs.Run(ctx, one, *limit, filepath.Join(*logs, fileName(name)+"-"+s.name+".log"))
@@ -150,7 +171,7 @@ func (s *side) build(ctx context.Context, name string) (specs.Suite, error) {
 	fmt.Fprintf(os.Stderr, "%s: building the suite of %s\n", s.name, name)
 	cmd := exec.CommandContext(ctx, "go", append(append([]string{"test", "-c", "-vet=off", "-o", one.Binary}, s.flags...), module+"/pkg/"+name)...)
 	cmd.Dir, cmd.Env = s.source, append(os.Environ(), "GOWORK=off")
-	if len(s.flags) > 0 { // the go.mod is that of conformance
+	if s.server() == imported { // the go.mod is that of conformance
 		root, err := launch.Root()
 		if err != nil {
 			return one, err

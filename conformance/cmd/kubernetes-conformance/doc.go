@@ -8,6 +8,8 @@
 // reference.txt those that pass with kube-apiserver alone, controllers.txt those that need only controllers that our server has. -all -record
 // writes the lists.
 //
+// With -tenant the specs run in a tenant of our server, too. The output says which specs differ.
+//
 // Before each spec the suite waits for the service account "default" and the config map "kube-root-ca.crt" of the spec's namespace. In a
 // cluster kube-controller-manager creates both. With kube-apiserver alone this command does.
 package main

@@ -23,11 +23,16 @@ var (
 	limit   = flag.Duration("limit", 5*time.Minute, "`time` for one spec, for example -limit 1m")
 	workers = flag.Int("workers", 3, "`number` of specs that run at the same time, for example -workers 8; specs marked [Serial] run alone")
 	args    = flag.String("args", "--kinds=all --protect-instances=false", "`flags` of espalier serve, separated by spaces, for example -args '--kinds=all -v=2'")
+	tenant  = flag.String("tenant", "", "run the specs also in a tenant of this name of our server, and compare, for example -only espalier -tenant suite")
 	logs    = flag.String("logs", "", "`folder` for the output of specs and servers, for example -logs /tmp/logs (default: a temporary one, which is removed)")
 	least   = flag.Int("least", 0, "fail if fewer than this `number` of specs pass with our server, for example -least 100")
+	inside  = flag.Int("least-tenant", 0, "fail if fewer than this `number` of specs pass in the tenant, for example -tenant suite -least-tenant 100")
 	record  = flag.Bool("record", false, "write the specs that pass with kube-apiserver to reference.txt, or with -controllers to controllers.txt, for example -only kube-apiserver -all -record")
 	manager = flag.String("controllers", "", "run this kube-controller-manager `program` beside kube-apiserver, with only the controllers that our server has, for example -controllers /tmp/kube-controller-manager")
 )
+
+// tenantSide is what the tenant of our server is called.
+const tenantSide = "espalier-tenant"
 
 func main() { launch.Main("kubernetes-conformance", run) }
 
@@ -47,18 +52,24 @@ func run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	results := map[launch.Kind][]specs.Spec{}
+	results := map[string][]specs.Spec{}
 	for _, kind := range kinds {
 		names := known.of(kind)
 		if len(names) == 0 {
 			return fmt.Errorf("no spec to run with %s: -focus matches none", kind)
 		}
-		if results[kind], err = against(ctx, kind, dir, names); err != nil {
+		if results[kind.String()], err = against(ctx, kind, "", dir, names); err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
+		}
+		if kind != launch.Espalier || *tenant == "" {
+			continue
+		}
+		if results[tenantSide], err = against(ctx, kind, *tenant, dir, names); err != nil {
+			return fmt.Errorf("%s: %w", tenantSide, err)
 		}
 	}
 	if *record {
-		if err := write(results[launch.Kubernetes], known); err != nil {
+		if err := write(results[launch.Kubernetes.String()], known); err != nil {
 			return err
 		}
 	}
@@ -83,6 +94,10 @@ func parseFlags(dir string) ([]launch.Kind, error) {
 		return nil, errors.New("-workers must be at least 1")
 	case *limit <= 0:
 		return nil, errors.New("-limit must be positive")
+	case (*tenant != "" || *inside > 0) && !slices.Contains(kinds, launch.Espalier):
+		return nil, errors.New("-tenant is for our server only: add espalier to -only")
+	case *inside > 0 && *tenant == "":
+		return nil, errors.New("-least-tenant needs -tenant")
 	case *record && (!*all || *focus != "" || !slices.Contains(kinds, launch.Kubernetes)):
 		return nil, errors.New("-record needs -all without -focus, and kube-apiserver")
 	}
@@ -135,8 +150,12 @@ func (l lists) of(kind launch.Kind) []string {
 	return slices.Concat(l.reference, l.controllers, l.other)
 }
 
-// against runs specs with one server.
-func against(ctx context.Context, kind launch.Kind, dir string, names []string) ([]specs.Spec, error) {
+// against runs specs with one server, or with a tenant of it.
+func against(ctx context.Context, kind launch.Kind, tenant, dir string, names []string) ([]specs.Spec, error) {
+	name := kind.String()
+	if tenant != "" {
+		name = tenantSide
+	}
 	// A spec waits until etcd has been compacted, by default for five minutes.
 	flags := []string{"--etcd-compaction-interval=1m"}
 	if kind == launch.Kubernetes {
@@ -145,8 +164,8 @@ func against(ctx context.Context, kind launch.Kind, dir string, names []string) 
 	} else {
 		flags = append(flags, strings.Fields(*args)...)
 	}
-	fmt.Fprintf(os.Stderr, "starting etcd and %s\n", kind)
-	s, err := startSide(ctx, kind, dir, *manager, flags)
+	fmt.Fprintf(os.Stderr, "starting etcd and %s\n", name)
+	s, err := startSide(ctx, kind, dir, *manager, tenant, flags)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +178,7 @@ func against(ctx context.Context, kind launch.Kind, dir string, names []string) 
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{suite: suite, server: kind.String(), workers: *workers, limit: *limit, logs: filepath.Join(*logs, kind.String()),
+	p := &pool{suite: suite, server: name, workers: *workers, limit: *limit, logs: filepath.Join(*logs, name),
 		progress: func(format string, arguments ...any) { fmt.Fprintf(os.Stderr, format, arguments...) }}
 	results, err := p.run(ctx, names)
 	if err != nil {
@@ -178,34 +197,34 @@ func against(ctx context.Context, kind launch.Kind, dir string, names []string) 
 
 // write writes the list that this run has measured.
 func write(results []specs.Spec, known lists) error {
-	var passed []string
-	for _, s := range results {
-		if s.Passed() {
-			passed = append(passed, s.Name)
-		}
-	}
+	passed := passing(results)
 	if *manager == "" {
 		return writeList(referenceList, passed)
 	}
 	return writeList(controllersList, without(passed, known.reference))
 }
 
-// report prints what our server loses, what kube-apiserver fails though it is listed, and the score.
-func report(known lists, results map[launch.Kind][]specs.Spec) error {
-	there, here := results[launch.Kubernetes], results[launch.Espalier]
+// report prints what our server and its tenant lose, what kube-apiserver fails though it is listed, and the score.
+func report(known lists, results map[string][]specs.Spec) error {
+	there, here, within := results[launch.Kubernetes.String()], results[launch.Espalier.String()], results[tenantSide]
 	wanted := slices.Concat(known.reference, known.controllers)
-	if there != nil {
-		show(os.Stdout, "of the lists fail with kube-apiserver", failures(there, known.reference))
+	show(os.Stdout, "of the lists fail with kube-apiserver", failures(there, known.reference))
+	show(os.Stdout, "are lost with espalier", failures(here, wanted))
+	show(os.Stdout, "pass with espalier and not in its tenant", failures(within, passing(here)))
+	show(os.Stdout, "pass in the tenant and not with espalier", failures(here, passing(within)))
+	line := fmt.Sprintf("kubernetes conformance: kube-apiserver %s, espalier %s", score(there), score(here))
+	if within != nil {
+		line += ", its tenant " + score(within)
 	}
-	if here != nil {
-		show(os.Stdout, "are lost with espalier", failures(here, wanted))
+	fmt.Printf("\n%s of %d\n", line, len(wanted)+len(known.other))
+	var errs []error
+	if n := len(passing(here)); here != nil && n < *least {
+		errs = append(errs, fmt.Errorf("%d specs pass with our server, fewer than %d", n, *least))
 	}
-	total := len(wanted) + len(known.other)
-	fmt.Printf("\nkubernetes conformance: kube-apiserver %s, espalier %s of %d\n", score(there), score(here), total)
-	if here != nil && passes(here) < *least {
-		return fmt.Errorf("%d specs pass with our server, fewer than %d", passes(here), *least)
+	if n := len(passing(within)); n < *inside {
+		errs = append(errs, fmt.Errorf("%d specs pass in the tenant, fewer than %d", n, *inside))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // failures returns the results of the specs of a list that have not passed.
@@ -219,14 +238,15 @@ func failures(results []specs.Spec, list []string) []specs.Spec {
 	return failed
 }
 
-func passes(results []specs.Spec) int {
-	n := 0
+// passing returns the names of the specs that have passed.
+func passing(results []specs.Spec) []string {
+	var names []string
 	for _, s := range results {
 		if s.Passed() {
-			n++
+			names = append(names, s.Name)
 		}
 	}
-	return n
+	return names
 }
 
 // score is the number of specs that have passed, or a dash where none have run.
@@ -234,5 +254,5 @@ func score(results []specs.Spec) string {
 	if results == nil {
 		return "-"
 	}
-	return fmt.Sprint(passes(results))
+	return fmt.Sprint(len(passing(results)))
 }

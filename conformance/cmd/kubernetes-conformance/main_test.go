@@ -155,8 +155,8 @@ func TestPool(t *testing.T) {
 			t.Errorf("%s: %+v", names[i], got[i])
 		}
 	}
-	if passes(got) != 2 || len(failures(got, names[:3])) != 1 {
-		t.Errorf("%d passed, %d of the list failed", passes(got), len(failures(got, names[:3])))
+	if len(passing(got)) != 2 || len(failures(got, names[:3])) != 1 {
+		t.Errorf("%d passed, %d of the list failed", len(passing(got)), len(failures(got, names[:3])))
 	}
 	if len(order) != len(names) || order[len(order)-1] != names[0] {
 		t.Errorf("the serial spec did not run last: %q", order)
@@ -165,6 +165,29 @@ func TestPool(t *testing.T) {
 	cancel()
 	if _, err := p.run(ctx, names); err == nil {
 		t.Error("an interrupted run has a result")
+	}
+}
+
+// TestReport fails if too few specs pass, with the server or in its tenant.
+func TestReport(t *testing.T) {
+	root := []specs.Spec{{Name: "a", State: "passed"}, {Name: "b", State: "passed"}}
+	known := lists{reference: []string{"a", "b"}}
+	defer func(one, other int) { *least, *inside = one, other }(*least, *inside)
+	for _, test := range []struct {
+		least, inside int
+		within        []specs.Spec
+		fails         bool
+	}{
+		{2, 0, nil, false},
+		{3, 0, nil, true},
+		{2, 1, []specs.Spec{{Name: "a", State: "passed"}, {Name: "b", State: "failed"}}, false},
+		{2, 2, []specs.Spec{{Name: "a", State: "passed"}, {Name: "b", State: "failed"}}, true},
+	} {
+		*least, *inside = test.least, test.inside
+		err := report(known, map[string][]specs.Spec{launch.Espalier.String(): root, tenantSide: test.within})
+		if (err != nil) != test.fails {
+			t.Errorf("%+v: %v", test, err)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ type side struct {
 
 // startSide starts a server of a kind on an etcd of its own. A controllers program runs beside kube-apiserver; without one, this
 // process creates what the suite waits for.
-func startSide(ctx context.Context, kind launch.Kind, dir, controllers string, flags []string) (*side, error) {
+func startSide(ctx context.Context, kind launch.Kind, dir, controllers, tenant string, flags []string) (*side, error) {
 	s := &side{}
 	started := false
 	defer func() {
@@ -38,7 +38,7 @@ func startSide(ctx context.Context, kind launch.Kind, dir, controllers string, f
 		return nil, err
 	}
 	s.stops = append(s.stops, etcd.Stop)
-	spec := launch.Spec{Kind: kind, Etcd: etcd.URL, Prefix: "/registry", Flags: flags, Accounts: true}
+	spec := launch.Spec{Kind: kind, Etcd: etcd.URL, Prefix: "/registry", Flags: flags, Accounts: true, Tenant: tenant}
 	if spec.Binary, err = kind.Program(ctx, dir); err != nil {
 		return nil, err
 	}

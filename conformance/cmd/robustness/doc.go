@@ -3,6 +3,7 @@
 //	robustness -minutes 60                           faults by chance for an hour
 //	robustness -seed 4711 -runs 1                    the schedule of one seed
 //	robustness -members 3 -faults stop-leader,cut    some faults only
+//	robustness -engine sqlite -minutes 10            on kine in front of SQLite, where violations are expected
 //	robustness -directed all -runs 20                each suspicion, 20 times
 //	robustness -availability                         how soon replicas answer again after a fault
 //

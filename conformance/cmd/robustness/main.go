@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/bug"
 	"github.com/espalier-dev/espalier/conformance/launch"
 	"github.com/espalier-dev/espalier/conformance/robustness"
+	"github.com/espalier-dev/espalier/conformance/robustness/environment"
 	"github.com/espalier-dev/espalier/conformance/robustness/fault"
 	"github.com/espalier-dev/espalier/conformance/robustness/load"
 )
@@ -28,6 +29,7 @@ var (
 	short        = flag.Bool("short", false, "run for three minutes; example: -short")
 	runs         = flag.Int("runs", 0, "`number` of runs, or of repetitions of directed cases; example: -runs 20")
 	members      = flag.Int("members", 0, "`members` of etcd, 1 or 3; half of the runs on each if 0; example: -members 3")
+	engine       = flag.String("engine", "etcd", "`engine` that stores everything: etcd, or kine (see 'make kine') in front of sqlite or postgres, as one member, for runs by chance; example: -engine sqlite")
 	replicas     = flag.Int("replicas", 3, "`replicas` of the server; example: -replicas 2")
 	seed         = flag.Uint64("seed", 0, "`seed` of the first run; each further run adds one; taken from the clock if 0; example: -seed 4711 -runs 1")
 	faultNames   = flag.String("faults", "", "`names` of faults, separated by commas, all if empty; example: -faults cut,kill-replica\n"+fault.Help())
@@ -114,6 +116,9 @@ func parts() []part {
 	if *short {
 		lasts = 3 * time.Minute
 	}
+	if environment.Engine(*engine).Kine() {
+		return []part{{1, lasts, *runs}}
+	}
 	if *members > 0 {
 		return []part{{*members, lasts, *runs}}
 	}
@@ -145,6 +150,9 @@ func onBoth(ctx context.Context, o robustness.Options, measure func(*robustness.
 
 // finish prints the counts and returns the exit code.
 func finish(total *robustness.Totals) int {
+	if by := total.ByChecker(); by != "" {
+		fmt.Printf("robustness: violations: %s\n", by)
+	}
 	fmt.Printf("robustness: %d runs, %d operations, %d events, %d faults: %d violations\n", total.Runs, total.Operations, total.Events, total.Faults, total.Violations)
 	if total.Violations > 0 {
 		return 1
@@ -191,6 +199,9 @@ func directOn(ctx context.Context, o robustness.Options, cases []robustness.Case
 
 func options(ctx context.Context, dir string) (robustness.Options, error) {
 	o := robustness.Options{Members: *members, Replicas: *replicas, Other: *other, Disk: *disk, Clients: *clients, Out: *out, Log: os.Stdout}
+	if strings.Contains(*directed, "migration") {
+		o.Quota = robustness.MigrationQuota
+	}
 	if *faultNames != "" {
 		o.Faults = strings.Split(*faultNames, ",")
 	}
@@ -198,6 +209,9 @@ func options(ctx context.Context, dir string) (robustness.Options, error) {
 		o.Extras = strings.Split(*extraNames, ",")
 	}
 	var err error
+	if o.Engine, err = onEngine(); err != nil {
+		return o, err
+	}
 	if *skew {
 		folder := filepath.Join(dir, "skew")
 		if err := os.Mkdir(folder, 0o700); err != nil {
@@ -228,6 +242,15 @@ func options(ctx context.Context, dir string) (robustness.Options, error) {
 	}
 	o.Binary, err = o.Kind.Program(ctx, dir)
 	return o, err
+}
+
+// onEngine returns the engine, unless other flags ask for what it does not have.
+func onEngine() (environment.Engine, error) {
+	e, err := environment.EngineNamed(*engine)
+	if err == nil && e.Kine() && (*members > 1 || *disk || *directed != "" || *availability || *latency || *allBugs) {
+		err = fmt.Errorf("-engine %s has one member and runs by chance only: leave out -members, -disk, -directed, -availability, -latency and -bugs", e)
+	}
+	return e, err
 }
 
 // part is runs on one kind of environment.
@@ -264,7 +287,11 @@ func (p *part) run(ctx context.Context, o robustness.Options, seed uint64, total
 			fmt.Printf("%v: %s\n", time.Since(began).Round(time.Second), runner.Totals.String())
 		}
 	}
-	fmt.Printf("%d members of etcd: %s\n", p.members, runner.Totals.String())
+	if o.Engine.Kine() {
+		fmt.Printf("kine in front of %s: %s\n", o.Engine, runner.Totals.String())
+	} else {
+		fmt.Printf("%d members of etcd: %s\n", p.members, runner.Totals.String())
+	}
 	total.Add(&runner.Totals)
 	return nil
 }

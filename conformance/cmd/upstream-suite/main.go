@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,18 +17,22 @@ var (
 	server  = flag.String("server", suite.Espalier, "server to test: espalier, upstream (in the process of the tests, unchanged), upstream-process")
 	only    = flag.String("run", "", "only the functions that match this regular expression")
 	limit   = flag.Duration("limit", 5*time.Minute, "time for one function")
+	tenant  = flag.String("tenant", "", "test a tenant of this name instead of our server itself, for example -tenant suite")
 	content = flag.String("content-type", "", "what clients send (default: what they choose, protobuf for CRDs)")
 )
 
 func main() { launch.Main("upstream-suite", run) }
 
 func run(ctx context.Context, dir string) error {
-	o := suite.Options{Server: *server, Limit: *limit, Content: *content, Progress: os.Stderr}
+	o := suite.Options{Server: *server, Limit: *limit, Tenant: *tenant, Content: *content, Progress: os.Stderr}
 	var err error
 	if *only != "" {
 		if o.Only, err = regexp.Compile(*only); err != nil {
 			return err
 		}
+	}
+	if *tenant != "" && *server != suite.Espalier {
+		return errors.New("-tenant is for our server only")
 	}
 	switch *server {
 	case suite.Espalier:

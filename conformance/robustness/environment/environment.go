@@ -28,7 +28,8 @@ const Patience = 2 * time.Minute
 
 // Options say what an environment is made of.
 type Options struct {
-	Members   int // of etcd
+	Engine    Engine
+	Members   int // of etcd; 1 of kine
 	Replicas  int
 	Kind      launch.Kind
 	Binary    string   // of the servers
@@ -46,10 +47,11 @@ type Environment struct {
 	// Etcd is a client without links.
 	Etcd *clientv3.Client
 
-	signer  *launch.CA
-	etcdTLS *tls.Config
-	admin   rest.TLSClientConfig
-	closing sync.Once
+	signer   *launch.CA
+	etcdTLS  *tls.Config
+	admin    rest.TLSClientConfig
+	database *launch.Postgres // behind kine; nil if there is none
+	closing  sync.Once
 }
 
 // A Replica is one API server.
@@ -65,6 +67,9 @@ type Replica struct {
 
 // New starts an environment and returns when all replicas are ready.
 func New(ctx context.Context, o Options) (*Environment, error) {
+	if err := o.fits(); err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "espalier-env-")
 	if err != nil {
 		return nil, err
@@ -79,6 +84,9 @@ func New(ctx context.Context, o Options) (*Environment, error) {
 
 func (w *Environment) start(ctx context.Context) error {
 	if err := w.certify(); err != nil {
+		return err
+	}
+	if err := w.startDatabase(ctx); err != nil {
 		return err
 	}
 	if err := w.startMembers(ctx); err != nil {
@@ -250,6 +258,9 @@ func (w *Environment) Close() {
 				m.Peers.close()
 			}
 			m.unmount()
+		}
+		if w.database != nil {
+			w.database.Stop()
 		}
 		_ = os.RemoveAll(w.Dir)
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/conformance/launch"
 )
 
-// A Member is one member of etcd.
+// A Member is one member of etcd, or kine.
 type Member struct {
 	*Child
 	ID          int
@@ -66,11 +66,12 @@ func (w *Environment) addMember(i int) error {
 		return err
 	}
 	m := &Member{ID: i, URL: fmt.Sprintf("https://127.0.0.1:%d", client), peer: fmt.Sprintf("127.0.0.1:%d", peer), environment: w}
-	dir := w.file(fmt.Sprintf("etcd%d", i))
+	name := fmt.Sprintf("%s%d", w.Engine.program(), i)
+	dir := w.file(name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	m.Child = newChild(dir, fmt.Sprintf("etcd%d", i), nil)
+	m.Child = newChild(dir, name, nil)
 	w.Members = append(w.Members, m)
 	if w.Disk > 0 {
 		if err := m.mount(w.Disk); err != nil {
@@ -86,6 +87,9 @@ func (w *Environment) addMember(i int) error {
 
 // configure sets the command line. State is "new" or "existing".
 func (m *Member) configure(state string) error {
+	if m.environment.Engine.Kine() {
+		return m.configureKine()
+	}
 	binary, err := launch.Tool("etcd")
 	if err != nil {
 		return err
@@ -118,7 +122,7 @@ func (w *Environment) AwaitEtcd(ctx context.Context) error {
 	var err error
 	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		asking, cancel := context.WithTimeout(ctx, 2*time.Second)
-		_, err = w.Etcd.Get(asking, "x")
+		_, err = w.Etcd.Get(asking, w.probe())
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -129,7 +133,7 @@ func (w *Environment) AwaitEtcd(ctx context.Context) error {
 			}
 		}
 	}
-	return fmt.Errorf("etcd does not answer: %w", err)
+	return fmt.Errorf("%s does not answer: %w", w.Engine.program(), err)
 }
 
 func tail(s string) string { return s[max(0, len(s)-3000):] }
@@ -138,7 +142,7 @@ func tail(s string) string { return s[max(0, len(s)-3000):] }
 func (w *Environment) Revision(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	resp, err := w.Etcd.Get(ctx, "x")
+	resp, err := w.Etcd.Get(ctx, w.probe())
 	if err != nil {
 		return 0, err
 	}

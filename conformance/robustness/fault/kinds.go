@@ -30,6 +30,9 @@ func (t *Step) milliseconds(from, to int) time.Duration {
 
 func three(s *Scene) bool { return len(s.Environment.Members) >= 3 }
 
+// etcd is for what kine does not have. It has no members that vote, either, and so none of the faults that need three.
+func etcd(s *Scene) bool { return !s.Environment.Engine.Kine() }
+
 // replica, member, etcdLinks, oneLink and peer make a fault of what is done to one.
 func replica(f func(*environment.Replica)) func(context.Context, *Scene, *Step) error {
 	return func(_ context.Context, s *Scene, t *Step) error { f(t.replica(s)); return nil }
@@ -120,11 +123,11 @@ var kinds = []kind{
 
 	{name: "compact", help: "etcd's history is compacted, again and again", from: 0, to: 0.1, begin: compactOften},
 	{name: "cut-compact", help: "a replica has no connection to etcd, whose history is compacted meanwhile", from: 0.2, to: 1.5, begin: etcdLinks((*environment.Link).Cut), end: compactThenHeal},
-	{name: "defragment", help: "the members of etcd are defragmented, one after another", from: 0, to: 0.1, begin: defragment},
+	{name: "defragment", help: "the members of etcd are defragmented, one after another", from: 0, to: 0.1, needs: etcd, begin: defragment},
 	{name: "move-leader", help: "the leader of etcd hands over, again and again", from: 0, to: 0.1, needs: three, begin: moveOften},
 	{name: "replace-member", help: "a member of etcd is removed and a new one takes its place", from: 0, to: 0.1, needs: three, alone: true, begin: func(ctx context.Context, s *Scene, t *Step) error { return s.Environment.Replace(ctx, t.member(s)) }},
-	{name: "full", help: "etcd is full (quota) and refuses writes, until it is given room", from: 0.3, to: 1.2, alone: true, begin: fill, end: drain},
-	{name: "disk", help: "the file system of a member of etcd is full", from: 0.3, to: 1, needs: func(s *Scene) bool { return s.Environment.Disk > 0 }, alone: true, begin: func(_ context.Context, s *Scene, t *Step) error { return t.member(s).FillDisk() }, end: freeDisk},
+	{name: "full", help: "etcd is full (quota) and refuses writes, until it is given room", from: 0.3, to: 1.2, needs: etcd, alone: true, begin: fill, end: drain},
+	{name: "disk", help: "the file system of a member of etcd is full", from: 0.3, to: 1, needs: func(s *Scene) bool { return s.Environment.Disk > 0 && etcd(s) }, alone: true, begin: func(_ context.Context, s *Scene, t *Step) error { return t.member(s).FillDisk() }, end: freeDisk},
 
 	{name: "webhook-slow", help: "conversion and admission webhooks take long", from: 0.3, to: 1.5, begin: func(_ context.Context, s *Scene, t *Step) error {
 		s.Site.Webhook.Admission.Store(int64(t.milliseconds(300, 3000)))

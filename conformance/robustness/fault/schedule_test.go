@@ -41,6 +41,28 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
+// Kine has none of the faults that need etcd itself, whatever else an environment has, and all others come by chance.
+func TestKine(t *testing.T) {
+	w := &environment.Environment{Options: environment.Options{Disk: 1, Engine: environment.SQLite}, Members: make([]*environment.Member, 1), Replicas: make([]*environment.Replica, 3)}
+	s := &Scene{Environment: w, Other: "other", Skewed: "skewed"}
+	seen := map[string]int{}
+	for seed := range uint64(3000) {
+		for _, step := range Schedule(seed, s, nil) {
+			seen[step.Fault]++
+		}
+	}
+	for _, name := range []string{"defragment", "full", "disk", "move-leader", "replace-member", "kill-leader", "isolate", "cut-one"} {
+		if seen[name] > 0 {
+			t.Errorf("kine has the fault %s", name)
+		}
+	}
+	for _, name := range []string{"kill-etcd", "stop-etcd", "cut", "lose-answers", "compact", "kill-replica", "webhook-broken", "upgrade"} {
+		if seen[name] == 0 {
+			t.Errorf("kine never has the fault %s", name)
+		}
+	}
+}
+
 // Names restrict a schedule; unknown ones are refused.
 func TestNames(t *testing.T) {
 	w := &environment.Environment{Members: make([]*environment.Member, 1), Replicas: make([]*environment.Replica, 3)}

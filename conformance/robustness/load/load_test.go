@@ -84,6 +84,22 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// What an engine's watch has not shown is found by reading its log again, up to the end of the run.
+func TestLacking(t *testing.T) {
+	log := func(revisions ...int64) (out []history.Write) {
+		for _, r := range revisions {
+			out = append(out, history.Write{Revision: r})
+		}
+		return out
+	}
+	if got := lacking(log(3, 7, 9), log(3, 5, 7, 9, 11), 10); !reflect.DeepEqual(got, log(5)) {
+		t.Errorf("%+v", got)
+	}
+	if got := lacking(log(3, 4, 5), log(5), 10); len(got) > 0 {
+		t.Errorf("what is compacted counts as not shown: %+v", got)
+	}
+}
+
 // A leader's token is in the ID of its write.
 func TestToken(t *testing.T) {
 	for id, want := range map[string]int64{"5:candidate1:140.3": 5, "140.3": 0, "12:x:1.1": 12} {

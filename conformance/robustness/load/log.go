@@ -21,10 +21,17 @@ type etcdLog struct {
 	mu          sync.Mutex
 	list        []history.Write
 	err         error
-	seen        int64  // all up to this revision was read
-	end         bool   // the mark was seen
-	mark        string // key whose write ends the log
+	seen        int64           // all up to this revision was read
+	compacted   int64           // up to which etcd had compacted its log when it refused to show it
+	end         bool            // the mark was seen
+	mark        string          // key whose write ends the log
+	last        int64           // revision of the mark
+	from        int64           // revision at which it begins
+	missed      []history.Write // what the watch of the run has not shown, if it is read again
 }
+
+// logPause is between two looks at whether the log has ended.
+const logPause = 2 * time.Millisecond
 
 // groupPrefix is where the harness's custom resources are.
 const groupPrefix = environment.Prefix + "/" + Group + "/"
@@ -36,7 +43,7 @@ func (l *etcdLog) follow(ctx context.Context, from int64) {
 		for resp := range l.environment.Etcd.Watch(watching, groupPrefix, clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithPrevKV()) {
 			if err := resp.Err(); err != nil {
 				if resp.CompactRevision != 0 {
-					l.fail(fmt.Errorf("etcd's log was compacted at %d before it was read from %d", resp.CompactRevision, from))
+					l.fail(resp.CompactRevision, fmt.Errorf("etcd's log was compacted at %d before it was read from %d", resp.CompactRevision, from))
 				}
 				break
 			}
@@ -75,6 +82,12 @@ func (l *etcdLog) reach(revision int64) {
 func (l *etcdLog) progress(ctx context.Context) int64 {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
+	if l.environment.Engine.Kine() {
+		// Kine may say this before it has sent what was before: only what has arrived counts.
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.seen
+	}
 	now, err := l.environment.Revision(ctx)
 	if err == nil {
 		err = l.environment.Etcd.RequestProgress(clientv3.WithRequireLeader(ctx))
@@ -90,10 +103,10 @@ func (l *etcdLog) progress(ctx context.Context) int64 {
 	}
 }
 
-func (l *etcdLog) fail(err error) {
+func (l *etcdLog) fail(compacted int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.err = err
+	l.compacted, l.err = compacted, err
 }
 
 func (l *etcdLog) add(e *clientv3.Event) {
@@ -102,7 +115,7 @@ func (l *etcdLog) add(e *clientv3.Event) {
 	key := string(e.Kv.Key)
 	l.seen = max(l.seen, e.Kv.ModRevision-1) // more of the same transaction may come
 	if key == l.mark {
-		l.end = true
+		l.end, l.last = true, e.Kv.ModRevision
 		return
 	}
 	w := history.Write{
@@ -133,14 +146,11 @@ func (l *etcdLog) add(e *clientv3.Event) {
 func (l *etcdLog) finish(ctx context.Context, namespaces []string) ([]history.Write, error) {
 	ctx, cancel := context.WithTimeout(ctx, environment.Patience)
 	defer cancel()
-	if err := persist(ctx, func(ctx context.Context) error { _, err := l.environment.Etcd.Put(ctx, l.mark, ""); return err }); err != nil {
+	if err := persist(ctx, func(ctx context.Context) error { return l.environment.Mark(ctx, l.mark) }); err != nil {
 		return nil, err
 	}
-	for !l.ended() {
-		if ctx.Err() != nil {
-			return nil, errors.New("etcd's own log did not arrive")
-		}
-		launch.Pause(ctx, 2*time.Millisecond)
+	if err := l.arrive(ctx); err != nil {
+		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -166,11 +166,11 @@ func (r *run) observe() (*observers, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &observers{run: r, from: from, log: &etcdLog{environment: r.site.Environment, mark: groupPrefix + "-marks/" + r.ns}}
+	o := &observers{run: r, from: from, log: &etcdLog{environment: r.site.Environment, mark: groupPrefix + "-marks/" + r.ns, from: from + 1}}
 	r.site.log.Store(o.log)
 	o.ctx, o.cancel = context.WithCancel(r.ctx)
 	o.looking, o.look = context.WithCancel(o.ctx)
-	o.following.Go(func() { o.log.follow(o.ctx, from+1) })
+	o.following.Go(func() { o.log.follow(o.ctx, o.log.from) })
 	return o, nil
 }
 
@@ -205,6 +205,9 @@ func (o *observers) end() error {
 	o.cancel()
 	o.following.Wait()
 	o.run.rec.with(func(h *history.History) { h.Writes = writes })
+	for _, w := range o.log.missed {
+		o.run.rec.find("engine", "the engine's own watch has not shown revision %d of %s", w.Revision, w.Key)
+	}
 	return nil
 }
 
