@@ -5,7 +5,6 @@ go 1.26.0
 tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 require (
-	github.com/CycloneDX/cyclonedx-go v0.12.0
 	golang.org/x/mod v0.41.0
 	golang.org/x/tools v0.50.0
 )

@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,7 +45,14 @@ func draw(root string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	drawn[filepath.Join(folder, "speed.svg")], err = speed(results)
+	if drawn[filepath.Join(folder, "speed.svg")], err = speed(results); err != nil {
+		return nil, err
+	}
+	if drawn[filepath.Join(folder, "scale.svg")], err = scale(results); err != nil {
+		return nil, err
+	}
+	sessions, err := terminals(root)
+	maps.Copy(drawn, sessions)
 	return drawn, err
 }
 

@@ -88,13 +88,26 @@ func create(path string, write func(io.Writer) error) error {
 	return errors.Join(write(file), file.Close())
 }
 
+// published are the paths of the files of a release, in the order of names, but that of the checksums.
+func published(dir string) ([]string, error) {
+	var paths []string
+	for _, pattern := range []string{"espalier*_*", "espalier*.rb", "espalier.yaml"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, found...)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
+}
+
 // writeSums writes the checksums of all files of a release.
 func writeSums(dir string) error {
-	paths, err := filepath.Glob(filepath.Join(dir, "espalier*_*"))
+	paths, err := published(dir)
 	if err != nil {
 		return err
 	}
-	slices.Sort(paths)
 	var lines strings.Builder
 	for _, path := range paths {
 		data, err := os.ReadFile(path)

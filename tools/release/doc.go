@@ -1,15 +1,16 @@
-// Command release builds what is published of a commit: a static binary for each
-// platform, packed with the licence, the README and manual pages, a software bill of materials of
-// each, and the checksums of all.
+// Command release builds what is published of a commit: a static binary for each platform, packed with the licence, the
+// README and manual pages; packages for Debian and RPM; an image; manifests for Homebrew and krew; a software bill of
+// materials of each binary; a statement of what was built of what; and the checksums of all.
 //
 //	git ──▶ version, commit, time
 //	          │
-//	          ▼            ┌──▶ espalier_V_OS_ARCH.tar.gz (.zip) ─┐
-//	go build, by platform ─┤                                      ├──▶ SHA256SUMS
-//	                       └──▶ espalier_V_OS_ARCH.cdx.json ──────┘
+//	          ▼            ┌──▶ .cdx.json
+//	go build, by platform ─┼──▶ .tar.gz, .zip ──▶ espalier.rb, espalier.yaml ─┐
+//	                       ├──▶ .deb, .rpm ───────────────────────────────────┼──▶ provenance.json ──▶ SHA256SUMS
+//	                       └──▶ image.tar ────────────────────────────────────┘
 //
-// It is in the module of tools, and not in that of the program, so that programs
-// that import Espalier do not get its libraries.
+// It is in a module of its own, so that programs that import Espalier and the linter that tools pins do not get its
+// libraries. docs/design/0015-release.md says what they are for.
 //
 // # Invariants
 //

@@ -69,7 +69,21 @@ func run(ctx context.Context, args []string, say io.Writer) error {
 	return nil
 }
 
-// make builds everything, one platform after the other.
+// built is a program for a platform.
+type built struct {
+	program, platform string
+	base, archive     string // the folder in the archive, and its file
+	binary            string // a path
+	extras
+}
+
+// extras are what a program writes about itself: manual pages, and what shells complete by the name of the shell.
+type extras struct {
+	manual      []string
+	completions map[string]string
+}
+
+// make builds everything, one platform after the other, and then what is made of all of them.
 func (r *release) make(ctx context.Context, env []string) error {
 	if unknown := slices.DeleteFunc(slices.Clone(r.platforms), func(p string) bool { return slices.Contains(platforms, p) }); len(unknown) > 0 {
 		return fmt.Errorf("%s: there is no such platform; there are %s", strings.Join(unknown, ", "), strings.Join(platforms, ", "))
@@ -82,20 +96,33 @@ func (r *release) make(ctx context.Context, env []string) error {
 		return err
 	}
 	defer os.RemoveAll(temporary)
-	manuals, err := r.manuals(ctx, temporary, env)
+	extras, err := r.extras(ctx, temporary, env)
 	if err != nil {
 		return err
 	}
+	var all []built
 	for _, platform := range r.platforms {
 		for _, program := range programs {
 			begin := time.Now()
-			name, size, err := r.pack(ctx, program, platform, temporary, manuals[program], env)
-			if err != nil {
+			b := built{program: program, platform: platform, extras: extras[program]}
+			var name string
+			b.base, b.archive, name = names(program, r.version, platform)
+			b.binary = filepath.Join(temporary, b.base, name)
+			if err := r.pack(ctx, b, env); err != nil {
 				return fmt.Errorf("%s for %s: %w", program, platform, err)
 			}
-			fmt.Fprintf(r.say, "%-15s  %-14s %6.1f MB  %5.1f MB packed  %4.0f s\n", program, platform, megabytes(size), megabytes(sizeOf(filepath.Join(r.out, name))), time.Since(begin).Seconds())
+			fmt.Fprintf(r.say, "%-15s  %-14s %6.1f MB  %5.1f MB packed  %4.0f s\n", program, platform, megabytes(sizeOf(b.binary)), megabytes(sizeOf(filepath.Join(r.out, b.archive))), time.Since(begin).Seconds())
+			all = append(all, b)
 		}
 	}
+	begin := time.Now()
+	if err := errors.Join(r.packages(all, temporary), r.image(all, temporary), r.manifests(all)); err != nil {
+		return err
+	}
+	if err := r.provenance(all); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.say, "packages, image, manifests and provenance  %4.0f s\n", time.Since(begin).Seconds())
 	return writeSums(r.out)
 }
 
@@ -104,7 +131,7 @@ func (r *release) clear() error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
 	}
-	former, err := filepath.Glob(filepath.Join(r.out, "espalier*_*"))
+	former, err := published(r.out)
 	if err != nil {
 		return err
 	}
@@ -116,60 +143,75 @@ func (r *release) clear() error {
 	return nil
 }
 
-// pack builds and packs one program for one platform. It returns the name of the
-// archive, and the size of the binary.
-func (r *release) pack(ctx context.Context, program, platform, temporary string, manual []string, env []string) (string, int64, error) {
-	system, machine, _ := strings.Cut(platform, "/")
-	source := "./cmd/" + program
-	base, archive, program := names(program, r.version, platform)
-	binary := filepath.Join(temporary, base, program)
-	if err := r.build(ctx, system, machine, source, binary, env); err != nil {
-		return "", 0, err
+// pack builds and packs one program for one platform.
+func (r *release) pack(ctx context.Context, b built, env []string) error {
+	system, machine, _ := strings.Cut(b.platform, "/")
+	if err := r.build(ctx, system, machine, "./cmd/"+b.program, b.binary, env); err != nil {
+		return err
 	}
-	bill, err := billOf(filepath.Base(source), binary, r.version, r.time)
+	bill, err := billOf(b.program, b.binary, r.version, r.time)
 	if err != nil {
-		return "", 0, err
+		return err
 	}
-	if err := os.WriteFile(filepath.Join(r.out, base+".cdx.json"), bill, 0o644); err != nil {
-		return "", 0, err
+	if err := os.WriteFile(filepath.Join(r.out, b.base+".cdx.json"), bill, 0o644); err != nil {
+		return err
 	}
 	entries := []entry{
-		{name: base + "/LICENSE", path: filepath.Join(r.root, "LICENSE"), mode: 0o644},
-		{name: base + "/README.md", path: filepath.Join(r.root, "README.md"), mode: 0o644},
-		{name: base + "/" + program, path: binary, mode: 0o755},
+		{name: b.base + "/LICENSE", path: filepath.Join(r.root, "LICENSE"), mode: 0o644},
+		{name: b.base + "/README.md", path: filepath.Join(r.root, "README.md"), mode: 0o644},
+		{name: b.base + "/" + filepath.Base(b.binary), path: b.binary, mode: 0o755},
 	}
-	write := tarball
-	if system == "windows" {
-		write, manual = zipped, nil // Windows has no man
+	if system == "windows" { // which has no man
+		return zipped(filepath.Join(r.out, b.archive), entries, r.time)
 	}
-	for _, page := range manual {
-		entries = append(entries, entry{name: base + "/man/man1/" + filepath.Base(page), path: page, mode: 0o644})
+	for _, page := range b.manual {
+		entries = append(entries, entry{name: b.base + "/man/man1/" + filepath.Base(page), path: page, mode: 0o644})
 	}
-	return archive, sizeOf(binary), write(filepath.Join(r.out, archive), entries, r.time)
+	return tarball(filepath.Join(r.out, b.archive), entries, r.time)
 }
 
-// manuals lets each program write its manual pages, and returns their paths by program. It builds the programs for
-// this machine, which may not be one of the platforms.
-func (r *release) manuals(ctx context.Context, temporary string, env []string) (map[string][]string, error) {
-	pages := map[string][]string{}
+// extras lets each program write its manual pages and completions, and returns them by program. It builds the programs
+// for this machine, which may not be one of the platforms.
+func (r *release) extras(ctx context.Context, temporary string, env []string) (map[string]extras, error) {
+	all := map[string]extras{}
 	for _, program := range programs {
 		dir := filepath.Join(temporary, "man", program)
 		binary := filepath.Join(temporary, "native", program)
 		if err := r.build(ctx, runtime.GOOS, runtime.GOARCH, "./cmd/"+program, binary, env); err != nil {
 			return nil, fmt.Errorf("%s for this machine: %w", program, err)
 		}
-		cmd := exec.CommandContext(ctx, binary, "man", dir)
-		cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH="+strconv.FormatInt(r.time.Unix(), 10))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("%s man: %w\n%s", program, err, out)
+		if _, err := r.ask(ctx, binary, "man", dir); err != nil {
+			return nil, err
 		}
 		found, err := filepath.Glob(filepath.Join(dir, "*.1"))
 		if err != nil || len(found) == 0 {
 			return nil, errors.Join(fmt.Errorf("%s man writes no pages", program), err)
 		}
-		pages[program] = found
+		e := extras{manual: found, completions: map[string]string{}}
+		for _, shell := range []string{"bash", "zsh", "fish"} {
+			text, err := r.ask(ctx, binary, "completion", shell)
+			if err != nil {
+				return nil, err
+			}
+			e.completions[shell] = filepath.Join(dir, shell)
+			if err := os.WriteFile(e.completions[shell], text, 0o644); err != nil {
+				return nil, err
+			}
+		}
+		all[program] = e
 	}
-	return pages, nil
+	return all, nil
+}
+
+// ask runs a program that was built, and returns what it prints.
+func (r *release) ask(ctx context.Context, binary string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH="+strconv.FormatInt(r.time.Unix(), 10))
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w\n%s", filepath.Base(binary), strings.Join(args, " "), err, out)
+	}
+	return out, nil
 }
 
 // names are those of the folder in the archive, of the archive, and of the program. action/install.sh knows them, too.

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,25 +34,11 @@ func repository(t *testing.T) string {
 	write(t, dir, "go.work", "go 1.26\n\nuse (\n\t.\n\t./cmd\n)\n")
 	write(t, dir, "cmd/go.mod", "module github.com/espalier-dev/espalier/cmd\n\ngo 1.26\n")
 	write(t, dir, "cmd/internal/cli/cli.go", "package cli\n\nvar release string\n\n// Version is set by the linker.\nfunc Version() string { return release }\n")
-	for _, program := range programs {
-		write(t, dir, "cmd/"+program+"/main.go", `package main
-
-import (
-	"os"
-
-	"github.com/espalier-dev/espalier/cmd/internal/cli"
-)
-
-func main() {
-	if len(os.Args) > 2 && os.Args[1] == "man" {
-		if os.MkdirAll(os.Args[2], 0o755) != nil || os.WriteFile(os.Args[2]+"/`+program+`.1", []byte(cli.Version()+" "+os.Getenv("SOURCE_DATE_EPOCH")), 0o644) != nil {
-			os.Exit(1)
-		}
-		return
+	for _, name := range []string{"espalier.service", "espalier.env", "audit.yaml", "postinst.sh", "prerm.sh", "postrm.sh"} {
+		write(t, dir, "deploy/systemd/"+name, read(t, "../../deploy/systemd/"+name))
 	}
-	print(cli.Version())
-}
-`)
+	for _, program := range programs {
+		write(t, dir, "cmd/"+program+"/main.go", strings.ReplaceAll(standIn, "PROGRAM", program))
 	}
 	t.Setenv("GIT_AUTHOR_DATE", commitTime.Format(time.RFC3339))
 	t.Setenv("GIT_COMMITTER_DATE", commitTime.Format(time.RFC3339))
@@ -63,6 +50,32 @@ func main() {
 	}
 	return dir
 }
+
+// standIn is a program that does what a release asks of ours.
+const standIn = `package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/espalier-dev/espalier/cmd/internal/cli"
+)
+
+func main() {
+	if len(os.Args) < 3 {
+		fmt.Println("PROGRAM", cli.Version(), "as", os.Getuid())
+		return
+	}
+	switch os.Args[1] {
+	case "man":
+		if os.MkdirAll(os.Args[2], 0o755) != nil || os.WriteFile(os.Args[2]+"/PROGRAM.1", []byte(cli.Version()+" "+os.Getenv("SOURCE_DATE_EPOCH")), 0o644) != nil {
+			os.Exit(1)
+		}
+	case "completion":
+		fmt.Println("# completions of PROGRAM for", os.Args[2])
+	}
+}
+`
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
@@ -98,14 +111,19 @@ func TestTwice(t *testing.T) {
 	}
 	base := "espalier_1.2.3_" + strings.ReplaceAll(native, "/", "_")
 	server := strings.Replace(base, "espalier", "espalier-server", 1)
-	checkSums(t, out, server+".cdx.json", server+".tar.gz", "espalier-server_1.2.3_windows_arm64.cdx.json", "espalier-server_1.2.3_windows_arm64.zip",
-		base+".cdx.json", base+".tar.gz", "espalier_1.2.3_windows_arm64.cdx.json", "espalier_1.2.3_windows_arm64.zip")
+	want := []string{server + ".cdx.json", server + ".tar.gz", "espalier-server_1.2.3_windows_arm64.cdx.json", "espalier-server_1.2.3_windows_arm64.zip", "espalier-server.rb",
+		base + ".cdx.json", base + ".tar.gz", "espalier_1.2.3_provenance.json", "espalier_1.2.3_windows_arm64.cdx.json", "espalier_1.2.3_windows_arm64.zip", "espalier.rb", "espalier.yaml"}
+	if runtime.GOOS == "linux" {
+		want = append(want, base+".deb", base+".rpm", server+".deb", server+".rpm", "espalier_1.2.3_image.tar")
+	}
+	slices.Sort(want)
+	checkSums(t, out, want...)
 	files := untar(t, filepath.Join(out, base+".tar.gz"))
 	program := filepath.Join(t.TempDir(), "espalier")
 	if err := os.WriteFile(program, []byte(files[base+"/espalier"]), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if printed, err := exec.Command(program).CombinedOutput(); err != nil || string(printed) != "v1.2.3" {
+	if printed, err := exec.Command(program).CombinedOutput(); err != nil || !strings.HasPrefix(string(printed), "espalier v1.2.3 ") {
 		t.Errorf("the program prints %q: %v", printed, err)
 	}
 	if files[base+"/LICENSE"] != "licence\n" || files[base+"/README.md"] != "readme\n" || len(files) != 4 {
@@ -165,6 +183,15 @@ func TestSource(t *testing.T) {
 	}
 	if s, err = describe(t.Context(), dir, "v2.0.0-rc.1", false); err != nil || s.version != "v2.0.0-rc.1" {
 		t.Errorf("%+v %v", s, err)
+	}
+	if _, err := git(t.Context(), dir, "tag", "-d", "v1.2.3"); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = describe(t.Context(), dir, "", false); err != nil || s.version != "v0.0.0-20261115100000-"+s.commit[:12] {
+		t.Errorf("without a tag: %+v %v", s, err)
+	}
+	if _, err := git(t.Context(), dir, "tag", "v1.2.3"); err != nil {
+		t.Fatal(err)
 	}
 	if _, err = describe(t.Context(), dir, "v1 -X main.x=y", false); err == nil || !strings.Contains(err.Error(), "such as v1.2.3") {
 		t.Errorf("a version that the linker would take for a flag: %v", err)

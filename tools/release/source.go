@@ -21,8 +21,9 @@ type source struct {
 	modified bool      // it is not just the commit
 }
 
-// versions are what may be in names of files and in flags of the linker.
-var versions = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+-]*$`)
+// versions are semantic versions, which all package managers can compare. They are parts of names of files and of flags
+// of the linker.
+var versions = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 
 // describe asks git what is in a folder. Changes that are not committed are refused
 // unless dirty is set, since others could not build them.
@@ -59,11 +60,19 @@ func describe(ctx context.Context, dir, version string, dirty bool) (s source, e
 	return s, nil
 }
 
-// versionOf is the version that was asked for, or what git makes of the last tag.
+// versionOf is the version that was asked for, or what git makes of the last tag. Without a tag it is before all
+// releases.
 func versionOf(ctx context.Context, root, version string, modified bool) (string, error) {
 	if version == "" {
-		var err error
-		if version, err = git(ctx, root, "describe", "--tags", "--always", "--match", "v*"); err != nil {
+		tags, err := git(ctx, root, "tag", "--merged", "HEAD", "--list", "v*")
+		if err != nil {
+			return "", err
+		}
+		args := []string{"describe", "--tags", "--match", "v*"}
+		if tags == "" {
+			args = []string{"log", "-1", "--date=format-local:%Y%m%d%H%M%S", "--abbrev=12", "--format=v0.0.0-%cd-%h"}
+		}
+		if version, err = git(ctx, root, args...); err != nil {
 			return "", err
 		}
 	}
@@ -71,7 +80,7 @@ func versionOf(ctx context.Context, root, version string, modified bool) (string
 		version += "+dirty"
 	}
 	if !versions.MatchString(version) {
-		return "", fmt.Errorf("version %q: give letters, digits, dots, hyphens and plus signs, such as v1.2.3", version)
+		return "", fmt.Errorf("version %q: give a semantic version, such as v1.2.3 or v1.2.3-rc.1", version)
 	}
 	return version, nil
 }
@@ -80,6 +89,7 @@ func versionOf(ctx context.Context, root, version string, modified bool) (string
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TZ=UTC") // for dates
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
