@@ -21,7 +21,7 @@ TEST := $(GO) test -vet=off
 RELEASED := . crd server cmd cmd/espalier-server
 # deploy and controllers are missing here: they have targets of their own, since
 # their dependencies take minutes to build.
-OTHERS := conformance conformance/envtest/project tools tools/vale
+OTHERS := conformance conformance/envtest/project examples tools tools/release tools/site tools/vale
 PACKAGES := ./... ./crd/... ./server/... ./cmd/... ./cmd/espalier-server/...
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(BIN)/golangci-lint
@@ -37,6 +37,7 @@ KUBE_CONTROLLER_MANAGER := $(BIN)/kube-controller-manager
 KUBE_SCHEDULER := $(BIN)/kube-scheduler
 E2E := $(BIN)/e2e
 HELM := $(BIN)/helm
+KINE := $(BIN)/kine
 FUZZTIME ?= 10m
 MINUTES ?= 10
 URLS ?= 100000
@@ -56,7 +57,7 @@ verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run ev
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline charts controllers deploy-check envtest search-diff plan-truth conversion-rules migration soak explore advice hooks robustness mutants ## Run every suite that verify leaves out (hours)
+nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline charts controllers deploy-check envtest search-diff plan-truth conversion-rules migration soak explore advice hooks robustness mutants minutes site-check ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -65,14 +66,29 @@ build: ## Build the command line and the server as static binaries in .bin
 
 # VERSION=v1.2.3 names the release; the default is the output of git describe.
 .PHONY: release
-release: ## Build static binaries for all platforms, with checksums and SBOMs, in .bin/release
-	$(call step,build binaries and SBOMs and checksums)
-	@cd tools && $(GO) run ./release -root .. -version '$(VERSION)' $(RELEASEFLAGS)
+release: ## Build binaries for all platforms, packages, the image, checksums, SBOMs and provenance in .bin/release; RELEASEFLAGS='-platforms linux/amd64' for some
+	$(call step,build what is published of a commit)
+	@cd tools/release && $(GO) run . -root ../.. -version '$(VERSION)' $(RELEASEFLAGS)
 
 .PHONY: release-check
-release-check: ## Build the release twice and fail if a byte differs
+release-check: ## Build the release twice, fail if a byte differs, install each part of it and run what is installed
 	$(call step,check that two builds of a commit are identical)
-	@cd tools && $(GO) run ./release -root .. -version '$(VERSION)' -twice $(RELEASEFLAGS)
+	@cd tools/release && $(GO) run . -root ../.. -version '$(VERSION)' -twice $(RELEASEFLAGS)
+	$(call step,install the release in each way that this machine can)
+	@cd tools/release && ESPALIER_RELEASE=$(BIN)/release $(TEST) -count=1 -timeout 30m -v -run 'TestRelease' .
+
+.PHONY: site
+site: $(KUBECTL) ## Build the site of the documents in .bin/site (needs npm for the index of its search)
+	$(call step,build the site)
+	@mkdir -p $(BIN)/site-tools && cd tools/site && cp package.json package-lock.json .npmrc check.mjs $(BIN)/site-tools/
+	@cd $(BIN)/site-tools && npm install --silent
+	@cd tools/site && $(GO) run . -root ../.. -out $(BIN)/site -npm $(BIN)/site-tools
+
+# Not part of verify: it needs Chromium.
+.PHONY: site-check
+site-check: site ## Check the links of the site, and its pages in Chromium: widths, light and dark, accessibility, search
+	$(call step,check the site in a browser)
+	@cd $(BIN)/site-tools && node check.mjs $(BIN)/site $(BIN)/site-pictures
 
 .PHONY: pictures
 pictures: ## draw the pictures of the documents, from docs/pictures/*.txt and docs/results.json
@@ -173,15 +189,18 @@ $(E2E): conformance/kubernetes/go.mod conformance/kubernetes/go.sum conformance/
 .PHONY: e2e
 e2e: $(E2E) ## Build the conformance specs of Kubernetes at the version pinned in conformance/kubernetes/go.mod (about fifteen minutes)
 
-# The tests of ./server take longest and mostly wait: naming that package first lets
-# the others run beside it.
+# The tests of ./server take longest: naming that package first lets the others run beside
+# it. Most tests of servers wait half of the time, so that two processors do three packages.
 .PHONY: test
 test: $(ETCD) $(ETCDCTL) ## Run all tests of the released modules, concurrent code under the race detector
 	$(call step,run go test -race in the released modules)
-	@$(WORKSPACE) $(TEST) -race -short -timeout 30m ./server $(PACKAGES)
+	@$(WORKSPACE) $(TEST) -race -short -p 3 -timeout 30m ./server $(PACKAGES)
 	$(call step,run the single-goroutine tests without the race detector)
 	@$(WORKSPACE) $(TEST) $(LONG_PACKAGES)
-	@cd tools && $(TEST) -short ./release ./modules ./pictures ./mutants
+	@cd tools/release && $(TEST) -short .
+	@cd tools && $(TEST) -short ./modules ./pictures ./mutants ./simulate
+	$(call step,run the examples)
+	@cd examples && $(TEST) ./...
 
 # The packages with tests of growth. They measure only with -growth: see internal/costtest.
 GROWTH_PACKAGES = $$(grep -rl --include='*_test.go' 'costtest.Linear(' . | grep -v '^./conformance/' | xargs -n1 dirname | sort -u)
@@ -207,7 +226,7 @@ linear: ## Check that cost grows at most 1.3 times as fast as the input (needs a
 .PHONY: conformance-short
 conformance-short: tools ## Run the differential tests against upstream, short form (minutes)
 	$(call step,compare Espalier with upstream on case tables and generated inputs (short form))
-	@cd conformance && $(TEST) $$($(GO) list ./... | grep -v -e /scenarios -e /envtest) && $(TEST) -short -timeout 20m ./scenarios ./envtest && $(GO) run ./cmd/conform -short && $(GO) run ./cmd/attack -only espalier && $(GO) run ./cmd/robustness -short
+	@cd conformance && $(TEST) $$($(GO) list ./... | grep -v -e /scenarios -e /envtest -e /minutes) && $(TEST) -short -timeout 20m ./scenarios ./envtest && $(GO) run ./cmd/conform -short && $(GO) run ./cmd/attack -only espalier && $(GO) run ./cmd/robustness -short
 
 .PHONY: conformance
 conformance: ## Run the differential tests against upstream, long form
@@ -258,6 +277,11 @@ golden: ## Regenerate golden files and fail if one changes
 	changed=0; \
 	for d in $(TESTDATA_DIRS); do diff -ruN "$$before/$$d" "$$d" || changed=1; done; \
 	if [ $$changed = 1 ]; then echo "golden files changed: read the difference above, then commit it or fix the code"; exit 1; fi
+
+.PHONY: compare
+compare: ## Give the same CRDs and objects to espalier, kubeconform, kubectl-validate and crdify; print what each notices, and time and memory
+	$(call step,compare with other tools on the same inputs)
+	@cd conformance && $(GO) run ./cmd/compare $(BENCHFLAGS)
 
 .PHONY: bench-engine
 bench-engine: ## Measure time and allocations of the engine and of upstream's
@@ -313,6 +337,11 @@ bench-start: tools ## Measure the start of espaliertest, espalier dev and upstre
 	$(call step,measure server starts in new processes in turns)
 	@cd conformance && $(GO) run ./cmd/bench-start $(BENCHFLAGS)
 
+.PHONY: minutes
+minutes: tools ## Do what docs/guides/minutes.md says and measure each path: from the archives to a first finding, control plane, test and embed
+	$(call step,follow the guide and measure)
+	@cd conformance && $(TEST) -count=1 -v ./minutes $(BENCHFLAGS)
+
 .PHONY: bench-kinds
 bench-kinds: tools $(KUBE_APISERVER) ## Measure memory, start and writes of the server with all built-in kinds, and of kube-apiserver; fail above 40 MB
 	$(call step,measure what the built-in kinds cost beside kube-apiserver)
@@ -333,16 +362,44 @@ bench-plan: tools ## Measure a plan over 1,000,000 stored objects (about ten min
 	$(call step,measure plans of changes of CRDs)
 	@cd conformance && $(GO) run ./cmd/bench-plan $(BENCHFLAGS)
 
+.PHONY: bench-tenants
+bench-tenants: tools ## Measure what 10,000 tenants cost; BENCHFLAGS='-tenants 1000 -used 100' for fewer
+	$(call step,measure tenants)
+	@cd conformance && $(GO) run ./cmd/bench-tenants $(BENCHFLAGS)
+
+.PHONY: bench-neighbours
+bench-neighbours: tools ## Measure what a tenant notices of another one that floods the server, and of one that is full (about five minutes)
+	$(call step,measure what tenants notice of others)
+	@cd conformance && $(GO) run ./cmd/bench-neighbours $(BENCHFLAGS)
+
+.PHONY: bench-scale
+bench-scale: tools ## Measure writes with several replicas and etcds, tenants in use, and who notices that an etcd is gone (about five minutes)
+	$(call step,measure the parts of large sites)
+	@cd conformance && $(GO) run ./cmd/bench-scale $(BENCHFLAGS)
+
+.PHONY: bench-moves
+bench-moves: tools ## Move tenants between etcds under load and with faults, and check what clients get (about half an hour)
+	$(call step,move tenants under load)
+	@cd conformance && $(GO) run ./cmd/bench-moves $(BENCHFLAGS)
+
+.PHONY: simulate
+simulate: ## Calculate what sites of 1, 10 and 100 etcds carry, from what bench-scale and bench-tenants have recorded in docs/results.json
+	$(call step,simulate large sites)
+	@cd tools && $(GO) run ./simulate -root ..
+
 .PHONY: upstream-suite
-upstream-suite: tools ## Run upstream's integration tests against our server
+upstream-suite: tools ## Run upstream's integration tests against our server; SUITEFLAGS='-tenant suite' for a tenant of it
 	$(call step,run the integration tests of upstream against our server)
-	@cd conformance && $(GO) run ./cmd/upstream-suite
+	@cd conformance && $(GO) run ./cmd/upstream-suite $(SUITEFLAGS)
+
+# kube-apiserver, unless -only names other servers.
+reference = $(if $(filter -only,$1),$(if $(findstring kube-apiserver,$1),$(KUBE_APISERVER)),$(KUBE_APISERVER))
 
 # Not part of verify: the suites take ten minutes, and kube-apiserver eight to build. One spec
 # races with its own informer, and with the import changed a few count goroutines.
 RUNTIMEFLAGS ?= -least 1085 -least-import 1079
 .PHONY: controller-runtime
-controller-runtime: tools $(KUBE_APISERVER) ## Run controller-runtime's suites with kube-apiserver and with our server; RUNTIMEFLAGS='-packages client' for some
+controller-runtime: tools $(call reference,$(RUNTIMEFLAGS)) ## Run controller-runtime's suites with kube-apiserver and with our server; RUNTIMEFLAGS='-packages client' for some, '-only espalier,espaliertest -tenant suite' for tenants
 	$(call step,run the suites of controller-runtime with kube-apiserver and with our server)
 	@cd conformance && $(GO) run ./cmd/controller-runtime $(RUNTIMEFLAGS)
 
@@ -355,7 +412,7 @@ mutants: tools ## Change the source in small ways and count what tests notice; M
 # Not part of verify: the specs take minutes, and they and kube-apiserver 25 to build.
 CONFORMANCEFLAGS ?= -least 132
 .PHONY: kubernetes-conformance
-kubernetes-conformance: tools $(KUBE_APISERVER) $(E2E) ## Run Kubernetes' conformance specs with kube-apiserver and with our server; CONFORMANCEFLAGS='-focus sig-auth' for some
+kubernetes-conformance: tools $(call reference,$(CONFORMANCEFLAGS)) $(E2E) ## Run Kubernetes' conformance specs with kube-apiserver and with our server; CONFORMANCEFLAGS='-focus sig-auth' for some, '-only espalier -tenant suite' for a tenant
 	$(call step,run the conformance specs of Kubernetes with kube-apiserver and with our server)
 	@cd conformance && $(GO) run ./cmd/kubernetes-conformance $(CONFORMANCEFLAGS)
 
@@ -386,6 +443,17 @@ flood: tools ## Flood the server as one user: memory, other users' latency and s
 attack: tools $(KUBE_APISERVER) ## Attack our server and kube-apiserver and print what each refused; ATTACKFLAGS='-run C1' for some
 	$(call step,run the same attacks on our server and on kube-apiserver)
 	@cd conformance && $(GO) run ./cmd/attack $(ATTACKFLAGS)
+
+# Not part of verify: SQLite takes minutes to compile, and PostgreSQL has to be installed.
+$(KINE): conformance/kine/go.mod conformance/kine/go.sum
+	@printf '==> %s\n' 'kine: building the pinned kine (once per pin; minutes)'
+	@mkdir -p $(BIN)
+	@cd conformance/kine && GOWORK=off $(GO) build -o $@ github.com/k3s-io/kine && touch $@
+
+.PHONY: kine
+kine: tools $(KINE) ## Run the server on kine with SQLite and PostgreSQL, and on etcd: writes, watches, scenarios; KINEFLAGS='-engines sqlite' for one
+	$(call step,run the server on kine)
+	@cd conformance && $(GO) run ./cmd/kine $(KINEFLAGS)
 
 # Not part of verify: Helm takes five minutes of CPU to build.
 $(HELM): conformance/helm/go.mod conformance/helm/go.sum

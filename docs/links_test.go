@@ -19,7 +19,7 @@ var (
 // Pages elsewhere are not asked.
 func TestLinks(t *testing.T) {
 	var pages []string
-	for _, pattern := range []string{"../*.md", "*.md", "design/*.md", "guides/*.md", "checks/*.md"} {
+	for _, pattern := range []string{"../*.md", "*.md", "design/*.md", "guides/*.md", "checks/*.md", "../examples/*.md", "../examples/*/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

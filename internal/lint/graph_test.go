@@ -29,7 +29,7 @@ var rows = []struct {
 }
 
 // small are packages that belong to no group: they are used by many and import none.
-var small = []string{"server/auth/ca", "server/stackgrow", "server/gctune", "server/kubebuilder", "server/etcdtest", "server/restmappingtest", "docs", "finding"}
+var small = []string{"server/auth/ca", "server/stackgrow", "server/gctune", "server/turns", "server/kubebuilder", "server/etcdtest", "server/restmappingtest", "docs", "finding"}
 
 // groupOf is the group of a directory, or nothing.
 func groupOf(dir string) string {

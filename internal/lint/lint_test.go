@@ -23,6 +23,7 @@ var rules = []rule{
 	{"sizes", checkSizes},
 	{"mentions", checkMentions},
 	{"open tasks", checkOpenTasks},
+	{"examples", checkExamples},
 	// Not active until the texts of the released modules are rewritten. To switch it on,
 	// uncomment the next line.
 	{"texts", checkTexts},
@@ -234,6 +235,20 @@ func TestRulesFindWhatIsPlanted(t *testing.T) {
 				"docs/approach.md": "A TODO in prose is prose.\n",
 			},
 			[]string{"Makefile:2: a task left", "x/a.go:3: a task left", "x/a.go:9: a task left"},
+		},
+		{
+			"examples of entry points", checkExamples,
+			map[string]string{
+				"crd/lint/a.go":            "package lint\n\nfunc Check() {}\n",
+				"crd/new/a.go":             "package new\n\nfunc New() {}\n",
+				"crd/internal/x/a.go":      "package x\n\nfunc New() {}\n",
+				"crd/fix/a.go":             "package fix\n\nfunc CRD() {}\n",
+				"crd/fix/a_test.go":        "package fix_test\n\nfunc ExampleCRD() {}\n",
+				"server/catalog/a.go":      "package catalog\n\nfunc New() {}\n",
+				"crd/conversion/a.go":      "package conversion\n\nfunc Compile() {}\n",
+				"crd/conversion/b_test.go": "package conversion\n\nfunc ExampleCompile() {}\n",
+			},
+			[]string{"crd/fix: has no Means", "crd/lint: has no func ExampleCheck", "crd/new: public package without entry points"},
 		},
 		{
 			"phrases in texts", checkTexts,
