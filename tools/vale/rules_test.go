@@ -17,7 +17,8 @@ const (
 	styles = "../../.vale/styles/Espalier"
 )
 
-// forbidden has sentences for each rule. The rule must find something in each.
+// forbidden has sentences for each rule. The rule must find something in each. Spelling reads pages only: comments
+// name identifiers.
 var forbidden = map[string][]string{
 	"Absent": {
 		"A file that is not there fails the start.", "Resources that were not there are created.",
@@ -39,6 +40,7 @@ var forbidden = map[string][]string{
 	"OfWhich":      {"It has two parts, of which one is optional."},
 	"OughtTo":      {"It ought to run."},
 	"Result":       {"The verdict is the same.", "Both rulings differ."},
+	"Spelling":     {"The servre is slow.", "Kubernetse has it."},
 	"Who": {
 		"It is for who needs it.", "It answers to who asks.", "Who has a certificate is known.",
 		"It is for those who wait.", "It waits for whoever comes.", "It warns who has none.", "It is the work of somebody, of one who knows.",
@@ -66,6 +68,9 @@ func TestRules(t *testing.T) {
 	write := func(rule, name, sentence string) {
 		comment := "// Package x is small.\n//\n// " + strings.ReplaceAll(sentence, "\n", "\n// ") + "\npackage x\n"
 		for file, content := range map[string]string{name + ".md": "# Title\n\n" + sentence + "\n", name + ".go": comment} {
+			if rule == "Espalier.Spelling" && strings.HasSuffix(file, ".go") {
+				continue
+			}
 			file = filepath.Join(dir, file)
 			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
