@@ -40,8 +40,11 @@ import (
 const (
 	// tenantAnnotation names the tenant in audit events.
 	tenantAnnotation = "espalier.dev/tenant"
-	// controllersDelay is how long controllers wait when a tenant starts.
+	// controllersDelay is how long controllers wait when a tenant starts, and electionTime how long they may take to get
+	// their lease: until then, the tenant is not closed for want of requests. A tenant that is used for moments would never
+	// get its default service accounts.
 	controllersDelay = 300 * time.Millisecond
+	electionTime     = 5 * time.Second
 	// earlyTime is how long controllers may take to end while the tenant still answers them.
 	earlyTime = 5 * time.Second
 	// seriesPeriod is how often to look at the metrics of webhooks and policies, and
@@ -112,6 +115,7 @@ type tenant struct {
 	hadDefaults    func() (bool, error)
 	given          bool         // it had its default objects before
 	broken, closed atomic.Bool  // closed is that its guard is gone
+	leads          atomic.Bool  // its controllers have their lease
 	last           atomic.Int64 // when a controller of the tenant last wrote something
 }
 
@@ -170,7 +174,7 @@ func (s *Server) startTenant(ctx context.Context, of tenants.Tenant, etcd *store
 		t.tasks = append(t.tasks, task{name: "default-objects", run: t.repairDefaults})
 	}
 	t.controlPlane.prepared.Store(true)
-	t.last.Store(time.Now().Add(controllersDelay).UnixNano()) // controllers begin then
+	t.last.Store(time.Now().Add(controllersDelay + electionTime).UnixNano()) // controllers begin before
 	early, endEarly := context.WithCancel(life)
 	t.endEarly = endEarly
 	for _, one := range t.tasks {
@@ -323,11 +327,15 @@ func (t *tenant) ownURLs(next http.Handler) http.Handler {
 	})
 }
 
-// watched remembers when a controller of the tenant writes.
+// watched remembers when a controller of the tenant writes. That they renew their lease does not count, only that they
+// get it.
 func (t *tenant) watched(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if t.controlPlane.loop.Has(req) && req.Method != http.MethodGet && !strings.Contains(req.URL.Path, "/leases/") {
-			t.last.Store(time.Now().UnixNano())
+		if t.controlPlane.loop.Has(req) && req.Method != http.MethodGet {
+			lease := strings.Contains(req.URL.Path, "/leases")
+			if !lease || t.leads.CompareAndSwap(false, true) {
+				t.last.Store(time.Now().UnixNano())
+			}
 		}
 		next.ServeHTTP(w, req)
 	})

@@ -197,7 +197,7 @@ resources:
 // A tenant of a server with all kinds has them, and cluster IPs of its own.
 func TestAllKindsInTenants(t *testing.T) {
 	t.Parallel()
-	r := start(t, withTenants, func(o *server.Options) { o.Kinds = server.KindsAll })
+	r := start(t, withTenants, allKinds, func(o *server.Options) { o.TenantIdleTimeout = time.Minute })
 	for _, name := range []string{"one", "two"} {
 		client := typed(t, r.tenant(t, name))
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
@@ -227,10 +227,10 @@ func TestAllKindsInTenants(t *testing.T) {
 	}
 }
 
-// A migration in a tenant writes full transactions, with one condition more than that of a server. The test is not
-// parallel: a tenant that is closed meanwhile, because the machine has no time for its requests, begins again.
+// A migration in a tenant writes full transactions, with one condition more than that of a server.
 func TestMigrationInATenant(t *testing.T) {
-	r := start(t, withTenants)
+	t.Parallel()
+	r := start(t, withTenants, func(o *server.Options) { o.TenantIdleTimeout = time.Minute })
 	client, err := dynamic.NewForConfig(r.tenant(t, "one"))
 	if err != nil {
 		t.Fatal(err)
@@ -276,7 +276,7 @@ func TestMigrationInATenant(t *testing.T) {
 // A policy of a tenant applies configurations: it learns the types of objects from the tenant's OpenAPI.
 func TestMutatingPolicyInATenant(t *testing.T) {
 	t.Parallel()
-	client := typed(t, start(t, withTenants).tenant(t, "one"))
+	client := typed(t, start(t, withTenants, func(o *server.Options) { o.TenantIdleTimeout = time.Minute }).tenant(t, "one"))
 	c := client.AdmissionregistrationV1()
 	if _, err := c.MutatingAdmissionPolicies().Create(t.Context(), &admissionregistrationv1.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "label"},

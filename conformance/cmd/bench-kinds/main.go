@@ -11,9 +11,12 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
+	"github.com/espalier-dev/espalier/conformance/results"
 	"github.com/espalier-dev/espalier/conformance/wire"
 	"github.com/espalier-dev/espalier/server/apis/builtin"
 )
+
+var figures = results.New("bench-kinds")
 
 var (
 	rounds = flag.Int("rounds", 3, "how often each server is started; figures are medians")
@@ -72,6 +75,7 @@ func run(ctx context.Context, dir string) error {
 		}
 	}
 	for _, s := range []*side{kube, plane, all} {
+		s.record()
 		fmt.Printf("%-15s ready after %v and %v of CPU, %d MB idle, %d KB of heap", s.name, median(s.ready).Round(time.Millisecond), median(s.start), median(s.idle)>>20, median(s.heap)>>10)
 		for _, o := range operations(*writes) {
 			if took := s.cpu[o.name]; took != nil {
@@ -81,6 +85,8 @@ func run(ctx context.Context, dir string) error {
 		fmt.Println()
 	}
 	fmt.Printf("%-15s ready after %v and %v of CPU, with all kinds, one CRD and its etcd\n", tests.name, median(tests.ready).Round(time.Millisecond), median(tests.start))
+	figures.Set("espaliertest.ready", "%s", results.Time(median(tests.ready)))
+	figures.Set("espaliertest.start", "%s", results.Time(median(tests.start)))
 	count := int64(len(builtin.Data()))
 	grown := median(all.heap) - median(plane.heap)
 	fmt.Printf("start: kube-apiserver takes %.1f times as long as espaliertest, and %.1f times the CPU; %d more kinds take %d KB of heap, %.1f KB each, their default roles included\n",
@@ -95,7 +101,21 @@ func run(ctx context.Context, dir string) error {
 	if more > most {
 		return fmt.Errorf("all kinds take %d MB, which is more than %d MB", more>>20, int64(most)>>20)
 	}
-	return nil
+	return figures.Save()
+}
+
+// record records the medians of a server.
+func (s *side) record() {
+	set := func(what, value string) { figures.Set(s.name+"."+what, "%s", value) }
+	set("ready", results.Time(median(s.ready)))
+	set("start", results.Time(median(s.start)))
+	set("idle", fmt.Sprintf("%d MB", median(s.idle)/1e6))
+	set("heap", fmt.Sprintf("%.1f MB", float64(median(s.heap))/1e6))
+	for _, o := range operations(*writes) {
+		if took := s.cpu[o.name]; took != nil {
+			set(o.name, results.Time(median(took)))
+		}
+	}
 }
 
 // measure starts the server on a new etcd, reads its memory and writes objects.
