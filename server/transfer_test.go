@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -430,9 +431,13 @@ func TestRefusedArchives(t *testing.T) {
 		"quantities must match":             {`{"resource":"resourcequotas","object":{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"a","namespace":"default"},"spec":{"hard":{"pods":"9e99999999"}}}}`},
 		"the server failed":                 {`{"failed":"the server failed"}`},
 	} {
-		if code, text := r.take(t, "copy", archiveOf(t, lines...)); code != http.StatusBadRequest && code != http.StatusForbidden || !strings.Contains(text, want) {
+		if code, text := r.take(t, "copy", archiveOf(t, true, lines...)); code != http.StatusBadRequest && code != http.StatusForbidden || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s", want, code, text)
 		}
+	}
+	// In a damaged file, what is wrong with an object is not the user's mistake.
+	if code, text := r.take(t, "copy", archiveOf(t, false, `{"resource":"configmaps","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}}`)); code != http.StatusBadRequest || !strings.Contains(text, "its checksum is wrong") {
+		t.Errorf("an object of a damaged file: %d %s", code, text)
 	}
 }
 
@@ -444,8 +449,8 @@ func secret(name string) string {
 	return `{"resource":"secrets","object":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `","namespace":"default"}}}`
 }
 
-// archiveOf is an archive with some lines after the header, and without an end.
-func archiveOf(t *testing.T, lines ...string) io.Reader {
+// archiveOf is an archive with some lines after the header, whole or with a wrong checksum.
+func archiveOf(t *testing.T, whole bool, lines ...string) io.Reader {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
@@ -453,7 +458,12 @@ func archiveOf(t *testing.T, lines ...string) io.Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Write([]byte(string(header) + "\n" + strings.Join(lines, "\n") + "\n")); err != nil {
+	text := string(header) + "\n" + strings.Join(lines, "\n") + "\n"
+	sum := sha256.Sum256([]byte(text))
+	if !whole {
+		sum[0]++
+	}
+	if _, err := fmt.Fprintf(w, "%s{\"end\":{\"objects\":%d,\"sha256\":\"%x\"}}\n", text, len(lines), sum); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {

@@ -169,7 +169,9 @@ func (i *importer) run(ctx context.Context) (err error) {
 		if err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}
-		if err := i.add(ctx, record); err != nil {
+		if err := i.add(ctx, record); apierrors.IsBadRequest(err) {
+			return i.blame(err)
+		} else if err != nil {
 			return err
 		}
 	}
@@ -177,6 +179,18 @@ func (i *importer) run(ctx context.Context) (err error) {
 		return err
 	}
 	return i.finish(ctx)
+}
+
+// blame returns what is wrong with an object, if the file is whole, and otherwise that the file is damaged: its
+// checksum is at the end. Users would look for a mistake in an object that nobody has written.
+func (i *importer) blame(object error) error {
+	for {
+		if _, err := i.from.Next(); errors.Is(err, io.EOF) {
+			return object
+		} else if err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+	}
 }
 
 // finish makes the guard an ordinary one: from then on the tenant is served.
