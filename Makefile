@@ -14,7 +14,7 @@ export GOWORK := off
 WORKSPACE := GOWORK=$(CURDIR)/go.work
 
 GO ?= go
-# `make vet` is a separate step.
+# `make lint` runs the analyzers of go vet.
 TEST := $(GO) test -vet=off
 # The modules of this repository have separate dependencies on purpose. These are
 # the released ones, as go.work lists them.
@@ -53,11 +53,11 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: verify
-verify: fmt vet lint prose test linear-coarse conformance-short golden ## Run everything that continuous integration runs
+verify: fmt lint prose test race-short linear-coarse conformance-short golden ## Run everything that continuous integration runs
 
 # Suites that take too long for each change.
 .PHONY: nightly
-nightly: conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline charts controllers deploy-check envtest search-diff plan-truth conversion-rules migration soak explore advice hooks robustness mutants minutes site-check ## Run every suite that verify leaves out (hours)
+nightly: race conformance planted linear urls attack flood scenarios upstream-suite controller-runtime kubernetes-conformance kinds offline charts controllers deploy-check envtest search-diff plan-truth conversion-rules migration soak explore advice hooks robustness mutants minutes site-check ## Run every suite that verify leaves out (hours)
 
 .PHONY: build
 build: ## Build the command line and the server as static binaries in .bin
@@ -100,6 +100,8 @@ fmt: ## Fail if a file is not gofmt'd
 	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 
+# Not part of verify: `make lint` runs the same analyzers, and on a clean machine both take
+# minutes to read every dependency.
 .PHONY: vet
 vet: ## Run go vet in every module
 	$(call step,run go vet in every module)
@@ -144,10 +146,6 @@ $(VALE): tools/vale/go.mod tools/vale/go.sum
 .PHONY: tools
 tools: $(ETCD) $(ETCDCTL) $(ETCDUTL) $(KUBECTL) $(UPSTREAM) ## Build etcd, its tools, kubectl and upstream's server at the versions pinned in conformance/go.mod
 
-# Packages with tests that -short leaves out. These tests measure cost and size in
-# one goroutine: the race detector would find nothing and take ten times as long.
-LONG_PACKAGES = $$(grep -rl --include='*_test.go' 'testing.Short()' . | grep -v -e '^./conformance/' -e '^./tools/' -e '^./deploy/' -e '^./controllers/' -e '^./server/espaliertest/' | xargs -n1 dirname | sort -u | grep -v '^\.$$')
-
 # As with golangci-lint: built from the module cache, and again when a pin changes.
 $(ETCD): PACKAGE := go.etcd.io/etcd/server/v3
 $(ETCDCTL): PACKAGE := go.etcd.io/etcd/etcdctl/v3
@@ -191,16 +189,31 @@ e2e: $(E2E) ## Build the conformance specs of Kubernetes at the version pinned i
 
 # The tests of ./server take longest: naming that package first lets the others run beside
 # it. Most tests of servers wait half of the time, so that two processors do three packages.
+# `make explore` runs the long tests of espaliertest.
 .PHONY: test
-test: $(ETCD) $(ETCDCTL) ## Run all tests of the released modules, concurrent code under the race detector
-	$(call step,run go test -race in the released modules)
-	@$(WORKSPACE) $(TEST) -race -short -p 3 -timeout 30m ./server $(PACKAGES)
-	$(call step,run the single-goroutine tests without the race detector)
-	@$(WORKSPACE) $(TEST) $(LONG_PACKAGES)
+test: $(ETCD) $(ETCDCTL) ## Run all tests of the released modules, of the tools and of the examples
+	$(call step,run go test in the released modules)
+	@$(WORKSPACE) $(TEST) -p 3 -timeout 30m ./server $$($(WORKSPACE) $(GO) list $(PACKAGES) | grep -v -x github.com/espalier-dev/espalier/server/espaliertest)
+	@$(WORKSPACE) $(TEST) -short ./server/espaliertest
 	@cd tools/release && $(TEST) -short .
 	@cd tools && $(TEST) -short ./modules ./pictures ./mutants ./simulate
 	$(call step,run the examples)
 	@cd examples && $(TEST) ./...
+
+# Packages whose tests start many servers: they take minutes each under the race detector,
+# all others together two. `make race` runs them.
+SERVERS := server server/apis/builtin server/apis/customresource server/bindings server/controllers/migration server/espaliertest server/storage/store server/tenants
+RACED = $$($(WORKSPACE) $(GO) list ./internal/compile ./internal/plan ./server/... | grep -v -x $(foreach p,$(SERVERS),-e github.com/espalier-dev/espalier/$(p)))
+
+.PHONY: race-short
+race-short: $(ETCD) $(ETCDCTL) ## Run tests of concurrent code under the race detector, without those that start many servers
+	$(call step,run tests of concurrent code under the race detector)
+	@$(WORKSPACE) $(TEST) -race -short -p 3 -timeout 30m $(RACED)
+
+.PHONY: race
+race: $(ETCD) $(ETCDCTL) ## Run all tests of the released modules under the race detector (half an hour)
+	$(call step,run all tests under the race detector)
+	@$(WORKSPACE) $(TEST) -race -short -p 3 -timeout 60m ./server $(PACKAGES)
 
 # The packages with tests of growth. They measure only with -growth: see internal/costtest.
 GROWTH_PACKAGES = $$(grep -rl --include='*_test.go' 'costtest.Linear(' . | grep -v '^./conformance/' | xargs -n1 dirname | sort -u)
