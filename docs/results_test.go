@@ -117,3 +117,30 @@ func TestFiguresAreQuoted(t *testing.T) {
 		}
 	}
 }
+
+// TestReadmeIsMeasured: each measured figure of the README names its benchmark, also in what is no table.
+func TestReadmeIsMeasured(t *testing.T) {
+	data, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := regexp.MustCompile(`[0-9][0-9.,]*(?: (?:ns|µs|ms|s|KB|MB|GB|runs|passed?)\b|/s\b| of [0-9]+\b)(?:<!--)?`)
+	code, found := false, 0
+	for line := range strings.Lines(string(data)) {
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		}
+		if code {
+			continue
+		}
+		found += len(quoted.FindAllString(line, -1))
+		for _, figure := range measured.FindAllString(line, -1) {
+			if !strings.HasSuffix(figure, "<!--") {
+				t.Errorf("README: %q in %q does not say which benchmark measured it", figure, strings.TrimSpace(line))
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("README quotes only %d figures: is their form still that of this test?", found)
+	}
+}

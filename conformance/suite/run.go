@@ -161,9 +161,8 @@ func parseReasons(text string) (map[string]string, error) {
 	return reasons, nil
 }
 
-// Report prints what did not pass, then the count, and returns how many functions failed without a reason.
-func Report(w io.Writer, results []Result) (unexplained int) {
-	passed := 0
+// Report prints what did not pass, then the count, and returns how many functions passed, and how many failed without a reason.
+func Report(w io.Writer, results []Result) (passed, unexplained int) {
 	for _, r := range results {
 		if r.Outcome == "pass" {
 			passed++
@@ -183,5 +182,5 @@ func Report(w io.Writer, results []Result) (unexplained int) {
 		}
 	}
 	fmt.Fprintf(w, "\nupstream integration: passed %d of %d\n", passed, len(results))
-	return unexplained
+	return passed, unexplained
 }

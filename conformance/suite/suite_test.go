@@ -36,13 +36,13 @@ func TestFirstErrors(t *testing.T) {
 
 func TestReportCountsAndExplains(t *testing.T) {
 	var b strings.Builder
-	unexplained := Report(&b, []Result{
+	passed, unexplained := Report(&b, []Result{
 		{Function: "TestA", Outcome: "pass"},
 		{Function: "TestB", Outcome: "fail", Errors: []string{"b_test.go:1: no"}},
 		{Function: "TestC", Outcome: "fail", Reason: "row 7"},
 	})
-	if unexplained != 1 {
-		t.Errorf("unexplained: %d", unexplained)
+	if passed != 1 || unexplained != 1 {
+		t.Errorf("passed: %d, unexplained: %d", passed, unexplained)
 	}
 	for _, want := range []string{"fail TestB\n    b_test.go:1: no\n", "reason: row 7\n", "\nupstream integration: passed 1 of 3\n"} {
 		if !strings.Contains(b.String(), want) {

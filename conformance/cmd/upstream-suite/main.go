@@ -10,8 +10,11 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/conformance/launch"
+	"github.com/espalier-dev/espalier/conformance/results"
 	"github.com/espalier-dev/espalier/conformance/suite"
 )
+
+var figures = results.New("upstream-suite")
 
 var (
 	server  = flag.String("server", suite.Espalier, "server to test: espalier, upstream (in the process of the tests, unchanged), upstream-process")
@@ -44,13 +47,16 @@ func run(ctx context.Context, dir string) error {
 		return err
 	}
 	began := time.Now()
-	results, err := suite.Run(ctx, o)
+	functions, err := suite.Run(ctx, o)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d functions in %v\n", len(results), time.Since(began).Round(time.Second))
-	if n := suite.Report(os.Stdout, results); n > 0 {
-		return fmt.Errorf("%d functions without a reason in conformance/suite/reasons.txt", n)
+	fmt.Printf("%d functions in %v\n", len(functions), time.Since(began).Round(time.Second))
+	passed, unexplained := suite.Report(os.Stdout, functions)
+	if unexplained > 0 {
+		return fmt.Errorf("%d functions without a reason in conformance/suite/reasons.txt", unexplained)
 	}
-	return nil
+	figures.Set("passed", "%d", passed)
+	figures.Set("functions", "%d", len(functions))
+	return figures.Save()
 }
