@@ -2,6 +2,7 @@ package bindings_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -30,10 +31,17 @@ func BenchmarkCold(b *testing.B) {
 		}
 	}
 	list()
+	time.Sleep(3 * time.Second) // until both are closed
+	unused := runtime.NumGoroutine()
 	for b.Loop() {
-		b.StopTimer()
-		time.Sleep(300 * time.Millisecond)
-		b.StartTimer()
 		list()
+		b.StopTimer()
+		// A tenant in use has more than a hundred goroutines.
+		for end := time.Now().Add(30 * time.Second); runtime.NumGoroutine() > unused+20; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				b.Fatal("the tenant is not closed")
+			}
+		}
+		b.StartTimer()
 	}
 }

@@ -1,6 +1,7 @@
 package tenants_test
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -17,12 +18,22 @@ func BenchmarkCold(b *testing.B) {
 	}))
 	create(b, ts.Config(), "one")
 	c := client(b, within(ts.Config(), "one"))
-	for b.Loop() {
+	list := func() {
 		if _, err := c.CoreV1().ConfigMaps("default").List(b.Context(), metav1.ListOptions{}); err != nil {
 			b.Fatal(err)
 		}
+	}
+	list()
+	unused := settled(b, 0)
+	for b.Loop() {
+		list()
 		b.StopTimer()
-		time.Sleep(250 * time.Millisecond)
+		// Until it is closed: a tenant in use has more than a hundred goroutines.
+		for end := time.Now().Add(30 * time.Second); runtime.NumGoroutine() > unused+20; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				b.Fatal("the tenant is not closed")
+			}
+		}
 		b.StartTimer()
 	}
 }

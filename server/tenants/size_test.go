@@ -40,7 +40,7 @@ func TestIdleTenantsAreNotThere(t *testing.T) {
 
 // settled waits until the number of goroutines does not change, and is at most a limit, if
 // there is one.
-func settled(t *testing.T, limit int) int {
+func settled(t testing.TB, limit int) int {
 	t.Helper()
 	last, since := 0, time.Now()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
