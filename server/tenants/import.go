@@ -182,7 +182,7 @@ func (i *importer) run(ctx context.Context) (err error) {
 }
 
 // blame returns what is wrong with an object, if the file is whole, and otherwise that the file is damaged: its
-// checksum is at the end. Users would look for a mistake in an object that nobody has written.
+// checksum is at the end. Users would look for a mistake in an object that no client has written.
 func (i *importer) blame(object error) error {
 	for {
 		if _, err := i.from.Next(); errors.Is(err, io.EOF) {

@@ -107,7 +107,7 @@ func describe(dir, path string, names []string) (string, error) {
 	}
 	funcs := func(list []*doc.Func, level string) {
 		for _, f := range list {
-			of := strings.TrimPrefix(f.Recv, "*")
+			of, _, _ := strings.Cut(strings.TrimPrefix(f.Recv, "*"), "[") // links have no type parameters
 			fmt.Fprintf(b, "\n%s func %s {#%s}\n", level, strings.TrimPrefix(of+"."+f.Name, "."), strings.ToLower(of+f.Name))
 			f.Decl.Body = nil
 			failed = errors.Join(failed, decl(f.Decl))
