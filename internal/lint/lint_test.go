@@ -310,6 +310,8 @@ func TestPhrasesAreVales(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Spelling has a dictionary and no phrase. golangci-lint finds misspelt words in Go files.
+	files = slices.DeleteFunc(files, func(f os.DirEntry) bool { return f.Name() == "Spelling.yml" })
 	for _, file := range files {
 		name := strings.TrimSuffix(file.Name(), ".yml")
 		i := slices.IndexFunc(phrases, func(p phrase) bool { return p.rule == name })
