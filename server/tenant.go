@@ -174,7 +174,7 @@ func (s *Server) startTenant(ctx context.Context, of tenants.Tenant, etcd *store
 		t.tasks = append(t.tasks, task{name: "default-objects", run: t.repairDefaults})
 	}
 	t.controlPlane.prepared.Store(true)
-	t.last.Store(time.Now().Add(controllersDelay + electionTime).UnixNano()) // controllers begin before
+	t.expectControllers()
 	early, endEarly := context.WithCancel(life)
 	t.endEarly = endEarly
 	for _, one := range t.tasks {
@@ -380,7 +380,12 @@ func (t *tenant) awaitReady(ctx, life context.Context) error {
 // ServeHTTP implements tenants.Plane.
 func (t *tenant) ServeHTTP(w http.ResponseWriter, req *http.Request) { t.handler.ServeHTTP(w, req) }
 
-// Quiet implements tenants.Plane.
+// expectControllers keeps the tenant open until its controllers lead, or have had the time to.
+func (t *tenant) expectControllers() {
+	t.last.Store(time.Now().Add(controllersDelay + electionTime).UnixNano())
+}
+
+// Quiet implements tenants.Plane. It is negative while controllers are expected.
 func (t *tenant) Quiet() time.Duration { return time.Since(time.Unix(0, t.last.Load())) }
 
 // Close implements tenants.Plane.
