@@ -201,7 +201,7 @@ test: $(ETCD) $(ETCDCTL) ## Run all tests of the released modules, of the tools 
 	@cd examples && $(TEST) ./...
 
 # Packages whose tests start many servers: they take minutes each under the race detector,
-# all others together two. `make race` runs them.
+# all others together seven, compilation included. `make race` runs them.
 SERVERS := server server/apis/builtin server/apis/customresource server/bindings server/controllers/migration server/espaliertest server/storage/store server/tenants
 RACED = $$($(WORKSPACE) $(GO) list ./internal/compile ./internal/plan ./server/... | grep -v -x $(foreach p,$(SERVERS),-e github.com/espalier-dev/espalier/$(p)))
 

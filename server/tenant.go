@@ -332,9 +332,10 @@ func (t *tenant) ownURLs(next http.Handler) http.Handler {
 func (t *tenant) watched(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if t.controlPlane.loop.Has(req) && req.Method != http.MethodGet {
-			lease := strings.Contains(req.URL.Path, "/leases")
-			if !lease || t.leads.CompareAndSwap(false, true) {
-				t.last.Store(time.Now().UnixNano())
+			now := time.Now().UnixNano()
+			switch lease := strings.Contains(req.URL.Path, "/leases"); {
+			case lease && t.leads.CompareAndSwap(false, true), !lease && t.last.Load() < now: // others do not end the wait for them
+				t.last.Store(now)
 			}
 		}
 		next.ServeHTTP(w, req)
